@@ -1,5 +1,5 @@
-//! Three nodes driven by hand, in a for loop: no threads, no sockets, no clock. Every message is printed.
-//! `cargo run -p adapm-core --example by_hand`
+//! Three nodes driven by hand, in a for loop: no threads, no sockets, no clock. Every message is
+//! printed. `cargo run -p adapm-core --example by_hand`
 
 use std::collections::VecDeque;
 use std::sync::Arc;

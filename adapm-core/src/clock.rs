@@ -1,6 +1,7 @@
 //! Logical time of one worker (AdaPM §3).
 //!
-//! A worker raises its clock when it starts a batch; intents name windows of it. Clocks of different workers are unrelated.
+//! A worker raises its clock when it starts a batch; intents name windows of it. Clocks of
+//! different workers are unrelated.
 
 use core::fmt;
 use core::ops::Add;

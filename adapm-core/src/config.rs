@@ -24,36 +24,43 @@ pub struct NodeConfig {
     pub channel: ChannelId,
     /// Number of channels of every node, at least 1.
     pub channels: usize,
-    /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse §3.3). Defaults to true.
+    /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse
+    /// §3.3). Defaults to true.
     pub location_caches: bool,
-    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to 500 us.
+    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to
+    /// 500 us.
     pub round_nanos_min: u64,
-    /// Most time by which rounds are put off that would carry few keys, from the start of the last, in nanoseconds; at most four
-    /// times the least. Defaults to 2 ms.
+    /// Most time by which rounds are put off that would carry few keys, from the start of the last,
+    /// in nanoseconds; at most four times the least. Defaults to 2 ms.
     pub round_nanos_max: u64,
-    /// Most bytes of one part of a message, heads included; a single larger value still goes alone. A response has two parts,
-    /// what it was asked for and what the owner adds; other messages have one. No part has more than 30,000 entries either.
-    /// Defaults to 2 MiB.
+    /// Most bytes of one part of a message, heads included; a single larger value still goes alone.
+    /// A response has two parts, what it was asked for and what the owner adds; other messages have
+    /// one. No part has more than 30,000 entries either. Defaults to 2 MiB.
     pub block_bytes_max: usize,
-    /// Largest number of intents and localizes that are granted at a time: a request for more is answered in pieces, so that the
-    /// requester takes in one while the next is written, by drivers that send each output before they poll the next. 0 is as 1.
-    /// Defaults to 512.
+    /// Largest number of intents and localizes that are granted at a time: a request for more is
+    /// answered in pieces, so that the requester takes in one while the next is written, by drivers
+    /// that send each output before they poll the next. 0 is as 1. Defaults to 512.
     pub grants_max: usize,
-    /// Largest number of keys that a round looks at to ask their owners for them, and, for each peer, of those that waited for it
-    /// with something to ask or to say; what more there are wait for the next. 0 is as 1. Defaults to 65,536.
+    /// Largest number of keys that a round looks at to ask their owners for them, and, for each
+    /// peer, of those that waited for it with something to ask or to say; what more there are wait
+    /// for the next. 0 is as 1. Defaults to 65,536.
     ///
     /// A round begins no further signal, and ends or forgets none, after so many keys.
     pub requests_max: usize,
-    /// Largest number of entries of one node parked here; at the bound the node gets `Retry`. Defaults to 65,536.
+    /// Largest number of entries of one node parked here; at the bound the node gets `Retry`.
+    /// Defaults to 65,536.
     pub parked_max: usize,
-    /// Time after which a barrier or quiesce names the workers and nodes it waits for, in nanoseconds. Defaults to 5 s.
+    /// Time after which a barrier or quiesce names the workers and nodes it waits for, in
+    /// nanoseconds. Defaults to 5 s.
     pub barrier_report_nanos: u64,
-    /// Time after which a peer counts as unresponsive that owes an answer and has sent nothing, in nanoseconds; found out up to a
-    /// third later. `None`: never, the default. Must be much longer than a message takes, unless the driver tells of slow ways
+    /// Time after which a peer counts as unresponsive that owes an answer and has sent nothing, in
+    /// nanoseconds; found out up to a third later. `None`: never, the default. Must be much longer
+    /// than a message takes, unless the driver tells of slow ways
     /// ([`crate::engine::Input::Heard`]).
     pub unresponsive_nanos: Option<u64>,
-    /// What nobody else knows, from which the node's tickets are made ([`crate::ticket`]): random numbers, of each engine its own.
-    /// Who knows it can answer for a node that was not asked. Defaults to zeros.
+    /// What nobody else knows, from which the node's tickets are made ([`crate::ticket`]): random
+    /// numbers, of each engine its own. Who knows it can answer for a node that was not asked.
+    /// Defaults to zeros.
     pub secret: [u64; 2],
 }
 
@@ -61,7 +68,8 @@ impl NodeConfig {
     /// The default of `round_nanos_min`: 500 us.
     pub const ROUND_NANOS: u64 = 500_000;
 
-    /// The configuration of `node` among `nodes`, with `workers` workers, one channel, and default bounds.
+    /// The configuration of `node` among `nodes`, with `workers` workers, one channel, and default
+    /// bounds.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, workers: usize) -> Self {
         Self {
@@ -94,7 +102,8 @@ impl NodeConfig {
     /// Checks the configuration against a layout.
     ///
     /// # Errors
-    /// If there is no node, worker or channel, an id is out of range, or there are more nodes than keys.
+    /// If there is no node, worker or channel, an id is out of range, or there are more nodes than
+    /// keys.
     pub fn check(&self, layout: &Layout) -> Result<(), ConfigError> {
         if self.nodes == 0 || self.nodes > usize::from(u16::MAX) {
             return Err(ConfigError::Nodes { nodes: self.nodes });
@@ -128,7 +137,8 @@ impl NodeConfig {
     pub fn frame_bytes_max<V: Value>(&self, layout: &Layout) -> usize {
         let longest =
             layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0) * V::WIDTH;
-        // One key has at most a delta and a set in a request, and one value in each part of a response.
+        // One key has at most a delta and a set in a request, and one value in each part of a
+        // response.
         let parts = self.block_bytes_max.max(HEAD_BYTES + longest).saturating_mul(2);
         // A barrier names nodes that are missing, each in 3 bytes.
         parts.saturating_add(LISTS_BYTES).max(LISTS_BYTES + 3 * self.nodes)
@@ -150,12 +160,15 @@ impl NodeConfig {
     }
 }
 
-/// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of all lists.
+/// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of
+/// all lists.
 pub(crate) const LISTS_BYTES: usize = 128;
-/// Bytes that an entry may need in a head: key, version, counter and ticket as varints, two bytes of marks or a node.
+/// Bytes that an entry may need in a head: key, version, counter and ticket as varints, two bytes
+/// of marks or a node.
 pub(crate) const HEAD_BYTES: usize = 40;
-/// Most entries of one part of a message: an entry without a value may take 17 bytes more of memory than twice what it has in a
-/// frame, and two parts together at most [`SPARE_BYTES`](crate::wire::SPARE_BYTES).
+/// Most entries of one part of a message: an entry without a value may take 17 bytes more of memory
+/// than twice what it has in a frame, and two parts together at most
+/// [`SPARE_BYTES`](crate::wire::SPARE_BYTES).
 pub(crate) const ENTRIES_MAX: usize = 30_000;
 
 impl fmt::Debug for NodeConfig {

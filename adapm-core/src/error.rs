@@ -1,7 +1,7 @@
 //! Errors whose type says who is to blame: the caller, the bytes, or a peer.
 //!
-//! State is unchanged on every error. The text is one line: what, where, what to do; [`OneLine`] shows texts of
-//! others in it.
+//! State is unchanged on every error. The text is one line: what, where, what to do; [`OneLine`]
+//! shows texts of others in it.
 
 use alloc::format;
 use alloc::string::String;
@@ -173,7 +173,8 @@ impl OpError {
     }
 }
 
-/// A message that breaks the protocol: the peer is to blame. Nothing of the message has been applied.
+/// A message that breaks the protocol: the peer is to blame. Nothing of the message has been
+/// applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[error("node {peer} broke the protocol: {fault}")]
@@ -260,8 +261,8 @@ pub enum InputError {
     Peer(#[from] ProtocolError),
 }
 
-/// Shows `T`, a text of others, in one line: control characters as their escapes, everything else as
-/// it is. In a terminal a line end or an escape sequence would be obeyed.
+/// Shows `T`, a text of others, in one line: control characters as their escapes, everything else
+/// as it is. In a terminal a line end or an escape sequence would be obeyed.
 ///
 /// ```
 /// use adapm_core::error::OneLine;

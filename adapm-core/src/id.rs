@@ -45,15 +45,18 @@ id! {
     ChannelId(u16), "c"
 }
 id! {
-    /// The number of changes a main copy has seen, or the one a replica was brought up to, printed `v4`.
+    /// The number of changes a main copy has seen, or the one a replica was brought up to, printed
+    /// `v4`.
     Version(u64), "v"
 }
 id! {
-    /// What proves that an entry was got: the secret of a message, or the ticket of one of its entries ([`crate::ticket`]).
+    /// What proves that an entry was got: the secret of a message, or the ticket of one of its
+    /// entries ([`crate::ticket`]).
     Ticket(u64), "t"
 }
 id! {
-    /// A relocation counter: how often a key has been relocated, printed `r3`. At most [`Counter::MAX`].
+    /// A relocation counter: how often a key has been relocated, printed `r3`. At most
+    /// [`Counter::MAX`].
     Counter(u64), "r"
 }
 
@@ -82,7 +85,8 @@ impl Add<u64> for Key {
 }
 
 impl Counter {
-    /// The largest relocation counter that fits into a [`crate::slot::Word`]: 2^40 - 1 relocations of one key.
+    /// The largest relocation counter that fits into a [`crate::slot::Word`]: 2^40 - 1 relocations
+    /// of one key.
     pub const MAX: Self = Self((1 << 40) - 1);
 
     /// The counter after one more relocation.

@@ -1,7 +1,8 @@
 //! Which keys exist, how long their values are, and where they belong: homes and channels.
 //!
-//! Lengths are fixed per key for a run. A *dense* layout names contiguous ranges of keys from 0; a *sparse* layout has the
-//! same shape but may cover all of `u64`, and its main copies come into being when first accessed.
+//! Lengths are fixed per key for a run. A *dense* layout names contiguous ranges of keys from 0; a
+//! *sparse* layout has the same shape but may cover all of `u64`, and its main copies come into
+//! being when first accessed.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -57,7 +58,8 @@ impl Layout {
         Self::new(extents, Kind::Dense)
     }
 
-    /// A sparse layout: as [`Layout::dense`], but nothing exists before it is accessed, so a range may be huge.
+    /// A sparse layout: as [`Layout::dense`], but nothing exists before it is accessed, so a range
+    /// may be huge.
     ///
     /// # Errors
     /// As [`Layout::dense`].
@@ -129,7 +131,8 @@ impl Layout {
         ChannelId(scale(key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15), channels))
     }
 
-    /// A number that differs between layouts (extents, kind, element type `V`), compared in handshakes and checkpoints.
+    /// A number that differs between layouts (extents, kind, element type `V`), compared in
+    /// handshakes and checkpoints.
     #[must_use]
     pub fn digest<V: Value>(&self) -> u64 {
         let mut digest =
@@ -151,7 +154,8 @@ fn scale(hash: u64, parts: usize) -> u16 {
     (((hash >> 32) * parts as u64) >> 32) as u16
 }
 
-/// A bijective mix of 64 bits in which every input bit reaches every output bit (the finisher of SplitMix64).
+/// A bijective mix of 64 bits in which every input bit reaches every output bit (the finisher of
+/// SplitMix64).
 pub(crate) fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,14 +1,15 @@
 //! The protocol of an adaptive parameter manager, without I/O.
 //!
-//! Training with sparse access touches few of a model's many values at a time. Workers *signal intent* to access keys in a
-//! window of their logical clock; an [`engine::Engine`] decides per key and moment whether to relocate the main copy or to set up
-//! a replica, and learns when to act (AdaPM, CIKM'23; Lapse, VLDB'20).
+//! Training with sparse access touches few of a model's many values at a time. Workers *signal
+//! intent* to access keys in a window of their logical clock; an [`engine::Engine`] decides per key
+//! and moment whether to relocate the main copy or to set up a replica, and learns when to act
+//! (AdaPM, CIKM'23; Lapse, VLDB'20).
 //!
-//! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A [`driver::Driver`] feeds
-//! it [`engine::Input`]s and carries out what it says.
+//! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A
+//! [`driver::Driver`] feeds it [`engine::Input`]s and carries out what it says.
 //!
-//! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any knowledge of transports,
-//! stores, runtimes or tasks.
+//! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any
+//! knowledge of transports, stores, runtimes or tasks.
 //!
 //! | module | subject |
 //! | --- | --- |

@@ -12,7 +12,8 @@ const INLINE: usize = 6;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct NodeSet {
     few: heapless::Vec<NodeId, INLINE, u8>,
-    /// All nodes, if they are too many: a pointer, as most of the sets that an owner keeps, one a key, have one or two.
+    /// All nodes, if they are too many: a pointer, as most of the sets that an owner keeps, one a
+    /// key, have one or two.
     #[expect(clippy::box_collection, reason = "a pointer is a third of a list")]
     many: Option<Box<Vec<NodeId>>>,
 }

@@ -1,7 +1,8 @@
 //! What a node tells about its decisions while it makes them: for traces, scenarios and checks.
 //!
-//! Totals are in [`crate::stats::Stats`]; an observer sees single events. Those about a copy come from the node that has
-//! it, so that each node's events alone tell what that node held when; what an owner knows of its holders comes beside.
+//! Totals are in [`crate::stats::Stats`]; an observer sees single events. Those about a copy come
+//! from the node that has it, so that each node's events alone tell what that node held when; what
+//! an owner knows of its holders comes beside.
 //!
 //! | at | a main copy | a replica |
 //! | --- | --- | --- |
@@ -18,7 +19,8 @@ pub trait Observe {
         let _ = (now, key, to, counter);
     }
 
-    /// The main copy of `key` arrived here, owned under `counter`; a replica that was here is part of it.
+    /// The main copy of `key` arrived here, owned under `counter`; a replica that was here is part
+    /// of it.
     fn on_arrival(&mut self, now: Instant, key: Key, counter: Counter) {
         let _ = (now, key, counter);
     }
@@ -43,7 +45,8 @@ pub trait Observe {
         let _ = (now, key, holder);
     }
 
-    /// This owner served an intent, localize or operation of `origin` on `key` after `hops` forwards.
+    /// This owner served an intent, localize or operation of `origin` on `key` after `hops`
+    /// forwards.
     fn on_served(&mut self, now: Instant, key: Key, origin: NodeId, hops: u32) {
         let _ = (now, key, origin, hops);
     }

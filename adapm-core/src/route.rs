@@ -1,7 +1,8 @@
 //! The next hop of a key (Lapse §3.3, Lapse §3.5; AdaPM §B.2.3; protocol, "Routing").
 //!
-//! What a node knows of a key's place is its [`Word`]'s location, initially (home, 0). The home's residence record, the
-//! location cache and the memory of own give-aways are this one fact, in which the higher counter wins.
+//! What a node knows of a key's place is its [`Word`]'s location, initially (home, 0). The home's
+//! residence record, the location cache and the memory of own give-aways are this one fact, in
+//! which the higher counter wins.
 
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
@@ -32,7 +33,8 @@ pub fn believed(word: Word, key: Key, nodes: usize) -> Location {
 
 /// Where a node sends an entry of its own: the location it knows, else the home.
 ///
-/// Without location caches only the home uses what it knows; the others ask the home, with counter 0.
+/// Without location caches only the home uses what it knows; the others ask the home, with counter
+/// 0.
 #[must_use]
 pub fn first_hop(
     word: Word,
@@ -48,10 +50,11 @@ pub fn first_hop(
     }
 }
 
-/// Where an entry goes on from node `me`, which got it with `counter`, the counter of the fact "`me` owns the key".
+/// Where an entry goes on from node `me`, which got it with `counter`, the counter of the fact
+/// "`me` owns the key".
 ///
-/// Every forward follows a fact with a counter at least as high, so entries travel along a chain of owners and never in a
-/// circle.
+/// Every forward follows a fact with a counter at least as high, so entries travel along a chain of
+/// owners and never in a circle.
 #[must_use]
 pub fn next_hop(word: Word, key: Key, counter: Counter, me: NodeId, nodes: usize) -> Hop {
     if word.state() == State::Main {

@@ -1,5 +1,6 @@
-//! What happens to the local copy of one key: pure transitions, called under the key's latch by the worker's fast path and
-//! by [`crate::engine::Engine`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
+//! What happens to the local copy of one key: pure transitions, called under the key's latch by the
+//! worker's fast path and by [`crate::engine::Engine`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse
+//! §3.2).
 //!
 //! | state | holds | pull, push | left by |
 //! | --- | --- | --- | --- |
@@ -109,7 +110,8 @@ impl Word {
         Counter((self.0 >> COUNTER_SHIFT) & Counter::MAX.0)
     }
 
-    /// Where the key is believed to be; `None` while nothing but the home is known. Of a main copy: where it came from.
+    /// Where the key is believed to be; `None` while nothing but the home is known. Of a main copy:
+    /// where it came from.
     #[must_use]
     pub fn location(self) -> Option<Location> {
         let counter = self.counter();
@@ -189,7 +191,8 @@ impl<V: Value> Slot<'_, V> {
         local
     }
 
-    /// Adds `update` `[value_len]` to the local value, in a replica also to its delta (AdaPM §B.1.2).
+    /// Adds `update` `[value_len]` to the local value, in a replica also to its delta (AdaPM
+    /// §B.1.2).
     ///
     /// The delta is kept apart: value minus an older value drifts.
     pub fn push(&mut self, update: &[V]) -> Pushed {
@@ -227,7 +230,8 @@ impl<V: Value> Slot<'_, V> {
         self.word.set_state(State::None);
     }
 
-    /// `None` to `Main`, value zero: this node is the key's home and nobody has ever owned it elsewhere.
+    /// `None` to `Main`, value zero: this node is the key's home and nobody has ever owned it
+    /// elsewhere.
     pub fn found(&mut self) {
         self.expect(State::None, "a main copy is founded once");
         debug_assert_eq!(self.word.counter(), Counter(0), "a relocated key is not founded again");
@@ -245,10 +249,11 @@ impl<V: Value> Slot<'_, V> {
         self.word.set_location(owner);
     }
 
-    /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is current.
+    /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is
+    /// current.
     ///
-    /// What the replica has not sent yet stays in the value: it is now part of the main copy. `former` is who had it before, and
-    /// the counter under which it is here.
+    /// What the replica has not sent yet stays in the value: it is now part of the main copy.
+    /// `former` is who had it before, and the counter under which it is here.
     pub fn arrive(&mut self, version: Version, value: Option<&[V]>, former: Location) {
         debug_assert!(
             matches!(self.word.state(), State::Requested | State::Replica),
@@ -269,7 +274,8 @@ impl<V: Value> Slot<'_, V> {
         self.word.set_location(former);
     }
 
-    /// Replica: the value becomes `value` `[value_len]` plus what has not been sent yet (AdaPM §B.1.2).
+    /// Replica: the value becomes `value` `[value_len]` plus what has not been sent yet (AdaPM
+    /// §B.1.2).
     pub fn refresh(&mut self, version: Version, value: &[V]) {
         self.expect(State::Replica, "only a replica is refreshed");
         self.value.copy_from_slice(value);
@@ -338,7 +344,8 @@ impl<V: Value> Slot<'_, V> {
         }
     }
 
-    /// `Main` to `None`: the main copy leaves for `to`, whose value must have been read in the same latched step.
+    /// `Main` to `None`: the main copy leaves for `to`, whose value must have been read in the same
+    /// latched step.
     pub fn hand_over(&mut self, to: Location) {
         self.expect(State::Main, "only an owner hands over");
         *self.word = Word::EMPTY;

@@ -3,8 +3,8 @@
 /// Number of buckets of a [`Histogram`].
 pub const BUCKETS: usize = 40;
 
-/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`, the last also all larger ones; with
-/// sum and maximum.
+/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`, the last
+/// also all larger ones; with sum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Counts per bucket.
@@ -43,7 +43,8 @@ impl Histogram {
         if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
     }
 
-    /// An upper bound of the `share` quantile: the end of the bucket in which it lies; the last one ends with the maximum.
+    /// An upper bound of the `share` quantile: the end of the bucket in which it lies; the last one
+    /// ends with the maximum.
     #[must_use]
     pub fn quantile_bound(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share) as u64;
@@ -96,7 +97,8 @@ pub struct Stats {
     pub releases: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
-    /// Relocations that a policy wanted and the mechanism turned into replicas (protocol, "Decisions").
+    /// Relocations that a policy wanted and the mechanism turned into replicas (protocol,
+    /// "Decisions").
     pub coerced: u64,
     /// Requests that ended in `Remote`.
     pub refusals: u64,
@@ -110,10 +112,11 @@ pub struct Stats {
     pub retries: u64,
     /// Forwards of an entry before it was served here.
     pub hops: Histogram,
-    /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by the owner when the refresh
-    /// leaves.
+    /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by
+    /// the owner when the refresh leaves.
     pub staleness: Histogram,
-    /// Time between two refresh opportunities of a holder in nanoseconds (the measure of AdaPM §5.6).
+    /// Time between two refresh opportunities of a holder in nanoseconds (the measure of AdaPM
+    /// §5.6).
     pub check_age: Histogram,
 }
 

@@ -1,7 +1,7 @@
 //! The store contract: latched slots, one a key. A store knows slots, not messages.
 //!
-//! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and `Rc<S>` are stores too). Check an
-//! implementation with `adapm_verify::store_suite!`.
+//! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and
+//! `Rc<S>` are stores too). Check an implementation with `adapm_verify::store_suite!`.
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -28,15 +28,17 @@ pub enum Look {
 /// Latched slots for every key of a layout.
 ///
 /// # Obligations
-/// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `push`, `visit`, `reserve` or `release`
-///   of that key runs at the same time, and what `f` wrote is seen by the next.
-/// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and delta. A word written by
-///   `f` is kept whether or not a value is held; a version only while one is.
+/// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `push`,
+///   `visit`, `reserve` or `release` of that key runs at the same time, and what `f` wrote is seen
+///   by the next.
+/// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and
+///   delta. A word written by `f` is kept whether or not a value is held; a version only while one
+///   is.
 /// - `f` is bounded and never calls the store.
-/// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`: the engine takes a value without a
-///   delta for a main copy.
-/// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or behind all of another; calls for
-///   different keys may come from several at once.
+/// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`:
+///   the engine takes a value without a delta for a main copy.
+/// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or behind
+///   all of another; calls for different keys may come from several at once.
 pub trait Store {
     /// The element type.
     type Value: Value;
@@ -47,26 +49,28 @@ pub trait Store {
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
 
-    /// Adds `update` `[value_len]` to the local copy of `key`, which must be a key of the layout: all that [`Slot::push`] does, under the
-    /// latch (AdaPM §B.1.2); [`Pushed::Refused`] if there is no copy. Costs one `with_slot`, which it is by default; a store may
-    /// add with other instructions of the machine, to the same bits but for the payload of a NaN.
+    /// Adds `update` `[value_len]` to the local copy of `key`, which must be a key of the layout:
+    /// all that [`Slot::push`] does, under the latch (AdaPM §B.1.2); [`Pushed::Refused`] if there
+    /// is no copy. Costs one `with_slot`, which it is by default; a store may add with other
+    /// instructions of the machine, to the same bits but for the payload of a NaN.
     fn push(&self, key: Key, update: &[Self::Value]) -> Pushed {
         self.with_slot(key, |mut slot| slot.push(update))
     }
 
     /// Gives `key` a value and, exactly if `with_delta`, a delta. Idempotent.
     ///
-    /// What is already held is kept: a value keeps its elements, word and version stay; what is new is zero. A delta that
-    /// is no longer wanted is freed.
+    /// What is already held is kept: a value keeps its elements, word and version stay; what is new
+    /// is zero. A delta that is no longer wanted is freed.
     fn reserve(&self, key: Key, with_delta: bool);
 
     /// Frees value and delta of `key`; the word stays. Idempotent.
     fn release(&self, key: Key);
 
-    /// Gives each of `keys` a value as [`Store::reserve`] without a delta does, and runs `f` on its slot, in their order.
+    /// Gives each of `keys` a value as [`Store::reserve`] without a delta does, and runs `f` on its
+    /// slot, in their order.
     ///
-    /// Defaults to one after the other. A store may take the memory of many values at once: threads that fill it together
-    /// then get memory that lies apart, and do not wait for each other.
+    /// Defaults to one after the other. A store may take the memory of many values at once: threads
+    /// that fill it together then get memory that lies apart, and do not wait for each other.
     fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, Self::Value>)) {
         for key in keys {
             self.reserve(*key, false);
@@ -77,20 +81,22 @@ pub trait Store {
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
 
-    /// What `key`, which must be a key of the layout, has, as far as it is to be seen without taking the latch or waiting for
-    /// anybody. Costs one look at the directory. Defaults to [`Look::Unknown`], which is always right.
+    /// What `key`, which must be a key of the layout, has, as far as it is to be seen without
+    /// taking the latch or waiting for anybody. Costs one look at the directory. Defaults to
+    /// [`Look::Unknown`], which is always right.
     ///
-    /// What it tells may have changed since, but for whoever alone changes it: `reserve` and `release` are called, and the words of
-    /// absent keys written, by one thread a key.
+    /// What it tells may have changed since, but for whoever alone changes it: `reserve` and
+    /// `release` are called, and the words of absent keys written, by one thread a key.
     fn look(&self, key: Key) -> Look {
         let _ = key;
         Look::Unknown
     }
 
-    /// Whether `key`, which must be a key of the layout, has a value: exact while nobody else is at the key, else a hint, for whoever
-    /// may choose among many keys (local sampling, AdaPM §A.5). Costs one look at the directory. Defaults to what [`Store::look`] tells,
-    /// or the latch. Of keys at random nobody can guess it, a processor neither: a store should find it without a branch, and need
-    /// not wait for whoever has the latch.
+    /// Whether `key`, which must be a key of the layout, has a value: exact while nobody else is at
+    /// the key, else a hint, for whoever may choose among many keys (local sampling, AdaPM §A.5).
+    /// Costs one look at the directory. Defaults to what [`Store::look`] tells, or the latch. Of
+    /// keys at random nobody can guess it, a processor neither: a store should find it without a
+    /// branch, and need not wait for whoever has the latch.
     fn is_held(&self, key: Key) -> bool {
         match self.look(key) {
             Look::Held { .. } => true,
@@ -104,14 +110,14 @@ pub trait Store {
         let _ = key;
     }
 
-    /// Asks the processor for what [`Store::prefetch`] of `key` looks at itself, such as the directory: a hint some keys earlier,
-    /// without which that would wait for it.
+    /// Asks the processor for what [`Store::prefetch`] of `key` looks at itself, such as the
+    /// directory: a hint some keys earlier, without which that would wait for it.
     fn prefetch_entry(&self, key: Key) {
         let _ = key;
     }
 
-    /// Asks the processor for what an access of `key` will probably touch, as far as that follows from the key alone: a hint right
-    /// before a single access, which may wait for nothing.
+    /// Asks the processor for what an access of `key` will probably touch, as far as that follows
+    /// from the key alone: a hint right before a single access, which may wait for nothing.
     fn prefetch_guess(&self, key: Key) {
         let _ = key;
     }
@@ -123,8 +129,8 @@ pub const SLOT_AHEAD: usize = 16;
 /// Keys by which what [`Store::prefetch`] looks at is fetched ahead of the use of slots.
 pub const ENTRY_AHEAD: usize = 40;
 
-/// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number, `None` behind the last. For passes
-/// over keys that end with [`Store::look`]: they need no slots.
+/// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number,
+/// `None` behind the last. For passes over keys that end with [`Store::look`]: they need no slots.
 #[inline]
 pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
     if let Some(key) = key(at + ENTRY_AHEAD) {

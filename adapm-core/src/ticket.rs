@@ -1,13 +1,16 @@
 //! Tickets: how a node knows that whoever answers an entry of its own has got that entry.
 //!
-//! An entry goes to the node that is believed to own its key, which may pass it on, and whoever owns the key answers. So an
-//! answer comes from the node that was asked, or from one to which that node, or one behind it, has passed the entry on. A
-//! request or operation carries a secret of its message. Who passes an entry on derives from it the ticket of that one key, which
-//! goes along with the entry and comes back with the answer: so a node knows the tickets of the entries that it has got, and of
-//! no other, not even of those that left in the same message. An answer without a ticket is believed of the node that was asked.
+//! An entry goes to the node that is believed to own its key, which may pass it on, and whoever
+//! owns the key answers. So an answer comes from the node that was asked, or from one to which that
+//! node, or one behind it, has passed the entry on. A request or operation carries a secret of its
+//! message. Who passes an entry on derives from it the ticket of that one key, which goes along
+//! with the entry and comes back with the answer: so a node knows the tickets of the entries that
+//! it has got, and of no other, not even of those that left in the same message. An answer without
+//! a ticket is believed of the node that was asked.
 //!
-//! Nothing is kept for it: a node makes its secrets from [`NodeConfig::secret`](crate::config::NodeConfig::secret) and what it
-//! keeps of its unanswered entries anyway. The function is SipHash-2-4 (Aumasson, Bernstein, 2012).
+//! Nothing is kept for it: a node makes its secrets from
+//! [`NodeConfig::secret`](crate::config::NodeConfig::secret) and what it keeps of its unanswered
+//! entries anyway. The function is SipHash-2-4 (Aumasson, Bernstein, 2012).
 
 use crate::id::{Key, NodeId, Ticket};
 

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// A point in monotonic time, in nanoseconds since an origin that the driver chooses, printed in microseconds (`1500us`).
+/// A point in monotonic time, in nanoseconds since an origin that the driver chooses, printed in
+/// microseconds (`1500us`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Instant {
     nanos: u64,

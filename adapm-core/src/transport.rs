@@ -1,7 +1,8 @@
-//! The transport contract: opaque frames between the nodes of one channel, and word of peers that are lost.
+//! The transport contract: opaque frames between the nodes of one channel, and word of peers that
+//! are lost.
 //!
-//! [`crate::engine::Engine`] never calls a transport; a driver encodes its messages into frames and hands them over. Check an
-//! implementation with `adapm_verify::transport_suite!`.
+//! [`crate::engine::Engine`] never calls a transport; a driver encodes its messages into frames and
+//! hands them over. Check an implementation with `adapm_verify::transport_suite!`.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -42,10 +43,11 @@ impl Frame {
 
 /// Ends the wait of a transport's [`Transport::recv`] from any thread.
 pub trait Wake: Clone + Send + Sync + 'static {
-    /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may end in one.
+    /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may end in
+    /// one.
     ///
-    /// If the `recv` before returned `Woken` too, a frame that waits goes first, so that threads that keep waking starve no
-    /// peer; the wake then stays for the `recv` after it.
+    /// If the `recv` before returned `Woken` too, a frame that waits goes first, so that threads
+    /// that keep waking starve no peer; the wake then stays for the `recv` after it.
     fn wake(&self);
 }
 
@@ -69,7 +71,8 @@ pub enum Received {
     Woken,
     /// The wait is over.
     TimedOut,
-    /// That node will never be heard of again; told once per node. Frames to it are dropped from here on.
+    /// That node will never be heard of again; told once per node. Frames to it are dropped from
+    /// here on.
     Lost(NodeId, Loss),
 }
 
@@ -150,8 +153,8 @@ pub struct Way {
     pub received: u64,
 }
 
-/// Where the last request to a peer stands among the frames that were sent to it: whether its answer may be late because of
-/// the way.
+/// Where the last request to a peer stands among the frames that were sent to it: whether its
+/// answer may be late because of the way.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastRequest {
     sent: u64,
@@ -170,8 +173,8 @@ impl LastRequest {
         }
     }
 
-    /// Returns true if the request has not been acknowledged yet, or part of a frame has come of the peer since the last call.
-    /// `waiting` frames have not been given to the way.
+    /// Returns true if the request has not been acknowledged yet, or part of a frame has come of
+    /// the peer since the last call. `waiting` frames have not been given to the way.
     pub fn is_held_up(&mut self, way: Way, waiting: usize) -> bool {
         // As frames arrive in order, those that have not arrived are the last ones.
         let is_under_way = (waiting + way.unacknowledged) as u64 > self.sent - self.asked;
@@ -199,15 +202,19 @@ pub trait Transport {
 
     /// Sends `frame` to `to`; never blocks.
     ///
-    /// After `Ok` the frame's content is unspecified: the transport copied or took it. It may leave recycled memory.
+    /// After `Ok` the frame's content is unspecified: the transport copied or took it. It may leave
+    /// recycled memory.
     ///
     /// # Errors
-    /// [`SendError::Full`] if the way to `to` has no room, else what failed; the frame is then unchanged.
+    /// [`SendError::Full`] if the way to `to` has no room, else what failed; the frame is then
+    /// unchanged.
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>>;
 
-    /// Waits at most `wait` (`None`: forever; zero: not at all) for a frame, and overwrites `frame` with it.
+    /// Waits at most `wait` (`None`: forever; zero: not at all) for a frame, and overwrites `frame`
+    /// with it.
     ///
-    /// The wait is a duration, not an instant, so that a driver and its transport need not share a time origin.
+    /// The wait is a duration, not an instant, so that a driver and its transport need not share a
+    /// time origin.
     ///
     /// # Errors
     /// If the transport has failed.
@@ -216,9 +223,11 @@ pub trait Transport {
     /// A handle that ends a wait from any thread.
     fn waker(&self) -> Self::Waker;
 
-    /// Tells all peers that this node ends, and waits a bounded time until they have what was sent before; called last.
+    /// Tells all peers that this node ends, and waits a bounded time until they have what was sent
+    /// before; called last.
     ///
-    /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other end.
+    /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other
+    /// end.
     fn leave(&mut self, farewell: Farewell) {
         let _ = farewell;
     }

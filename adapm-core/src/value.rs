@@ -1,7 +1,7 @@
 //! Elements of values, and the aligned block that carries values between nodes.
 //!
-//! A value is `[value_len]` elements of one [`Value`] type per run. Blocks hold them raw and little-endian; only
-//! little-endian hosts are supported, so a block's bytes are the wire's.
+//! A value is `[value_len]` elements of one [`Value`] type per run. Blocks hold them raw and
+//! little-endian; only little-endian hosts are supported, so a block's bytes are the wire's.
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
@@ -65,7 +65,8 @@ pub fn accumulate<V: Value>(values: &mut [V], updates: &[V]) {
     }
 }
 
-/// Values of one message: raw, little-endian, 8-byte aligned, one after another in the order of the message's key lists.
+/// Values of one message: raw, little-endian, 8-byte aligned, one after another in the order of the
+/// message's key lists.
 #[derive(Clone, Default)]
 pub struct Block {
     /// The bytes, and behind them memory that is ready to be written; what is there means nothing.
@@ -118,7 +119,8 @@ impl Block {
         bytemuck::cast_slice(self.bytes())
     }
 
-    /// Number of elements of type `V`, `None` if the block's length is no multiple of the element's width.
+    /// Number of elements of type `V`, `None` if the block's length is no multiple of the element's
+    /// width.
     #[must_use]
     pub fn len_as<V: Value>(&self) -> Option<usize> {
         self.bytes.is_multiple_of(V::WIDTH).then(|| self.bytes / V::WIDTH)
@@ -163,7 +165,8 @@ impl Block {
         self.bytes = 0;
     }
 
-    /// Makes memory for `bytes` bytes in all ready to be written: what is there already, at once, not value by value.
+    /// Makes memory for `bytes` bytes in all ready to be written: what is there already, at once,
+    /// not value by value.
     #[cold]
     fn make_ready(&mut self, bytes: usize) {
         let words = bytes.div_ceil(8);

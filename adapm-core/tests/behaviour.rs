@@ -40,7 +40,8 @@ fn is_local(cluster: &Cluster, node: NodeId, key: Key) -> bool {
     matches!(cluster.state(node, key), Main | Replica)
 }
 
-/// Without intent exactly the keys at home are local; intent makes others local; what nobody needs stays where it is.
+/// Without intent exactly the keys at home are local; intent makes others local; what nobody needs
+/// stays where it is.
 #[test]
 fn locality_follows_intent_and_outlives_it() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -140,7 +141,8 @@ fn values_of_different_lengths_keep_their_places() -> Case {
     Ok(())
 }
 
-/// Everybody pushes to one key while intents come and go: every push counts once, under every system.
+/// Everybody pushes to one key while intents come and go: every push counts once, under every
+/// system.
 #[test]
 fn a_hot_key_counts_every_push() -> Case {
     for system in System::ALL {
@@ -178,7 +180,8 @@ fn a_hot_key_counts_every_push() -> Case {
     Ok(())
 }
 
-/// A set is read back at once by its worker, wherever the key is; later pushes of everybody come on top.
+/// A set is read back at once by its worker, wherever the key is; later pushes of everybody come on
+/// top.
 #[test]
 fn a_set_is_read_back_and_added_to() -> Case {
     for system in System::ALL {
@@ -348,14 +351,16 @@ fn a_wait_sync_ends_before_a_quiesce_that_is_called_later() -> Case {
         .into_iter()
         .map(|who| cluster.quiesce(who))
         .collect::<Result<_, _>>()?;
-    // No node has a reason of its own for a round; that the quiesce is not the first to end is checked with each step.
+    // No node has a reason of its own for a round; that the quiesce is not the first to end is
+    // checked with each step.
     cluster.deliver_all()?;
     cluster.settle()?;
     assert!(cluster.is_done(sync) && quiesces.iter().all(|op| cluster.is_done(*op)));
     Ok(())
 }
 
-/// A barrier holds everybody back until the last worker comes; a worker that has ended is not waited for.
+/// A barrier holds everybody back until the last worker comes; a worker that has ended is not
+/// waited for.
 #[test]
 fn a_barrier_waits_for_all_that_live() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -468,7 +473,8 @@ fn a_replica_leaves_no_trace() -> Case {
     Ok(())
 }
 
-/// What a node keeps for its next round grows with the keys it wants, not with how often they are asked for.
+/// What a node keeps for its next round grows with the keys it wants, not with how often they are
+/// asked for.
 #[test]
 fn a_key_that_is_localized_again_and_again_is_noted_once() -> Case {
     let mut cluster = cluster(System::Lapse);

@@ -1,5 +1,6 @@
-//! What a peer says in a barrier or quiesce is refused if it contradicts what this node knows, and changes nothing
-//! (protocol, "What a message is checked against"; `engine/collective/quiesce.rs` says what cannot be told).
+//! What a peer says in a barrier or quiesce is refused if it contradicts what this node knows, and
+//! changes nothing (protocol, "What a message is checked against"; `engine/collective/quiesce.rs`
+//! says what cannot be told).
 
 use std::sync::Arc;
 
@@ -94,7 +95,8 @@ fn coordinator() -> Engine {
     node
 }
 
-/// Sums over nodes that are equal and do not change prove rest; so nobody's totals may go back to make them so.
+/// Sums over nodes that are equal and do not change prove rest; so nobody's totals may go back to
+/// make them so.
 #[test]
 fn totals_that_shrink_are_refused() {
     let mut node = coordinator();
@@ -123,7 +125,8 @@ fn totals_below_what_has_come_from_a_node_are_refused() {
     accepts(&mut node, N1, report(1, 2, 0));
 }
 
-/// Sums never pass their bound, where they would begin again at 0 and could be made to equal anything.
+/// Sums never pass their bound, where they would begin again at 0 and could be made to equal
+/// anything.
 #[test]
 fn totals_that_no_node_can_reach_are_refused() {
     let mut node = coordinator();

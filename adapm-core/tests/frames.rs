@@ -1,6 +1,8 @@
-//! What an engine sends at a time is bounded in bytes, heads included, whatever has come up (protocol, "Messages").
+//! What an engine sends at a time is bounded in bytes, heads included, whatever has come up
+//! (protocol, "Messages").
 //!
-//! Random schedules check the same of every message (`MessagesBounded`); here are many keys, and values of the longest kind.
+//! Random schedules check the same of every message (`MessagesBounded`); here are many keys, and
+//! values of the longest kind.
 
 use std::mem;
 use std::sync::Arc;
@@ -128,7 +130,8 @@ fn keys_of(layout: &Layout, home: NodeId) -> Vec<Key> {
     (0..layout.keys().end.0).map(Key).filter(|key| Layout::home(*key, 2) == home).collect()
 }
 
-/// Both nodes have intent for all keys, and one ends: what the owner has to hand over has no values, but a head.
+/// Both nodes have intent for all keys, and one ends: what the owner has to hand over has no
+/// values, but a head.
 #[test]
 fn hand_overs_without_values_are_cut() {
     const BLOCK: usize = 1_024;
@@ -170,7 +173,8 @@ fn residences_are_cut() {
     assert!(keys.iter().all(|key| pair.state(N0, *key) == State::Main));
 }
 
-/// However many keys come up at once, one part of a message has so few entries that its receiver may read it.
+/// However many keys come up at once, one part of a message has so few entries that its receiver
+/// may read it.
 #[test]
 fn small_entries_are_cut_by_their_number() {
     const ENTRIES_MAX: usize = 30_000;
@@ -203,7 +207,8 @@ fn the_longest_values_travel() {
     pair.intent(N0, &[both, stale, asked], 1_000);
     pair.intent(N1, &[both, stale], 1_000);
     pair.settle();
-    // A delta and a set of one key, while the owner has a refresh for another, and a third is asked for.
+    // A delta and a set of one key, while the owner has a refresh for another, and a third is asked
+    // for.
     pair.push(N1, both, &ones);
     pair.push(N0, stale, &ones);
     pair.operate(

@@ -1,7 +1,7 @@
 //! Frozen bytes of one frame of every kind: nodes of one protocol version understand each other.
 //!
-//! A change of the wire means new golden frames *and* a raised `PROTOCOL_VERSION`, in one commit. Write the frames anew
-//! with `ADAPM_GOLDEN=write cargo test -p adapm-core --test golden_wire`.
+//! A change of the wire means new golden frames *and* a raised `PROTOCOL_VERSION`, in one commit.
+//! Write the frames anew with `ADAPM_GOLDEN=write cargo test -p adapm-core --test golden_wire`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -59,7 +59,8 @@ fn golden_bytes_have_their_messages() {
     assert_eq!(messages.next(), None);
 }
 
-/// Kinds are numbered from 0 without a gap, so the first number that is none tells how many there are.
+/// Kinds are numbered from 0 without a gap, so the first number that is none tells how many there
+/// are.
 #[test]
 fn every_kind_of_message_has_a_golden_frame() {
     let kind_of = |message| {

@@ -1,4 +1,5 @@
-//! Grants of a node that cannot own the key are refused, and change nothing (protocol, "What a message is checked against").
+//! Grants of a node that cannot own the key are refused, and change nothing (protocol, "What a
+//! message is checked against").
 
 use std::sync::Arc;
 
@@ -29,8 +30,8 @@ fn grant(key: Key, kind: GrantKind, counter: u64) -> Message {
     Message { body: Box::new(Body::Grant(grants)), values }
 }
 
-/// What was never relocated is owned by its home. A node that took another's word for it would note the home as the owner of
-/// its replica, and release it to a node that knows nothing of it.
+/// What was never relocated is owned by its home. A node that took another's word for it would note
+/// the home as the owner of its replica, and release it to a node that knows nothing of it.
 #[test]
 fn only_the_home_grants_what_was_never_relocated() {
     let layout = Layout::dense(&[(40, 2)]).expect("a legal layout");

@@ -1,8 +1,9 @@
-//! Members that lie: whatever one node says, nobody else is blamed, and what it had nothing to do with stays sound
-//! (protocol, *What a message is checked against*).
+//! Members that lie: whatever one node says, nobody else is blamed, and what it had nothing to do
+//! with stays sound (protocol, *What a message is checked against*).
 //!
-//! Every kind of lie under every system, each with seeds of its own. A failure prints one line with the lie, the system and the
-//! seed. More seeds: `ADAPM_SEEDS=300 cargo test -p adapm-core --test lies`.
+//! Every kind of lie under every system, each with seeds of its own. A failure prints one line with
+//! the lie, the system and the seed. More seeds: `ADAPM_SEEDS=300 cargo test -p adapm-core --test
+//! lies`.
 
 use std::env;
 use std::io::Write;

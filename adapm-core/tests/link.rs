@@ -1,6 +1,7 @@
 //! Random schedules for two link sessions over a pipe that breaks.
 //!
-//! Stories, one claim each, are in `tests/link_stories.rs`; that planted mistakes are found is shown by `tests/planted`. A failure prints one line with its seed. More seeds:
+//! Stories, one claim each, are in `tests/link_stories.rs`; that planted mistakes are found is
+//! shown by `tests/planted`. A failure prints one line with its seed. More seeds:
 //! `ADAPM_SEEDS=200000 cargo test -p adapm-core --test link`.
 
 use std::env;
@@ -10,8 +11,9 @@ use adapm_verify::link::random::{self, Met, STEPS};
 
 const SEEDS: u64 = 10_000;
 
-/// Pipes are cut at any packet, packets come again, ends send, say goodbye, fall silent: every frame arrives exactly once
-/// and in order, and whatever else a session promises holds after every step.
+/// Pipes are cut at any packet, packets come again, ends send, say goodbye, fall silent: every
+/// frame arrives exactly once and in order, and whatever else a session promises holds after every
+/// step.
 #[test]
 fn random_schedules_keep_every_claim() {
     let (from, to) = match number("ADAPM_SEED") {

@@ -74,7 +74,8 @@ fn the_times_are_as_documented() {
     assert_eq!(times(config()), millis([50, 200, 1_000]));
 }
 
-/// A link on which nobody sends anything carries one heartbeat per end and period, and nothing else.
+/// A link on which nobody sends anything carries one heartbeat per end and period, and nothing
+/// else.
 #[test]
 fn an_idle_link_carries_heartbeats_only() -> Case {
     let mut pair = met(config())?;
@@ -92,7 +93,8 @@ fn an_idle_link_carries_heartbeats_only() -> Case {
     Ok(())
 }
 
-/// A silent peer is suspected and dead to the nanosecond, and a suspect that is heard of has recovered.
+/// A silent peer is suspected and dead to the nanosecond, and a suspect that is heard of has
+/// recovered.
 #[test]
 fn a_silent_peer_is_suspected_then_dead() {
     let config = config();
@@ -116,8 +118,8 @@ fn a_silent_peer_is_suspected_then_dead() {
     assert_eq!(told(again + 9 * config.dead_after), [], "once");
 }
 
-/// A new pipe is no sign of life: a silent peer is dead at the same moment however many came up, and each pipe is found
-/// silent after its own time.
+/// A new pipe is no sign of life: a silent peer is dead at the same moment however many came up,
+/// and each pipe is found silent after its own time.
 #[test]
 fn a_new_pipe_is_no_sign_of_life() {
     let config = config();
@@ -135,8 +137,9 @@ fn a_new_pipe_is_no_sign_of_life() {
     assert_eq!(events(&mut session), [Event::Dead(Loss::Silent(config.dead_after))]);
 }
 
-/// A peer that is heard of on one pipe after the other, and to which a packet does not get through, is dead after the same
-/// time; from the third pipe on it is known which size passes and which does not.
+/// A peer that is heard of on one pipe after the other, and to which a packet does not get through,
+/// is dead after the same time; from the third pipe on it is known which size passes and which does
+/// not.
 #[test]
 fn a_peer_to_which_nothing_gets_through_is_dead() {
     let config = config();
@@ -191,8 +194,8 @@ fn a_peer_that_acknowledges_nothing_is_dead() {
     );
 }
 
-/// A packet of which bytes come and come and that is never whole: its sender is alive for the other end, which is dead for its
-/// sender, as it acknowledges nothing.
+/// A packet of which bytes come and come and that is never whole: its sender is alive for the other
+/// end, which is dead for its sender, as it acknowledges nothing.
 #[test]
 fn bytes_are_a_sign_of_life_and_no_progress() -> Case {
     let config = config();
@@ -210,7 +213,8 @@ fn bytes_are_a_sign_of_life_and_no_progress() -> Case {
     Ok(())
 }
 
-/// A peer that stood still for less than the dead time lives on with the first word that it says on the new pipe: at once.
+/// A peer that stood still for less than the dead time lives on with the first word that it says on
+/// the new pipe: at once.
 #[test]
 fn a_peer_that_comes_back_in_time_lives() -> Case {
     let mut pair = met(config())?;
@@ -224,7 +228,8 @@ fn a_peer_that_comes_back_in_time_lives() -> Case {
     pair.settle()
 }
 
-/// Large frames are cut, come in parts, and are whole again; a resumed link goes on at the part that is missing.
+/// Large frames are cut, come in parts, and are whole again; a resumed link goes on at the part
+/// that is missing.
 #[test]
 fn a_resumed_link_goes_on_within_a_frame() -> Case {
     let mut config = config();
@@ -275,8 +280,8 @@ fn a_link_tells_what_it_carries() -> Case {
     Ok(())
 }
 
-/// What is under way grows with what is acknowledged in time, and shrinks when that takes an eighth of the dead time: on a
-/// pipe of any speed an acknowledgement waits behind less than that of data.
+/// What is under way grows with what is acknowledged in time, and shrinks when that takes an eighth
+/// of the dead time: on a pipe of any speed an acknowledgement waits behind less than that of data.
 #[test]
 fn what_is_under_way_follows_the_speed_of_the_pipe() {
     let config = LinkConfig::dead_after(Duration::from_secs(10));
@@ -315,7 +320,8 @@ fn what_is_under_way_follows_the_speed_of_the_pipe() {
     assert!(fast > Duration::from_millis(10), "a fast pipe has {fast:?} under way only");
 }
 
-/// A peer that was never heard of is not judged: when to give up the wait for it is not the session's to say.
+/// A peer that was never heard of is not judged: when to give up the wait for it is not the
+/// session's to say.
 #[test]
 fn a_peer_that_was_not_met_is_not_judged() {
     let mut session = Session::new(config());
@@ -347,7 +353,8 @@ fn the_dead_do_not_return() {
     assert_eq!((session.poll_packet(after(config.dead_after)), session.deadline()), (None, None));
 }
 
-/// At the bound a frame is refused unchanged; word of room comes once, when half of the window is free.
+/// At the bound a frame is refused unchanged; word of room comes once, when half of the window is
+/// free.
 #[test]
 fn a_full_window_refuses_and_tells_of_room() -> Case {
     let mut pair = met(with_window(4, 1 << 20))?;
@@ -383,7 +390,8 @@ fn a_frame_larger_than_the_window_goes_alone() -> Case {
     Ok(())
 }
 
-/// A goodbye comes behind everything sent before, with its reason; its sender learns when it has arrived.
+/// A goodbye comes behind everything sent before, with its reason; its sender learns when it has
+/// arrived.
 #[test]
 fn a_goodbye_comes_last_and_is_confirmed() -> Case {
     for farewell in FAREWELLS {
@@ -454,7 +462,8 @@ fn who_has_left_does_not_die() -> Case {
     Ok(())
 }
 
-/// On a new pipe the session goes on exactly where the peer stands: what had arrived does not come again.
+/// On a new pipe the session goes on exactly where the peer stands: what had arrived does not come
+/// again.
 #[test]
 fn a_resumed_link_repeats_only_what_is_missing() -> Case {
     for arrived in 0..=5 {
@@ -479,8 +488,8 @@ fn a_resumed_link_repeats_only_what_is_missing() -> Case {
     Ok(())
 }
 
-/// What was received is acknowledged at once when the peer asks for it, else after the delay, unless a packet carries the
-/// acknowledgement before.
+/// What was received is acknowledged at once when the peer asks for it, else after the delay,
+/// unless a packet carries the acknowledgement before.
 #[test]
 fn acknowledgements_wait_for_a_packet_to_carry_them() {
     let config = with_window(8, 1 << 20);

@@ -1,7 +1,9 @@
-//! Loom: green must mean something. A store with a latch that is too weak, or missing in one call, fails the model about
-//! it, and one whose latch loom cannot see is told so instead of being waited for.
+//! Loom: green must mean something. A store with a latch that is too weak, or missing in one call,
+//! fails the model about it, and one whose latch loom cannot see is told so instead of being waited
+//! for.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-core --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-core --test
+//! 'loom_*'`
 #![cfg(adapm_loom)]
 
 use std::ops::Range;
@@ -28,8 +30,9 @@ enum Mistake {
     ReleasesWithoutLatch,
 }
 
-/// A spin latch for each key, made of loom's primitives. The entry lies in a mutex of std, which only lends it and is never
-/// held at a point where loom may change threads: what excludes is the latch.
+/// A spin latch for each key, made of loom's primitives. The entry lies in a mutex of std, which
+/// only lends it and is never held at a point where loom may change threads: what excludes is the
+/// latch.
 struct Spinning {
     layout: Layout,
     entries: Vec<(AtomicBool, Mutex<Entry>)>,

@@ -39,7 +39,8 @@ fn move_to(cluster: &mut Cluster, node: NodeId, key: Key) -> Case {
     Ok(())
 }
 
-/// An operation that the home forwarded to the lost owner fails at its origin, before or after the home hears of the loss.
+/// An operation that the home forwarded to the lost owner fails at its origin, before or after the
+/// home hears of the loss.
 #[test]
 fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
     for home_hears_first in [true, false] {
@@ -63,7 +64,8 @@ fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
     Ok(())
 }
 
-/// What a survivor has itself goes on: reads and writes of its main copies, and of replicas that survivors own.
+/// What a survivor has itself goes on: reads and writes of its main copies, and of replicas that
+/// survivors own.
 #[test]
 fn what_is_local_goes_on() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -100,7 +102,8 @@ fn what_is_local_goes_on() -> Case {
     Ok(())
 }
 
-/// Whatever waits for all nodes fails, at once from then on, so that the threads of the survivors can end.
+/// Whatever waits for all nodes fails, at once from then on, so that the threads of the survivors
+/// can end.
 #[test]
 fn what_waits_for_all_fails() -> Case {
     let calls: [Call; 4] = [Cluster::barrier, Cluster::quiesce, Cluster::wait_sync, Cluster::leave];
@@ -127,7 +130,8 @@ fn what_waits_for_all_fails() -> Case {
     Ok(())
 }
 
-/// Ownership that came from the lost node before its loss was known stands; what comes later is ignored.
+/// Ownership that came from the lost node before its loss was known stands; what comes later is
+/// ignored.
 #[test]
 fn a_grant_of_the_lost_node_stands_if_it_came_in_time() -> Case {
     for in_time in [true, false] {
@@ -149,7 +153,8 @@ fn a_grant_of_the_lost_node_stands_if_it_came_in_time() -> Case {
     Ok(())
 }
 
-/// Ownership granted to the lost node is gone with it, and so is what a survivor hands over before it hears of the loss.
+/// Ownership granted to the lost node is gone with it, and so is what a survivor hands over before
+/// it hears of the loss.
 #[test]
 fn a_grant_to_the_lost_node_is_gone_with_it() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -166,7 +171,8 @@ fn a_grant_to_the_lost_node_is_gone_with_it() -> Case {
     Ok(())
 }
 
-/// A survivor that has not heard of the loss asks for a key on behalf of the lost node: it must not be given away.
+/// A survivor that has not heard of the loss asks for a key on behalf of the lost node: it must not
+/// be given away.
 #[test]
 fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -183,8 +189,8 @@ fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
     cluster.settle()
 }
 
-/// A survivor waits for a grant that is gone: whoever asks it for the key, because the home was told, is not kept waiting
-/// in it, nor blamed for being turned away too late.
+/// A survivor waits for a grant that is gone: whoever asks it for the key, because the home was
+/// told, is not kept waiting in it, nor blamed for being turned away too late.
 #[test]
 fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
     for (receiver_hears, parked_max) in [(true, 9), (false, 9), (false, 0)] {
@@ -217,7 +223,8 @@ fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
     Ok(())
 }
 
-/// Ownership that travels between survivors arrives, although its receiver has given up what it asked for.
+/// Ownership that travels between survivors arrives, although its receiver has given up what it
+/// asked for.
 #[test]
 fn a_grant_between_survivors_arrives() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -234,8 +241,8 @@ fn a_grant_between_survivors_arrives() -> Case {
     Ok(())
 }
 
-/// A node passes a key on and is lost, and the home hears that before it hears how the node got the key: it finds the owner all
-/// the same, who is alive.
+/// A node passes a key on and is lost, and the home hears that before it hears how the node got the
+/// key: it finds the owner all the same, who is alive.
 #[test]
 fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -262,8 +269,8 @@ fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     Ok(())
 }
 
-/// The same where the word in between is gone with a second node: nothing that comes before what the first one told can come any
-/// more, so it is believed, and nothing is kept.
+/// The same where the word in between is gone with a second node: nothing that comes before what
+/// the first one told can come any more, so it is believed, and nothing is kept.
 #[test]
 fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
     const N3: NodeId = NodeId(3);
@@ -299,7 +306,8 @@ fn known_at_home(cluster: &Cluster, key: Key) -> Option<NodeId> {
     cluster.row(N0, key).view.word.location().map(|location| location.node)
 }
 
-/// The second loss is as the first; being told twice is as once; the first one lost is named where none is the reason.
+/// The second loss is as the first; being told twice is as once; the first one lost is named where
+/// none is the reason.
 #[test]
 fn several_losses_and_one_told_twice() -> Case {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 4, 1, 36));
@@ -316,7 +324,8 @@ fn several_losses_and_one_told_twice() -> Case {
     cluster.settle()
 }
 
-/// The error names the node without which the operation cannot be done, else the first one that was lost.
+/// The error names the node without which the operation cannot be done, else the first one that was
+/// lost.
 #[test]
 fn the_lost_node_is_named() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -381,7 +390,8 @@ fn a_survivor_is_still_judged() -> Case {
     Ok(())
 }
 
-/// A set that was on its way when the peer was lost has failed; its answer is late, and the replica stays sound.
+/// A set that was on its way when the peer was lost has failed; its answer is late, and the replica
+/// stays sound.
 #[test]
 fn a_set_on_its_way_fails_and_its_answer_is_accepted() -> Case {
     let mut cluster = cluster(System::Adapm);

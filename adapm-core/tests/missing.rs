@@ -1,5 +1,6 @@
-//! A barrier or quiesce that waits for long says for whom, once: for own workers on each node, for nodes on node 0
-//! (protocol, "Operations"). Workers that mix the two calls wait for each other, also on one node.
+//! A barrier or quiesce that waits for long says for whom, once: for own workers on each node, for
+//! nodes on node 0 (protocol, "Operations"). Workers that mix the two calls wait for each other,
+//! also on one node.
 
 use std::sync::Arc;
 

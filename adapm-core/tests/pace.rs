@@ -1,4 +1,5 @@
-//! How often a node begins rounds: as often as any may while workers wait for something or rounds carry much, else less often.
+//! How often a node begins rounds: as often as any may while workers wait for something or rounds
+//! carry much, else less often.
 
 use adapm_core::policy::System;
 use adapm_core::slot::State;
@@ -52,7 +53,8 @@ fn rounds_that_carry_little_are_begun_less_often() -> Result<(), Violation> {
     Ok(())
 }
 
-/// A key that is asked for before it is here tells that rounds are too far apart; so does whoever waits for all.
+/// A key that is asked for before it is here tells that rounds are too far apart; so does whoever
+/// waits for all.
 #[test]
 fn rounds_hurry_where_workers_wait() -> Result<(), Violation> {
     let calls: [Call; 4] = [
@@ -86,7 +88,8 @@ fn rounds_that_carry_much_are_begun_as_often_as_any_may() -> Result<(), Violatio
     Ok(())
 }
 
-/// Whoever waits until replicas are refreshed would else wait for two rounds of the timer, and a quiesce for more.
+/// Whoever waits until replicas are refreshed would else wait for two rounds of the timer, and a
+/// quiesce for more.
 #[test]
 fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
     let (mut cluster, far) = busy()?;
@@ -104,7 +107,8 @@ fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
     Ok(())
 }
 
-/// Of what is signalled at once, each round asks for as many keys as it looks at, and none is forgotten.
+/// Of what is signalled at once, each round asks for as many keys as it looks at, and none is
+/// forgotten.
 #[test]
 fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {
     let mut cluster =
@@ -123,7 +127,8 @@ fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violatio
     Ok(())
 }
 
-/// Whoever owes an answer is not asked again before it has come, so no round looks at what there is to ask.
+/// Whoever owes an answer is not asked again before it has come, so no round looks at what there is
+/// to ask.
 #[test]
 fn what_waits_for_an_answer_begins_no_round() -> Result<(), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 40));

@@ -1,4 +1,5 @@
-//! A request for many keys is answered in pieces: the requester takes in some while the owner still writes others.
+//! A request for many keys is answered in pieces: the requester takes in some while the owner still
+//! writes others.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! The policy suite on all systems, and on policies that nobody wants: wicked ones pass, for safety is the
-//! mechanism's; those that panic, never end or cannot be repeated are named with the call, the seed and the command.
+//! The policy suite on all systems, and on policies that nobody wants: wicked ones pass, for safety
+//! is the mechanism's; those that panic, never end or cannot be repeated are named with the call,
+//! the seed and the command.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;

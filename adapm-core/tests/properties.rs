@@ -1,7 +1,8 @@
-//! Random schedules over all policies, a random one among them: no order of steps breaks an invariant.
+//! Random schedules over all policies, a random one among them: no order of steps breaks an
+//! invariant.
 //!
-//! A failure prints one line with its seed and the command that runs it again, step by step. More seeds:
-//! `ADAPM_SEEDS=200000 cargo test -p adapm-core --test properties`.
+//! A failure prints one line with its seed and the command that runs it again, step by step. More
+//! seeds: `ADAPM_SEEDS=200000 cargo test -p adapm-core --test properties`.
 
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
@@ -29,14 +30,16 @@ fn random_schedules_keep_every_invariant() {
     assert_pairs(&run_all(SEEDS, random::setup, "one_seed"));
 }
 
-/// Nodes vanish with what they had on its way, survivors hear of it at any later moment, and whatever can hold holds:
-/// every operation of theirs ends, no innocent is blamed, nothing of theirs is lost or doubled.
+/// Nodes vanish with what they had on its way, survivors hear of it at any later moment, and
+/// whatever can hold holds: every operation of theirs ends, no innocent is blamed, nothing of
+/// theirs is lost or doubled.
 #[test]
 fn survivors_of_a_loss_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_losses, "one_seed_with_losses");
 }
 
-/// Workers think better of what they have signalled, all of it or some of its keys, before and after it was acted on.
+/// Workers think better of what they have signalled, all of it or some of its keys, before and
+/// after it was acted on.
 #[test]
 fn signals_taken_back_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_take_backs, "one_seed_with_take_backs");

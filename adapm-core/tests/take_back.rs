@@ -18,8 +18,8 @@ fn of(node: NodeId) -> Who {
     (node, WorkerId(0))
 }
 
-/// Two nodes with two workers each, and three keys whose home is node 0, which has intent for them: whoever else has intent
-/// for one gets a replica.
+/// Two nodes with two workers each, and three keys whose home is node 0, which has intent for them:
+/// whoever else has intent for one gets a replica.
 fn replicating() -> Result<(Cluster, [Key; 3]), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 2, 36));
     let mut homed = cluster.keys().filter(|key| cluster.setup().home(*key) == N0);
@@ -132,7 +132,8 @@ fn what_has_another_name_stays() -> Case {
     Ok(())
 }
 
-/// Whatever is signalled, ends or is taken back at once, a round looks at as many keys as it may, and goes on in the next.
+/// Whatever is signalled, ends or is taken back at once, a round looks at as many keys as it may,
+/// and goes on in the next.
 #[test]
 fn rounds_stay_short_when_many_signals_begin_and_end() -> Case {
     const MANY: usize = 12;
@@ -170,7 +171,8 @@ fn rounds_stay_short_when_many_signals_begin_and_end() -> Case {
     Ok(())
 }
 
-/// Samples that are prepared far ahead and dropped: what each costs does not depend on how many are open.
+/// Samples that are prepared far ahead and dropped: what each costs does not depend on how many are
+/// open.
 #[test]
 fn a_take_back_looks_at_no_signal_but_its_own() {
     const MANY: u64 = 100_000;

@@ -1,5 +1,6 @@
-//! Nodes whose links live and whose engines do not answer, each a story of its own (protocol, "Links"; `engine/watch.rs`): whoever
-//! waits for one finds out, by whatever way, and nobody else is blamed.
+//! Nodes whose links live and whose engines do not answer, each a story of its own (protocol,
+//! "Links"; `engine/watch.rs`): whoever waits for one finds out, by whatever way, and nobody else
+//! is blamed.
 //!
 //! Random orders are in `tests/properties.rs`.
 
@@ -39,7 +40,8 @@ fn fall_silent(cluster: &mut Cluster, node: NodeId) {
     cluster.vanish(node, |_, count| count);
 }
 
-/// The home passes an operation on to an owner that does not answer: the origin, who has asked the home only, blames the owner.
+/// The home passes an operation on to an owner that does not answer: the origin, who has asked the
+/// home only, blames the owner.
 #[test]
 fn an_operation_passed_on_fails_by_the_node_that_has_it() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -74,7 +76,8 @@ fn an_access_parked_for_a_copy_fails() -> Case {
     Ok(())
 }
 
-/// Calls of all workers wait for the coordinator's word: if it is the one that does not answer, they end as well.
+/// Calls of all workers wait for the coordinator's word: if it is the one that does not answer,
+/// they end as well.
 #[test]
 fn calls_of_all_fail_whoever_is_silent() -> Case {
     for call in [Cluster::barrier, Cluster::quiesce, Cluster::leave] {
@@ -105,7 +108,8 @@ fn who_waits_for_slow_workers_blames_nobody() -> Case {
     Ok(())
 }
 
-/// While answers come, however slowly, their sender is spared: here one in a time that is nearly too long.
+/// While answers come, however slowly, their sender is spared: here one in a time that is nearly
+/// too long.
 #[test]
 fn who_answers_slowly_is_spared() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -150,7 +154,8 @@ fn a_slow_way_is_no_silence() -> Case {
     Ok(())
 }
 
-/// A node that was stopped for hours, with an answer unread, does not take the pause for its peers' silence.
+/// A node that was stopped for hours, with an answer unread, does not take the pause for its peers'
+/// silence.
 #[test]
 fn who_was_stopped_blames_nobody() -> Case {
     let mut cluster = cluster(System::Adapm);

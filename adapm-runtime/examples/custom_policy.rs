@@ -1,6 +1,7 @@
 //! A policy of your own: hot keys get replicas, all others move to whoever wants them.
 //!
-//! A policy is taste, not safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime --example custom_policy`
+//! A policy is taste, not safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime
+//! --example custom_policy`
 
 use adapm_core::policy::timing::ActionTimer;
 use adapm_core::policy::{Placement, Policy, View};

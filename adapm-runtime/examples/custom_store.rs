@@ -1,6 +1,8 @@
-//! A store of your own: here one that counts how often each node's slots are entered, around a store that exists.
+//! A store of your own: here one that counts how often each node's slots are entered, around a
+//! store that exists.
 //!
-//! Test a new store with `adapm_verify::store_suite!`. `cargo run -p adapm-runtime --example custom_store`
+//! Test a new store with `adapm_verify::store_suite!`. `cargo run -p adapm-runtime --example
+//! custom_store`
 
 use std::ops::Range;
 use std::sync::Arc;

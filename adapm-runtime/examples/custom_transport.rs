@@ -1,5 +1,6 @@
-//! A transport of your own: here a channel of the standard library per node, which carries frames and wake-ups.
-//! Test a new transport with `adapm_verify::transport_suite!`. `cargo run -p adapm-runtime --example custom_transport`
+//! A transport of your own: here a channel of the standard library per node, which carries frames
+//! and wake-ups. Test a new transport with `adapm_verify::transport_suite!`. `cargo run -p
+//! adapm-runtime --example custom_transport`
 
 use std::convert::Infallible;
 use std::sync::mpsc::{self, Receiver, Sender};

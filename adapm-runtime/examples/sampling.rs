@@ -1,7 +1,8 @@
-//! Four nodes train with negative samples: what each sampling scheme costs, and how far its samples are from what was asked for.
+//! Four nodes train with negative samples: what each sampling scheme costs, and how far its samples
+//! are from what was asked for.
 //!
-//! Each step of a worker reads and updates a batch of keys, some of which are in use far more often than others, and a sample of
-//! uniformly drawn keys. Both are prepared 100 steps ahead.
+//! Each step of a worker reads and updates a batch of keys, some of which are in use far more often
+//! than others, and a sample of uniformly drawn keys. Both are prepared 100 steps ahead.
 //!
 //! `cargo run --release -p adapm-runtime --example sampling`
 
@@ -103,7 +104,8 @@ fn train(mut worker: Worker<f32>) -> Result<Vec<u64>, OpError> {
     Ok(counts)
 }
 
-/// Half of the sum of differences between the shares that these counts have and equal ones: 0 if they are equal, at most 1.
+/// Half of the sum of differences between the shares that these counts have and equal ones: 0 if
+/// they are equal, at most 1.
 fn distance(counts: &[u64]) -> f64 {
     let sum = counts.iter().sum::<u64>() as f64;
     let equal = 1.0 / counts.len() as f64;

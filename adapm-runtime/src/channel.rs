@@ -7,11 +7,13 @@
 //!   clocks when due ─────┘                             └─> when to wake up
 //! ```
 //!
-//! The mailbox is taken before an operation is fed, and the [`Driver`] drains the dirty queues then: whatever a worker dirtied
-//! before it posted an operation is known to the engine when the operation is.
+//! The mailbox is taken before an operation is fed, and the [`Driver`] drains the dirty queues
+//! then: whatever a worker dirtied before it posted an operation is known to the engine when the
+//! operation is.
 //!
-//! A lost peer is told to the engines of all channels of the process, which fail what can no longer be done; the thread ends when
-//! its node leaves, in vain or not, and only then says farewell to the peers.
+//! A lost peer is told to the engines of all channels of the process, which fail what can no longer
+//! be done; the thread ends when its node leaves, in vain or not, and only then says farewell to
+//! the peers.
 //!
 //! Not here: decisions of any kind.
 
@@ -242,7 +244,8 @@ impl<S: Store> Channel<S> {
         }
     }
 
-    /// Tells the engine, which is about to look at its peers, for which of them the way may be slow.
+    /// Tells the engine, which is about to look at its peers, for which of them the way may be
+    /// slow.
     fn look_at_ways(&mut self, now: Instant) -> Result<(), RunError> {
         if self.driver.engine().next_look_at().is_none_or(|at| at > now) {
             return Ok(());
@@ -258,7 +261,8 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Tells the engine of peers that any thread of this process has lost; false if this node is given up itself.
+    /// Tells the engine of peers that any thread of this process has lost; false if this node is
+    /// given up itself.
     fn handle_losses(&mut self) -> Result<bool, RunError> {
         while let Some(PeerLoss { node, .. }) = self.outside.failure.lost(self.lost_seen) {
             self.lost_seen += 1;
@@ -299,7 +303,8 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Sleeps until a frame comes, somebody wakes the thread, or the engine wants to; handles the frames that are there.
+    /// Sleeps until a frame comes, somebody wakes the thread, or the engine wants to; handles the
+    /// frames that are there.
     fn receive(&mut self) -> Result<(), RunError> {
         let now = self.now();
         let mut wait =
@@ -308,7 +313,8 @@ impl<S: Store> Channel<S> {
         if self.connected.is_some() {
             wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
         }
-        // What is signaled or dirtied until then is for that round too: whatever begins it ends the sleep.
+        // What is signaled or dirtied until then is for that round too: whatever begins it ends the
+        // sleep.
         let awaits_round =
             matches!(self.driver.reason(), Reason::Round { more: true } | Reason::NextRound);
         let long = !awaits_round && wait.is_none_or(|wait| wait > SHORT_SLEEP);
@@ -387,7 +393,8 @@ impl<S: Store> Channel<S> {
         shared.clocks.read(&mut self.clocks);
         if shared.supply == Supply::Everything && self.clocks.iter().any(|clock| !clock.is_ended())
         {
-            // The node's intent for everything was signaled by this worker, and lasts as long as anybody works here.
+            // The node's intent for everything was signaled by this worker, and lasts as long as
+            // anybody works here.
             self.clocks[0] = Clock(0);
         }
     }
@@ -425,10 +432,12 @@ impl<S: Store> Drop for Channel<S> {
     }
 }
 
-/// Lets workers go before this thread, an engine's: a worker that waits for an engine leaves its core, one that computes loses less
-/// if messages are handled together in a while than if each takes the core from it.
+/// Lets workers go before this thread, an engine's: a worker that waits for an engine leaves its
+/// core, one that computes loses less if messages are handled together in a while than if each
+/// takes the core from it.
 ///
-/// On Linux, where a thread has a nice value of its own: 3 more than whoever started it. Elsewhere nothing.
+/// On Linux, where a thread has a nice value of its own: 3 more than whoever started it. Elsewhere
+/// nothing.
 fn give_way() {
     #[cfg(target_os = "linux")]
     {
@@ -437,7 +446,8 @@ fn give_way() {
     }
 }
 
-/// The longest sleep during which intents and dirtied keys wait, but for the next round: two of the shortest rounds.
+/// The longest sleep during which intents and dirtied keys wait, but for the next round: two of the
+/// shortest rounds.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// How often the links are looked at before they are up.

@@ -1,8 +1,9 @@
 //! Threads, workers and clusters around adapm's protocol core.
 //!
-//! A [`Builder`] makes a [`Cluster`]; [`Cluster::run`] and [`Cluster::try_run`] hand each worker thread its [`Worker`], and return
-//! when all workers have ended and everything they sent is applied everywhere. Main copies can then be read:
-//! [`Cluster::visit_main`]. Threads of your own, which go on from one phase to the next, get theirs from [`Cluster::worker`].
+//! A [`Builder`] makes a [`Cluster`]; [`Cluster::run`] and [`Cluster::try_run`] hand each worker
+//! thread its [`Worker`], and return when all workers have ended and everything they sent is
+//! applied everywhere. Main copies can then be read: [`Cluster::visit_main`]. Threads of your own,
+//! which go on from one phase to the next, get theirs from [`Cluster::worker`].
 //!
 //! ```text
 //!   your closure ── Worker ──fast path──> store <──────────────┐
@@ -38,8 +39,8 @@
 //! | [`sampling`] | keys the manager may choose | `tests/sampling` |
 //! | `stats` | totals | `tests/threads` |
 //!
-//! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a transport: [`docs::plug_in`],
-//! and in short `examples/custom_{policy,store,transport}.rs`.
+//! What it costs, beside what is possible: [`docs::performance`]. Plug in a policy, a store or a
+//! transport: [`docs::plug_in`], and in short `examples/custom_{policy,store,transport}.rs`.
 //!
 //! # Features
 //!
@@ -53,9 +54,9 @@
 //!
 //! # Races
 //!
-//! Whatever two threads share is modelled with loom, which runs every interleaving that the memory model
-//! allows: `.ci/run loom` with at most two preemptions, `LOOM_MAX_PREEMPTIONS=3 .ci/run loom` with three. The models run the code
-//! that is shipped, on loom's primitives (`sync.rs`).
+//! Whatever two threads share is modelled with loom, which runs every interleaving that the memory
+//! model allows: `.ci/run loom` with at most two preemptions, `LOOM_MAX_PREEMPTIONS=3 .ci/run loom`
+//! with three. The models run the code that is shipped, on loom's primitives (`sync.rs`).
 //!
 //! | models | claim |
 //! | --- | --- |
@@ -66,12 +67,14 @@
 //! | `loom_mailbox`, `loom_dirty` | nothing is lost or overtaken, who sleeps or waits for room is woken |
 //! | `loom_clocks`, `loom_intent` | a clock seen is work seen; nothing of a worker follows its end |
 //!
-//! Models called `planted_*` run a wrong copy of the code (`tests/support/wrong.rs`: a weaker ordering, a look before the flag
-//! instead of after it, a notification left out) and must fail: a suite that finds nothing has looked.
+//! Models called `planted_*` run a wrong copy of the code (`tests/support/wrong.rs`: a weaker
+//! ordering, a look before the flag instead of after it, a notification left out) and must fail: a
+//! suite that finds nothing has looked.
 //!
-//! No model covers what lies behind a system call or a second process: the bells of transports (a wake that meets a sleep; their
-//! suite, `transport_suite!`, tests it), starting and joining threads, lost peers (`failure.rs`), the totals, and more than one
-//! channel. Three threads that spin for one latch make no progress under loom. For these there are the tests on real threads.
+//! No model covers what lies behind a system call or a second process: the bells of transports (a
+//! wake that meets a sleep; their suite, `transport_suite!`, tests it), starting and joining
+//! threads, lost peers (`failure.rs`), the totals, and more than one channel. Three threads that
+//! spin for one latch make no progress under loom. For these there are the tests on real threads.
 //!
 //! Deliberately absent: the protocol (`adapm-core`), recovery from a lost node, an asynchronous
 //! executor ([`Pull`] and [`Done`] are futures and run on any), pinning of threads to cores.

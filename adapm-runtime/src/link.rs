@@ -1,4 +1,5 @@
-//! Messages of one channel to and from its peers: encoding, counting, and waiting frames of a full way.
+//! Messages of one channel to and from its peers: encoding, counting, and waiting frames of a full
+//! way.
 //!
 //! Not here: what a transport is ([`adapm_core::transport`]) and what messages mean.
 
@@ -75,8 +76,8 @@ impl<T: Transport + Send> Endpoint for T {
 
 /// One channel's endpoint with what it has sent, and what waits for room, in order per peer.
 ///
-/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations of own workers. Nothing is
-/// kept for a lost peer.
+/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations
+/// of own workers. Nothing is kept for a lost peer.
 pub(crate) struct Link {
     endpoint: Box<dyn Endpoint>,
     backlog: Vec<VecDeque<Frame>>,

@@ -1,8 +1,9 @@
-//! The ways from workers to a channel thread: a mailbox of commands, and one queue of dirtied keys per worker.
+//! The ways from workers to a channel thread: a mailbox of commands, and one queue of dirtied keys
+//! per worker.
 //!
-//! Per (worker, channel) both are FIFO. The channel thread takes the mailbox first, and drains the dirty queues before it feeds an
-//! operation ([`adapm_core::driver`]), so everything that a worker dirtied before it posted an operation is known to the engine
-//! before the operation is.
+//! Per (worker, channel) both are FIFO. The channel thread takes the mailbox first, and drains the
+//! dirty queues before it feeds an operation ([`adapm_core::driver`]), so everything that a worker
+//! dirtied before it posted an operation is known to the engine before the operation is.
 //!
 //! | posted | wakes the channel thread |
 //! | --- | --- |
@@ -19,16 +20,19 @@ use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 /// Commands of many threads for one, and the keys that workers made dirty.
 ///
 /// # Ordering
-/// A thread that is about to sleep for long raises `asleep` and *then* looks for work; a worker leaves its work and *then* looks
-/// at `asleep`. Both look at the work under the same mutex: either the thread finds the work, or the worker finds the flag.
-/// All writes of the flag are swaps. Stores would do, as a worker's swap stands right behind what it has read; but loom does
-/// not know that, and beyond three preemptions would let the worker read its own swap after the thread's later store.
+/// A thread that is about to sleep for long raises `asleep` and *then* looks for work; a worker
+/// leaves its work and *then* looks at `asleep`. Both look at the work under the same mutex: either
+/// the thread finds the work, or the worker finds the flag. All writes of the flag are swaps.
+/// Stores would do, as a worker's swap stands right behind what it has read; but loom does not know
+/// that, and beyond three preemptions would let the worker read its own swap after the thread's
+/// later store.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inner: Mutex<Inner<T>>,
     room: Condvar,
-    /// One queue per worker. A key enters when its dirty bit is set, so a queue is bounded by the copies held here. The mutex
-    /// is uncontended but for the moment in which the channel thread drains.
+    /// One queue per worker. A key enters when its dirty bit is set, so a queue is bounded by the
+    /// copies held here. The mutex is uncontended but for the moment in which the channel thread
+    /// drains.
     dirty: Vec<Mutex<Vec<Key>>>,
     asleep: AtomicBool,
 }
@@ -50,7 +54,8 @@ pub enum Urgency {
 }
 
 impl<T> Mailbox<T> {
-    /// Commands that wait at most: then a poster waits until the channel thread has taken what is there. Four in a model.
+    /// Commands that wait at most: then a poster waits until the channel thread has taken what is
+    /// there. Four in a model.
     pub const CAPACITY: usize = if cfg!(adapm_loom) { 4 } else { 1 << 16 };
 
     /// An empty mailbox for `workers` workers.

@@ -1,6 +1,8 @@
-//! One node: its store, its channel threads, its workers' shared state. Several in one process share nothing.
+//! One node: its store, its channel threads, its workers' shared state. Several in one process
+//! share nothing.
 //!
-//! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together ([`crate::Cluster`]).
+//! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together
+//! ([`crate::Cluster`]).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -50,8 +52,9 @@ pub(crate) struct Plan<V> {
 }
 
 impl<S: Store + Send + Sync + 'static> Manager<S> {
-    /// Starts the channel threads of `node`, one per endpoint, over a store that has the main copies. They keep their parts of the
-    /// promise that all peers can be reached, counted from `first_part`.
+    /// Starts the channel threads of `node`, one per endpoint, over a store that has the main
+    /// copies. They keep their parts of the promise that all peers can be reached, counted from
+    /// `first_part`.
     pub(crate) fn start(
         plan: &Plan<S::Value>,
         node: NodeId,
@@ -124,7 +127,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
         while start < keys.end.0 {
             let end = keys.end.0.min(start + KEYS_AT_ONCE);
             let block: Vec<Key> = (start..end).map(Key).collect();
-            // The mailbox is open: a cluster that has failed is noticed by whoever waits for the replicas.
+            // The mailbox is open: a cluster that has failed is noticed by whoever waits for the
+            // replicas.
             let run = Clock(0)..Clock::INFINITY;
             let _ = self.shared.signal(WorkerId(0), SignalId::default(), &block, run);
             start = end;
@@ -145,7 +149,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
         }
     }
 
-    /// Ends all workers, and asks all channel threads to leave once everything sent is applied everywhere.
+    /// Ends all workers, and asks all channel threads to leave once everything sent is applied
+    /// everywhere.
     pub(crate) fn leave(&self) -> Arc<Promise<S::Value>> {
         for index in 0..self.shared.workers.len() {
             self.shared.end(WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide")));
@@ -159,7 +164,8 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
 }
 
 impl<S: Store> Manager<S> {
-    /// Waits for the channel threads, which must have been told to end; what the first that panicked said.
+    /// Waits for the channel threads, which must have been told to end; what the first that
+    /// panicked said.
     pub(crate) fn join(&mut self) -> Option<String> {
         let mut message = None;
         for thread in self.threads.drain(..) {
@@ -176,7 +182,8 @@ impl<S: Store> Drop for Manager<S> {
     }
 }
 
-/// A number that nobody else can guess: the system makes the keys of the standard library's hash functions.
+/// A number that nobody else can guess: the system makes the keys of the standard library's hash
+/// functions.
 fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }

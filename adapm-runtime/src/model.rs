@@ -1,4 +1,5 @@
-//! What the loom suites check: the parts that threads share, and a node of them whose channel thread the model plays.
+//! What the loom suites check: the parts that threads share, and a node of them whose channel
+//! thread the model plays.
 //!
 //! Hidden, and no part of the interface: it may change with every version.
 
@@ -100,7 +101,8 @@ mod node {
             self.0.ports[0].mailbox.get_up();
         }
 
-        /// Refuses everything from here on, as a channel thread that ends does, and drops what was posted.
+        /// Refuses everything from here on, as a channel thread that ends does, and drops what was
+        /// posted.
         pub fn close(&self) {
             self.0.ports[0].mailbox.close();
             drop(self.take());

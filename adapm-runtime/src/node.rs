@@ -1,4 +1,5 @@
-//! What the threads of one node share: the store, clocks and counters of workers, and a port to each channel thread.
+//! What the threads of one node share: the store, clocks and counters of workers, and a port to
+//! each channel thread.
 //!
 //! The logical clocks of workers are read by channel threads (AdaPM §3).
 
@@ -49,7 +50,8 @@ pub(crate) struct WorkerShared {
     ended: Mutex<bool>,
 }
 
-/// A worker that has not ended, and cannot as long as this is held: what is posted meanwhile comes before its end.
+/// A worker that has not ended, and cannot as long as this is held: what is posted meanwhile comes
+/// before its end.
 pub(crate) struct Alive<'a> {
     _guard: MutexGuard<'a, bool>,
 }
@@ -108,8 +110,8 @@ impl<V: Value> Port<V> {
 }
 
 impl<S: Store> NodeShared<S> {
-    /// Returns true if workers' signals reach the engines: where nothing ever acts on them, they would only pile up, and on a single
-    /// node wake an engine that forgets them.
+    /// Returns true if workers' signals reach the engines: where nothing ever acts on them, they
+    /// would only pile up, and on a single node wake an engine that forgets them.
     fn heeds_intents(&self) -> bool {
         self.supply == Supply::Intent && self.nodes > 1
     }
@@ -162,7 +164,8 @@ impl<S: Store> NodeShared<S> {
         self.signal(worker, id, keys, clocks)
     }
 
-    /// Keeps sampled keys where they are until the window ends; nothing if it has, or on a single node.
+    /// Keeps sampled keys where they are until the window ends; nothing if it has, or on a single
+    /// node.
     pub(crate) fn hold(
         &self,
         worker: WorkerId,
@@ -176,7 +179,8 @@ impl<S: Store> NodeShared<S> {
         self.intend(worker, id, keys, clocks)
     }
 
-    /// A name for the signals of a sample of `worker`: never that of signals that are not taken back.
+    /// A name for the signals of a sample of `worker`: never that of signals that are not taken
+    /// back.
     pub(crate) fn name_sample(&self, worker: WorkerId) -> SignalId {
         SignalId(1 + self.workers[worker.index()].samples.fetch_add(1, Ordering::Relaxed))
     }
@@ -192,7 +196,8 @@ impl<S: Store> NodeShared<S> {
         self.post_signal(Command::Intent, worker, id, keys, clocks)
     }
 
-    /// Posts a signal, or what takes one back, in pieces that an engine handles without keeping others waiting.
+    /// Posts a signal, or what takes one back, in pieces that an engine handles without keeping
+    /// others waiting.
     fn post_signal(
         &self,
         command: fn(Intent) -> Command<S::Value>,
@@ -228,8 +233,9 @@ impl<S: Store> NodeShared<S> {
         Some(promise)
     }
 
-    /// Keeps `worker` from ending: a localize that followed the node's farewell would bring a main copy here when nobody is
-    /// left to receive it. A poster waits for room with this held, so the worker's end waits for it, and for the channel thread.
+    /// Keeps `worker` from ending: a localize that followed the node's farewell would bring a main
+    /// copy here when nobody is left to receive it. A poster waits for room with this held, so the
+    /// worker's end waits for it, and for the channel thread.
     ///
     /// # Errors
     /// It has ended; nothing of it may reach an engine.
@@ -241,8 +247,8 @@ impl<S: Store> NodeShared<S> {
         Ok(Alive { _guard: ended })
     }
 
-    /// Ends `worker`, once: whatever it still calls is refused, all its intents expire, and nobody waits for it. Does not wait
-    /// for operations in flight.
+    /// Ends `worker`, once: whatever it still calls is refused, all its intents expire, and nobody
+    /// waits for it. Does not wait for operations in flight.
     pub(crate) fn end(&self, worker: WorkerId) {
         if mem::replace(&mut *lock(&self.workers[worker.index()].ended), true) {
             return;
@@ -305,8 +311,8 @@ pub(crate) fn check_window(clocks: &Range<Clock>) -> Result<(), OpError> {
 /// One clock per worker, each on cache lines of its own.
 ///
 /// # Ordering
-/// A worker stores with `Release`, a channel thread loads with `Acquire`: an engine that sees a clock also sees what the worker
-/// did before it raised it. Nothing depends on how soon it is seen.
+/// A worker stores with `Release`, a channel thread loads with `Acquire`: an engine that sees a
+/// clock also sees what the worker did before it raised it. Nothing depends on how soon it is seen.
 #[derive(Debug)]
 pub struct Clocks {
     clocks: Vec<Padded>,

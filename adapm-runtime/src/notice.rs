@@ -11,15 +11,17 @@ use adapm_core::transport::Stall;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A barrier or quiesce has waited for 5 s: these workers have neither made the call nor ended. Told in the process whose
-    /// workers are missing while others of the same node wait, in that of node 0, and for a barrier in all that wait.
+    /// A barrier or quiesce has waited for 5 s: these workers have neither made the call nor ended.
+    /// Told in the process whose workers are missing while others of the same node wait, in that of
+    /// node 0, and for a barrier in all that wait.
     Missing {
         /// The call.
         call: Collective,
         /// For whom it waits.
         absent: Vec<Absent>,
     },
-    /// Connections to a peer come up one after the other, and what is sent to it does not arrive: it will be given up.
+    /// Connections to a peer come up one after the other, and what is sent to it does not arrive:
+    /// it will be given up.
     LinkStuck {
         /// The peer.
         node: NodeId,

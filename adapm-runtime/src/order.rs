@@ -1,7 +1,8 @@
-//! The order rule ([`adapm_core::driver::order`]) between threads: a worker with an operation in flight on a key does not use the
-//! fast path for that key.
+//! The order rule ([`adapm_core::driver::order`]) between threads: a worker with an operation in
+//! flight on a key does not use the fast path for that key.
 //!
-//! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] is what channel threads tell it.
+//! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] is what channel
+//! threads tell it.
 //!
 //! ```text
 //!   worker                                    channel thread
@@ -26,15 +27,18 @@ use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub u64);
 
-/// Finished calls of one worker that the worker has not taken note of. Written by channel threads, read by the worker.
+/// Finished calls of one worker that the worker has not taken note of. Written by channel threads,
+/// read by the worker.
 ///
 /// # Ordering
-/// [`Completions::finish`] publishes under the mutex and raises `any` with `Release` before it lets go of it. The worker looks
-/// at `any` with `Acquire` and takes the list under the mutex, so the operation's effects happen before the worker's next access.
+/// [`Completions::finish`] publishes under the mutex and raises `any` with `Release` before it lets
+/// go of it. The worker looks at `any` with `Acquire` and takes the list under the mutex, so the
+/// operation's effects happen before the worker's next access.
 #[derive(Debug, Default)]
 pub struct Completions {
-    /// 0: the fast path is open for all keys. Else [`MARKED`], which the worker sets and clears, and [`ENDED`], which stays. No
-    /// order with anything else: the worker sees what it did itself, and that it has ended when it does.
+    /// 0: the fast path is open for all keys. Else [`MARKED`], which the worker sets and clears,
+    /// and [`ENDED`], which stays. No order with anything else: the worker sees what it did itself,
+    /// and that it has ended when it does.
     gate: AtomicU64,
     any: AtomicBool,
     finished: Mutex<Vec<(CallId, Option<OpError>)>>,
@@ -47,7 +51,8 @@ impl Completions {
         self.gate.fetch_or(ENDED, Ordering::Relaxed);
     }
 
-    /// Notes that all operations of `call` are done, and what went wrong if the caller will not see it otherwise.
+    /// Notes that all operations of `call` are done, and what went wrong if the caller will not see
+    /// it otherwise.
     pub fn finish(&self, call: CallId, error: Option<OpError>) {
         let mut finished = lock(&self.finished);
         finished.push((call, error));
@@ -82,7 +87,8 @@ impl InFlight {
         }
     }
 
-    /// Whether the fast path is closed for `key`. Takes note of finished calls only where that could open it.
+    /// Whether the fast path is closed for `key`. Takes note of finished calls only where that
+    /// could open it.
     #[inline]
     pub fn blocks(&mut self, key: Key) -> bool {
         self.completions.gate.load(Ordering::Relaxed) != 0 && self.blocks_now(key)
@@ -94,8 +100,9 @@ impl InFlight {
         self.completions.gate.load(Ordering::Relaxed) & ENDED != 0
     }
 
-    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next: from the first refusal on,
-    /// so that a duplicate of the key in the same call cannot overtake it either.
+    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next:
+    /// from the first refusal on, so that a duplicate of the key in the same call cannot overtake
+    /// it either.
     pub fn mark(&mut self, key: Key) {
         if self.order.is_open() {
             self.completions.gate.fetch_or(MARKED, Ordering::Relaxed);

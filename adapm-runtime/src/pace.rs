@@ -15,8 +15,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Whether `steps` steps last for `time`, if they take as long as those before `clock`, which the worker's is by `now`. So they do
-    /// if no step has been seen.
+    /// Whether `steps` steps last for `time`, if they take as long as those before `clock`, which
+    /// the worker's is by `now`. So they do if no step has been seen.
     pub(crate) fn lasts(
         &mut self,
         steps: u64,

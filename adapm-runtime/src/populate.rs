@@ -1,8 +1,8 @@
-//! Main copies at the start: each node's are made by as many threads as it has workers, block by block; by fewer where the system
-//! refuses threads, and by the caller's if it refuses all.
+//! Main copies at the start: each node's are made by as many threads as it has workers, block by
+//! block; by fewer where the system refuses threads, and by the caller's if it refuses all.
 //!
-//! Which thread makes which does not matter: an initial value follows from its key alone. Not here: sparse layouts, whose main
-//! copies come into being on first access.
+//! Which thread makes which does not matter: an initial value follows from its key alone. Not here:
+//! sparse layouts, whose main copies come into being on first access.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
@@ -24,7 +24,8 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Populating {
-    /// Keys that have been dealt with: the nodes of this process have the main copies of those that are at home there.
+    /// Keys that have been dealt with: the nodes of this process have the main copies of those that
+    /// are at home there.
     pub done: u64,
     /// Keys of the layout.
     pub keys: u64,
@@ -45,8 +46,8 @@ struct Share<'a, S: Store> {
     next: AtomicU64,
 }
 
-/// Creates the main copies of the nodes whose `stores` these are, and tells how far that is a few times a second; leaves early if
-/// the cluster has failed.
+/// Creates the main copies of the nodes whose `stores` these are, and tells how far that is a few
+/// times a second; leaves early if the cluster has failed.
 ///
 /// # Errors
 /// [`BuildError::Panicked`] if the function of initial values panics.
@@ -106,7 +107,8 @@ pub(crate) fn populate<S: Store + Sync>(
 }
 
 impl<S: Store> Share<'_, S> {
-    /// Takes blocks of keys and makes the main copies of those that are at home here; sends how many keys a block had.
+    /// Takes blocks of keys and makes the main copies of those that are at home here; sends how
+    /// many keys a block had.
     fn make(&self, made: &Sender<u64>) {
         let mut at_home = Vec::new();
         let _stop = StopOthers(self.stopped);

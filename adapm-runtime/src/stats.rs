@@ -1,7 +1,7 @@
 //! Totals over engines, links and workers, readable while a cluster runs (protocol, "Operations").
 //!
-//! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a copy of its engine's
-//! totals each time before it tells workers anything or sleeps.
+//! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a
+//! copy of its engine's totals each time before it tells workers anything or sleeps.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub struct Stats {
     pub waited: u64,
     /// Accesses that needed another node.
     pub remote: u64,
-    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed over workers.
+    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed
+    /// over workers.
     pub blocked_nanos: u64,
     /// Main copies that moved.
     pub relocations: u64,
@@ -44,13 +45,15 @@ pub struct Stats {
     pub sampled: u64,
     /// Those of them that were local: their share is what a scheme achieves.
     pub sampled_local: u64,
-    /// Sampled keys of scheme `local` for which no local one was found: pulled from wherever they are.
+    /// Sampled keys of scheme `local` for which no local one was found: pulled from wherever they
+    /// are.
     pub sample_fallbacks: u64,
     /// Keys of samples that were finished or dropped before they were pulled.
     pub sample_unpulled: u64,
     /// Forwards of an entry before it was served.
     pub hops: Histogram,
-    /// Staleness in nanoseconds: time since the oldest change a replica lacked when its refresh left the owner.
+    /// Staleness in nanoseconds: time since the oldest change a replica lacked when its refresh
+    /// left the owner.
     pub staleness: Histogram,
     /// Nanoseconds between two refresh opportunities of a holder (the measure of AdaPM §5.6).
     pub check_age: Histogram,
@@ -166,7 +169,8 @@ impl Stats {
     }
 }
 
-/// Counters of one worker: it alone writes but where said, anybody reads. On cache lines of their own.
+/// Counters of one worker: it alone writes but where said, anybody reads. On cache lines of their
+/// own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {

@@ -38,8 +38,8 @@ impl<V: Value> LayoutStore<V> {
         })
     }
 
-    /// Bytes that the store has allocated, for directory, copies and room for more; see [`DenseStore::memory`] and
-    /// [`SparseStore::memory`].
+    /// Bytes that the store has allocated, for directory, copies and room for more; see
+    /// [`DenseStore::memory`] and [`SparseStore::memory`].
     #[must_use]
     pub fn memory(&self) -> usize {
         each!(self, store => store.memory())

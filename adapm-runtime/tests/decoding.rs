@@ -1,4 +1,5 @@
-//! How much memory a frame takes to be read: at most twice its bytes and 1 MiB, whatever bytes they are.
+//! How much memory a frame takes to be read: at most twice its bytes and 1 MiB, whatever bytes they
+//! are.
 
 use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;
@@ -10,7 +11,8 @@ use allocation_counter::measure;
 /// What a message takes beside its lists: its control part, and the text of an error.
 const CONSTANT: u64 = 4_096;
 
-/// Reads the frame; what came of it, and the bytes asked for in all, those that were given back at once included.
+/// Reads the frame; what came of it, and the bytes asked for in all, those that were given back at
+/// once included.
 fn read(mut frame: Frame) -> (Result<Message, DecodeError>, u64) {
     let mut result = Err(DecodeError::Head);
     let info = measure(|| result = wire::decode(&mut frame));
@@ -21,7 +23,8 @@ fn allowed(bytes: usize) -> u64 {
     (2 * bytes + SPARE_BYTES) as u64 + CONSTANT
 }
 
-/// A head of a kind of message: so many numbers, then lists that all have `len` elements of one byte, then numbers again.
+/// A head of a kind of message: so many numbers, then lists that all have `len` elements of one
+/// byte, then numbers again.
 fn full([kind, numbers, lists, behind]: [usize; 4], len: usize) -> Frame {
     let mut head = vec![PROTOCOL_VERSION, kind as u8];
     head.extend(std::iter::repeat_n(0, numbers));
@@ -46,7 +49,8 @@ fn length(mut len: usize, head: &mut Vec<u8>) {
 fn frames_full_of_small_entries_take_little_memory() {
     let mut worst = 0.0_f64;
     let mut count = 0;
-    // Kinds of messages, each with the numbers before its lists, its lists, and the numbers behind them.
+    // Kinds of messages, each with the numbers before its lists, its lists, and the numbers behind
+    // them.
     let kinds = [
         [0, 0, 7, 2],
         [1, 0, 11, 2],
@@ -104,7 +108,8 @@ fn frames_full_of_small_entries_take_little_memory() {
     );
 }
 
-/// The messages that take most of what a frame may: as many entries as an engine puts into one, without values.
+/// The messages that take most of what a frame may: as many entries as an engine puts into one,
+/// without values.
 #[test]
 fn the_fullest_messages_of_an_engine_are_read() {
     let keys = |from: u64| Keys((from..from + 30_000).map(Key).collect());

@@ -1,4 +1,5 @@
-//! A cluster whose nodes are linked by TCP, Unix sockets, tokio and ZeroMQ at once loses and doubles no update.
+//! A cluster whose nodes are linked by TCP, Unix sockets, tokio and ZeroMQ at once loses and
+//! doubles no update.
 
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Nodes};

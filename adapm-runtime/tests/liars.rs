@@ -1,5 +1,6 @@
-//! A node that is one of the cluster and then sends what no sound node sends, in frames that arrive whole: the cluster ends,
-//! names it, and says what it did. Nobody panics, and no worker waits forever.
+//! A node that is one of the cluster and then sends what no sound node sends, in frames that arrive
+//! whole: the cluster ends, names it, and says what it did. Nobody panics, and no worker waits
+//! forever.
 //!
 //! What goes wrong below frames (connections, handshakes, links) is tested with the transports.
 
@@ -60,7 +61,8 @@ impl Transport for Lying {
     }
 }
 
-/// Runs a cluster over TCP of which node 2 tells `lie`, until every worker has failed; what the run ends with.
+/// Runs a cluster over TCP of which node 2 tells `lie`, until every worker has failed; what the run
+/// ends with.
 fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunError {
     let (lie, is_time): (Lie, _) = (Arc::new(lie), Arc::new(AtomicBool::new(false)));
     let (for_ends, timer) = (Arc::clone(&is_time), Arc::clone(&is_time));

@@ -1,4 +1,5 @@
-//! Machines with little memory: `build` says what it cannot have, whatever is the first that cannot be had.
+//! Machines with little memory: `build` says what it cannot have, whatever is the first that cannot
+//! be had.
 
 #![cfg(unix)]
 

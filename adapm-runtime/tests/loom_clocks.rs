@@ -1,6 +1,8 @@
-//! Clocks under loom: an engine that sees a clock sees what the worker did before, and never sees it fall.
+//! Clocks under loom: an engine that sees a clock sees what the worker did before, and never sees
+//! it fall.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
+//! --test 'loom_*'`
 
 #![cfg(adapm_loom)]
 
@@ -22,7 +24,8 @@ use wrong::{OneClock, WrongClock};
 const W0: WorkerId = WorkerId(0);
 const W1: WorkerId = WorkerId(1);
 
-/// What a worker did before it raised its clock, without a latch: loom reports who reads it too early.
+/// What a worker did before it raised its clock, without a latch: loom reports who reads it too
+/// early.
 #[derive(Default)]
 struct Work([UnsafeCell<u64>; 2]);
 

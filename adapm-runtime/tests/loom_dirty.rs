@@ -1,6 +1,8 @@
-//! The dirty queue under loom: a delta that is not sent has a key in the queue, or an engine that is about to look.
+//! The dirty queue under loom: a delta that is not sent has a key in the queue, or an engine that
+//! is about to look.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
+//! --test 'loom_*'`
 
 #![cfg(adapm_loom)]
 
@@ -43,7 +45,8 @@ impl Shared {
         }
     }
 
-    /// As an engine sends: what is in the queue, and dirty. A key may stand there although its delta has been taken.
+    /// As an engine sends: what is in the queue, and dirty. A key may stand there although its
+    /// delta has been taken.
     fn send(&self, sent: &mut i64) -> Vec<&'static str> {
         let (mut items, mut keys) = (Vec::new(), Vec::new());
         self.mailbox.take(&mut items);
@@ -96,7 +99,8 @@ fn a_mark_that_another_worker_set_is_told_by_that_worker() {
     });
 }
 
-/// A worker that pushes, then posts `wait_sync`: the engine that takes the operation has sent the delta.
+/// A worker that pushes, then posts `wait_sync`: the engine that takes the operation has sent the
+/// delta.
 fn pushes_before_it_waits(push: fn(&Shared), then: fn(&Shared)) {
     loom::model(move || {
         let shared = Shared::new(1);

@@ -1,6 +1,8 @@
-//! Intents of a loader thread under loom: none is lost, none follows the worker's end, and whoever sleeps is woken for them.
+//! Intents of a loader thread under loom: none is lost, none follows the worker's end, and whoever
+//! sleeps is woken for them.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
+//! --test 'loom_*'`
 
 #![cfg(adapm_loom)]
 
@@ -64,7 +66,8 @@ fn an_intent_is_taken_whatever_the_clock_does_meanwhile() {
                 Command::Op(..) | Command::TakeBack(_) => panic!("nothing else was posted"),
             })
             .collect();
-        // The first may come after its window, and is then nobody's any more; the second is still to come.
+        // The first may come after its window, and is then nobody's any more; the second is still
+        // to come.
         assert!([&[1, 2][..], &[2]].contains(&&*windows), "{windows:?}");
     });
 }
@@ -97,8 +100,8 @@ fn nothing_of_a_worker_follows_its_end() {
     loader_outlives_its_worker();
 }
 
-/// As above, by hand: whoever posts something of a worker looks whether it has ended. `holds`: and holds on to that until it is
-/// posted.
+/// As above, by hand: whoever posts something of a worker looks whether it has ended. `holds`: and
+/// holds on to that until it is posted.
 fn posts_if_alive(holds: bool) {
     loom::model(move || {
         let shared = Arc::new((Mutex::new(false), Mailbox::new(1)));

@@ -1,4 +1,5 @@
-//! The ways to a channel thread under loom: nothing is lost, nobody overtakes, and a thread that sleeps is woken.
+//! The ways to a channel thread under loom: nothing is lost, nobody overtakes, and a thread that
+//! sleeps is woken.
 
 #![cfg(adapm_loom)]
 
@@ -254,7 +255,8 @@ fn planted_room_of_which_nobody_is_told_is_found() {
     fills_the_mailbox(Which::Copy(Some(Mistake::ForgetRoom)));
 }
 
-/// One signal more than there is room for, for a thread that does not doze: it sleeps until a round ends.
+/// One signal more than there is room for, for a thread that does not doze: it sleeps until a round
+/// ends.
 fn signals_fill_the_mailbox(which: Which) {
     loom::model(move || {
         let shared = Shared::new(which);

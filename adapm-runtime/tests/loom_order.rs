@@ -1,6 +1,8 @@
-//! The order rule under loom: the fast path for a key opens only after the operation in flight on it is done *and visible*.
+//! The order rule under loom: the fast path for a key opens only after the operation in flight on
+//! it is done *and visible*.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
+//! --test 'loom_*'`
 
 #![cfg(adapm_loom)]
 

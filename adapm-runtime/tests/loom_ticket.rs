@@ -1,4 +1,5 @@
-//! Promises under loom: no wake-up is lost, no part is lost, and who comes back from a wait finds the call in its record.
+//! Promises under loom: no wake-up is lost, no part is lost, and who comes back from a wait finds
+//! the call in its record.
 
 #![cfg(adapm_loom)]
 
@@ -49,7 +50,8 @@ fn begin(order: &mut InFlight) -> Report {
     Report { completions: Arc::clone(order.completions()), call, with_error: true }
 }
 
-/// What a worker finds after a wait; the record is told by the promise, or else by the channel thread behind it.
+/// What a worker finds after a wait; the record is told by the promise, or else by the channel
+/// thread behind it.
 fn waits_and_looks(promise_reports: bool) {
     loom::model(move || {
         let mut order = InFlight::new(Arc::default());

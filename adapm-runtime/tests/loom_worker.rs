@@ -1,8 +1,11 @@
-//! A worker, its channel thread's engine and a peer under loom: the key leaves while the worker pushes and pulls.
+//! A worker, its channel thread's engine and a peer under loom: the key leaves while the worker
+//! pushes and pulls.
 //!
-//! Everything but the wire and the clock of the round is what is shipped: fast path, refusal, slow path, order rule, promise.
+//! Everything but the wire and the clock of the round is what is shipped: fast path, refusal, slow
+//! path, order rule, promise.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
+//! --test 'loom_*'`
 
 #![cfg(adapm_loom)]
 

@@ -1,6 +1,8 @@
-//! A lost node ends the cluster in order: operations name the node and its address, threads end, and peers hear of it.
+//! A lost node ends the cluster in order: operations name the node and its address, threads end,
+//! and peers hear of it.
 //!
-//! The transport here is the in-process one, told by the test which node to call lost. Real processes: `tests/group`.
+//! The transport here is the in-process one, told by the test which node to call lost. Real
+//! processes: `tests/group`.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -154,7 +156,8 @@ fn every_wait_ends_and_names_node_and_address() {
     }
 }
 
-/// Whatever a worker makes of it, and however it ends: not the worker is to blame, nor whoever called.
+/// Whatever a worker makes of it, and however it ends: not the worker is to blame, nor whoever
+/// called.
 #[test]
 fn what_workers_answer_because_of_a_loss_is_blamed_on_nobody_but_the_lost_node() {
     for panics in [false, true] {

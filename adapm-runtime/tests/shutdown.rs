@@ -1,4 +1,5 @@
-//! Clusters end in order: whatever workers do or fail to do, nobody waits in vain and nothing sent is lost.
+//! Clusters end in order: whatever workers do or fail to do, nobody waits in vain and nothing sent
+//! is lost.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -117,7 +118,8 @@ fn the_panic_of_a_worker_ends_the_run_and_names_it() {
     }
 }
 
-/// They would wait for each other in silence. The third ends them once it has seen who is missing where.
+/// They would wait for each other in silence. The third ends them once it has seen who is missing
+/// where.
 #[test]
 fn workers_that_mix_barrier_and_quiesce_are_told_of_each_other() {
     let (sender, notices) = mpsc::channel();

@@ -1,4 +1,5 @@
-//! Clusters in one process share nothing: several work at the same time, each with its own keys, values and totals.
+//! Clusters in one process share nothing: several work at the same time, each with its own keys,
+//! values and totals.
 
 use adapm_core::{Key, Layout, Value};
 use adapm_runtime::{Builder, Cluster, System};

@@ -1,8 +1,9 @@
-//! Local access through the dense store beside its floor: the same random rows of one flat array, with no latch and no
-//! directory. Prints nanoseconds per key as medians, and how far the store is from the floor.
+//! Local access through the dense store beside its floor: the same random rows of one flat array,
+//! with no latch and no directory. Prints nanoseconds per key as medians, and how far the store is
+//! from the floor.
 //!
-//! `cargo bench -p adapm-store` runs all cases (some minutes, 5 GB); `cargo bench -p adapm-store -- 10k 25` those with 10 k
-//! keys of 25 elements.
+//! `cargo bench -p adapm-store` runs all cases (some minutes, 5 GB); `cargo bench -p adapm-store --
+//! 10k 25` those with 10 k keys of 25 elements.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -73,7 +74,8 @@ impl Case {
         Self {
             name,
             len,
-            // Written, so that it has memory of its own: pages that are only read are all the same page of zeros.
+            // Written, so that it has memory of its own: pages that are only read are all the same
+            // page of zeros.
             flat: (0..keys as usize * len).map(|i| i as f32).collect(),
             store,
             keys: (0..accesses as u64).map(|i| Key(random(i) % keys)).collect(),
@@ -159,7 +161,8 @@ impl Case {
         self.report("push, batch", medians, BATCHED);
     }
 
-    /// Two threads, one on the keys that `first` has, one on the others; time per key of each thread.
+    /// Two threads, one on the keys that `first` has, one on the others; time per key of each
+    /// thread.
     fn pull_by_two(&self, name: &str, first: impl Fn(&Key) -> bool, alone: Medians) {
         let (ours, theirs): (Vec<Key>, Vec<Key>) = self.keys.iter().copied().partition(first);
         let by_two = |pull: &(dyn Fn(Key, &mut [f32]) + Sync)| {

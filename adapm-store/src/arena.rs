@@ -1,15 +1,17 @@
 //! The directory of the dense store: latched entries, and the slots they point to.
 //!
-//! Each key has one 8-byte entry ([`crate::entry`]), which is never moved nor freed while the store lives. To latch it and to
-//! look up what it has is one step, so nobody has a slot's address but who holds the latch of the only entry that has
-//! it: whoever releases or moves a slot frees memory that no other thread can know of. Nothing has to be validated again,
-//! and there is no reclamation to wait for.
+//! Each key has one 8-byte entry ([`crate::entry`]), which is never moved nor freed while the store
+//! lives. To latch it and to look up what it has is one step, so nobody has a slot's address but
+//! who holds the latch of the only entry that has it: whoever releases or moves a slot frees memory
+//! that no other thread can know of. Nothing has to be validated again, and there is no reclamation
+//! to wait for.
 //!
-//! A slot is word, version, value `[value_len]` and perhaps delta `[value_len]`, one after another. Which chunk has room
-//! for one is [`crate::slab`]'s subject, a chunk's memory [`crate::chunk`]'s.
+//! A slot is word, version, value `[value_len]` and perhaps delta `[value_len]`, one after another.
+//! Which chunk has room for one is [`crate::slab`]'s subject, a chunk's memory [`crate::chunk`]'s.
 //!
 //! # Ordering
-//! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from one key to another.
+//! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from
+//! one key to another.
 #![expect(
     unsafe_code,
     reason = "slots are given to many threads from memory that a latch in another place guards"
@@ -93,10 +95,11 @@ impl<V: Value> Arena<V> {
             Content::Held { slot, has_delta } => {
                 let (value_len, delta_len) =
                     (extent.value_len, if has_delta { extent.value_len } else { 0 });
-                // SAFETY: an entry holds the address of a slot that `reserve` has taken from the slab for this length and
-                // initialized whole, with a delta exactly if the entry says so. The latch, held until `latched` is
-                // dropped, makes this the only use of it; the slices do not overlap, are aligned as every slot is aligned
-                // for `V` and header and value are multiples of that, and `f` cannot keep them beyond its call.
+                // SAFETY: an entry holds the address of a slot that `reserve` has taken from the
+                // slab for this length and initialized whole, with a delta exactly if the entry
+                // says so. The latch, held until `latched` is dropped, makes this the only use of
+                // it; the slices do not overlap, are aligned as every slot is aligned for `V` and
+                // header and value are multiples of that, and `f` cannot keep them beyond its call.
                 unsafe {
                     watch(slot).exclusively(|| {
                         let mut header = Borrowed::new(slot);
@@ -176,9 +179,9 @@ impl<V: Value> Arena<V> {
         let slot = take();
         let value_bytes = extent.value_len * V::WIDTH;
         let delta_bytes = if with_delta { value_bytes } else { 0 };
-        // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which nobody else uses. The slot
-        // that is kept belongs to this key, whose latch is held, and has at least header and value. All-zero bytes are
-        // a valid `V`, which is plain old data.
+        // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which
+        // nobody else uses. The slot that is kept belongs to this key, whose latch is held, and has
+        // at least header and value. All-zero bytes are a valid `V`, which is plain old data.
         unsafe {
             watch(slot).exclusively(|| {
                 let value = slot.add(HEADER_BYTES);
@@ -206,7 +209,8 @@ impl<V: Value> Arena<V> {
         let (entry, extent) = self.find(key);
         let mut latched = entry.latch();
         if let Content::Held { slot, has_delta } = latched.content() {
-            // SAFETY: the entry of a held key has the address of an initialized slot, and its latch is held.
+            // SAFETY: the entry of a held key has the address of an initialized slot, and its latch
+            // is held.
             let header =
                 unsafe { watch(slot).exclusively(|| slot.cast::<Header>().read_unaligned()) };
             latched.set(Content::Absent(header.word));
@@ -224,7 +228,8 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Asks for the entry of `key` and for where its slot is, if both can be told from the key alone.
+    /// Asks for the entry of `key` and for where its slot is, if both can be told from the key
+    /// alone.
     #[inline]
     pub(crate) fn prefetch_guess(&self, key: Key) {
         if let Some((slot, bytes)) = self.guess(key) {
@@ -240,7 +245,8 @@ impl<V: Value> Arena<V> {
         self.guesses.of(key, bytes).map(|slot| (slot, bytes))
     }
 
-    /// Asks for the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would wait for that read.
+    /// Asks for the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would
+    /// wait for that read.
     #[inline]
     pub(crate) fn prefetch_entry(&self, key: Key) {
         if let Some(entry) = self.entries.get(key.0 as usize) {
@@ -310,7 +316,8 @@ impl Drop for Absent<'_> {
     }
 }
 
-/// The header of a latched slot, taken out to be changed and put back if it was; a pull leaves the slot's lines clean.
+/// The header of a latched slot, taken out to be changed and put back if it was; a pull leaves the
+/// slot's lines clean.
 struct Borrowed {
     content: Header,
     before: Header,
@@ -382,7 +389,8 @@ mod tests {
 
     const KEYS: u64 = 100_000;
 
-    /// Main copies of those keys, made in blocks, and how many of all keys are guessed rightly and wrongly.
+    /// Main copies of those keys, made in blocks, and how many of all keys are guessed rightly and
+    /// wrongly.
     fn guessed(keys: impl Iterator<Item = u64>) -> (usize, usize) {
         let arena = Arena::<f32>::new(
             &Layout::dense(&[(KEYS / 2, 3), (KEYS / 2, 25)]).expect("a legal layout"),

@@ -1,6 +1,7 @@
 //! Where slots lie: chunks of them, and what a slot begins with.
 //!
-//! Not here: where the memory is from ([`crate::pages`]), which slot is whose ([`crate::slab`]), what is in it ([`crate::arena`]).
+//! Not here: where the memory is from ([`crate::pages`]), which slot is whose ([`crate::slab`]),
+//! what is in it ([`crate::arena`]).
 #![expect(unsafe_code, reason = "a chunk is memory that others give away piece by piece")]
 
 use core::ptr;
@@ -12,7 +13,8 @@ use crate::entry::Entry;
 use crate::pages::{HUGE_PAGE_BYTES, Memory};
 use crate::sync::Watch;
 
-/// What a slot begins with. It need not be aligned there, so that slots of an odd number of `f32` leave no gap.
+/// What a slot begins with. It need not be aligned there, so that slots of an odd number of `f32`
+/// leave no gap.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -30,7 +32,8 @@ pub(crate) struct Chunk {
 impl Chunk {
     pub(crate) fn new(slot_bytes: usize, slots: usize) -> Self {
         let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
-        // The last page can only be a huge one if all of it is there: worth a quarter of a byte a slot.
+        // The last page can only be a huge one if all of it is there: worth a quarter of a byte a
+        // slot.
         let whole = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let memory = Memory::new(if whole - bytes <= slots / 4 { whole } else { bytes });
         let base = memory.base().as_ptr();
@@ -39,7 +42,8 @@ impl Chunk {
             "an address leaves room for the tags"
         );
         for slot in 0..slots {
-            // SAFETY: the slot lies in the memory just made and is aligned for `Watch`, as `Slabs::new` has rounded its size.
+            // SAFETY: the slot lies in the memory just made and is aligned for `Watch`, as
+            // `Slabs::new` has rounded its size.
             unsafe {
                 base.add(slot * slot_bytes + size_of::<Header>())
                     .cast::<Watch>()

@@ -15,26 +15,30 @@ use crate::arena::Arena;
 
 /// A store with an 8-byte entry for every key of the layout, and values in slabs.
 ///
-/// A pull or push of a held key costs one atomic swap and touches the key's directory entry and its slot, nothing else: no
-/// allocation, no counter, no line that all workers share. [`Store::reserve`] and [`Store::release`] also take a mutex,
-/// one per value length; memory that copies leave is used again and, by the chunk, freed.
+/// A pull or push of a held key costs one atomic swap and touches the key's directory entry and its
+/// slot, nothing else: no allocation, no counter, no line that all workers share.
+/// [`Store::reserve`] and [`Store::release`] also take a mutex, one per value length; memory that
+/// copies leave is used again and, by the chunk, freed.
 ///
 /// # Memory
-/// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B in all for `f32`. A replica
-/// adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36` B in all. The book about the chunks adds less than half
-/// a byte a copy, and one and a half chunks per value length may have room; a chunk is a 32nd of all slots, at most 64 MiB. See
+/// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B
+/// in all for `f32`. A replica adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36`
+/// B in all. The book about the chunks adds less than half a byte a copy, and one and a half chunks
+/// per value length may have room; a chunk is a 32nd of all slots, at most 64 MiB. See
 /// [`DenseStore::memory`].
 ///
-/// On Linux, directory and chunks of 2 MiB or more come straight from the system, not from the allocator, and are to be mapped in
-/// huge pages where these are allowed on request (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): of a
-/// million keys, random accesses else wait for the page table more than for the value.
+/// On Linux, directory and chunks of 2 MiB or more come straight from the system, not from the
+/// allocator, and are to be mapped in huge pages where these are allowed on request
+/// (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): of a million keys,
+/// random accesses else wait for the page table more than for the value.
 ///
-/// Where main copies of successive keys are made at once and stay, as those of a node that is alone, [`Store::prefetch_guess`] tells
-/// from the key where its value lies, so that a single access waits for directory and value together.
+/// Where main copies of successive keys are made at once and stay, as those of a node that is
+/// alone, [`Store::prefetch_guess`] tells from the key where its value lies, so that a single
+/// access waits for directory and value together.
 ///
 /// # Departure
-/// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room for tags
-/// in the low bits of words and of addresses alike.
+/// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room
+/// for tags in the low bits of words and of addresses alike.
 ///
 /// ```
 /// use adapm_core::store::Store;
@@ -65,7 +69,8 @@ impl<V: Value> DenseStore<V> {
         Self { arena: Arena::new(layout) }
     }
 
-    /// Bytes allocated: the directory, the chunks of slots whether in use or not, and the book about the chunks.
+    /// Bytes allocated: the directory, the chunks of slots whether in use or not, and the book
+    /// about the chunks.
     ///
     /// Takes the mutex of each value length; meant for statistics.
     #[must_use]

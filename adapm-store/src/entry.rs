@@ -7,8 +7,8 @@
 //! | `001` | 0 | latched; the latcher knows what was there |
 //!
 //! # Ordering
-//! The swap that latches acquires, the store that unlatches releases: who latches next sees what was written before.
-//! Hints read relaxed: nothing may depend on them.
+//! The swap that latches acquires, the store that unlatches releases: who latches next sees what
+//! was written before. Hints read relaxed: nothing may depend on them.
 //!
 //! Not here: the slots ([`crate::arena`]).
 
@@ -21,7 +21,8 @@ use adapm_core::store::Look;
 
 use crate::sync::{AtomicPtr, Ordering, pause, replace};
 
-/// What one key has, behind its latch. It is a pointer, so that a slot's address keeps its provenance.
+/// What one key has, behind its latch. It is a pointer, so that a slot's address keeps its
+/// provenance.
 pub(crate) struct Entry(AtomicPtr<u8>);
 
 /// What an entry has.
@@ -61,7 +62,8 @@ impl Entry {
         Latched { entry: self, now }
     }
 
-    /// The slot's address a moment ago, to prefetch from and for nothing else: it may have been freed since.
+    /// The slot's address a moment ago, to prefetch from and for nothing else: it may have been
+    /// freed since.
     #[inline]
     pub(crate) fn slot_hint(&self) -> Option<*const u8> {
         let seen = self.0.load(Ordering::Relaxed);
@@ -81,8 +83,9 @@ impl Entry {
         }
     }
 
-    /// Whether the key had a value a moment ago, without a branch. Of what is latched it says yes: if that is wrong, whoever chose the
-    /// key finds out when it takes the latch, and chooses again.
+    /// Whether the key had a value a moment ago, without a branch. Of what is latched it says yes:
+    /// if that is wrong, whoever chose the key finds out when it takes the latch, and chooses
+    /// again.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         let seen = self.0.load(Ordering::Relaxed).addr();

@@ -1,4 +1,5 @@
-//! The store of fixed capacity: all memory lies in the value itself, for microcontrollers and other places without an allocator.
+//! The store of fixed capacity: all memory lies in the value itself, for microcontrollers and other
+//! places without an allocator.
 //!
 //! Not here: threads. One context at a time uses the store, and the type system sees to it.
 
@@ -13,21 +14,24 @@ use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Value, Version};
 use heapless::Vec;
 
-/// A store for up to `KEYS` keys whose values and deltas have up to `ELEMENTS` elements in all; it never allocates.
+/// A store for up to `KEYS` keys whose values and deltas have up to `ELEMENTS` elements in all; it
+/// never allocates.
 ///
 /// # Capacity
-/// Whether a layout fits is decided once, in [`FixedStore::for_layout`] or [`FixedStore::lay_out`]: there must be room for every
-/// key, and for value *and* delta of each, as a node may be asked to hold replicas of all keys at once. So no later call can
-/// meet a bound. Write the extents as a constant and let [`keys_of`] and [`elements_of`] compute both numbers.
+/// Whether a layout fits is decided once, in [`FixedStore::for_layout`] or [`FixedStore::lay_out`]:
+/// there must be room for every key, and for value *and* delta of each, as a node may be asked to
+/// hold replicas of all keys at once. So no later call can meet a bound. Write the extents as a
+/// constant and let [`keys_of`] and [`elements_of`] compute both numbers.
 ///
 /// # Memory
-/// 17 B for a key and [`Value::WIDTH`] for an element, whether held or not, and some 320 B besides. An empty store is all zeros and
-/// can be made in a constant: a `static` one lies in `.bss`, and a chip that is too small is told by the linker.
+/// 17 B for a key and [`Value::WIDTH`] for an element, whether held or not, and some 320 B besides.
+/// An empty store is all zeros and can be made in a constant: a `static` one lies in `.bss`, and a
+/// chip that is too small is told by the linker.
 ///
 /// # Latch
-/// One for all keys, which costs two writes, as there is only one context: the type is `Send` but not `Sync`. To share a store
-/// between a program and its interrupt handlers, or between cores, put it into a mutex of the platform and implement [`Store`]
-/// for that.
+/// One for all keys, which costs two writes, as there is only one context: the type is `Send` but
+/// not `Sync`. To share a store between a program and its interrupt handlers, or between cores, put
+/// it into a mutex of the platform and implement [`Store`] for that.
 ///
 /// ```
 /// use adapm_core::store::Store;
@@ -109,7 +113,8 @@ pub enum CapacityError {
 /// Most extents of a layout.
 pub const EXTENTS_MAX: usize = 8;
 
-/// The number of keys of a layout with these extents of (number of keys, value length): `KEYS` of a [`FixedStore`] for it.
+/// The number of keys of a layout with these extents of (number of keys, value length): `KEYS` of a
+/// [`FixedStore`] for it.
 #[must_use]
 pub const fn keys_of(extents: &[(u64, usize)]) -> usize {
     let (mut keys, mut i) = (0, 0);
@@ -120,7 +125,8 @@ pub const fn keys_of(extents: &[(u64, usize)]) -> usize {
     keys
 }
 
-/// The number of elements of all values and deltas of a layout with these extents: `ELEMENTS` of a [`FixedStore`] for it.
+/// The number of elements of all values and deltas of a layout with these extents: `ELEMENTS` of a
+/// [`FixedStore`] for it.
 #[must_use]
 pub const fn elements_of(extents: &[(u64, usize)]) -> usize {
     let (mut elements, mut i) = (0, 0);
@@ -144,7 +150,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
         Self { plan: Plan { extents: Vec::new() }, cells: RefCell::new(cells) }
     }
 
-    /// A store for the keys of `layout` that holds nothing. It is as large as its capacity: mind the stack.
+    /// A store for the keys of `layout` that holds nothing. It is as large as its capacity: mind
+    /// the stack.
     ///
     /// # Errors
     /// If the layout does not fit.
@@ -154,7 +161,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
         Ok(store)
     }
 
-    /// Makes room for the keys of `layout`, of which nothing is held then; whatever was held before is forgotten.
+    /// Makes room for the keys of `layout`, of which nothing is held then; whatever was held before
+    /// is forgotten.
     ///
     /// # Errors
     /// If the layout does not fit; the store then has no keys.

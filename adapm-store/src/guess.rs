@@ -1,9 +1,11 @@
 //! Where main copies lie that were made in the order of their keys, told from the key alone.
 //!
-//! A directory entry has the address of a slot, so an access of one key of many waits for memory twice, one after the other. Main
-//! copies of successive keys that are made at once, as those of a node that is alone, lie side by side; as long as they stay there,
-//! one address tells where all of a block of keys are, and entry and slot are fetched together. Homes of several nodes are spread by
-//! hash: there is nothing to guess. A guess that is wrong costs a fetch: nobody reads what it points to.
+//! A directory entry has the address of a slot, so an access of one key of many waits for memory
+//! twice, one after the other. Main copies of successive keys that are made at once, as those of a
+//! node that is alone, lie side by side; as long as they stay there, one address tells where all of
+//! a block of keys are, and entry and slot are fetched together. Homes of several nodes are spread
+//! by hash: there is nothing to guess. A guess that is wrong costs a fetch: nobody reads what it
+//! points to.
 //!
 //! Not here: what is done with it ([`crate::arena`]).
 
@@ -14,7 +16,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use adapm_core::Key;
 
-/// An address for each block of keys: hints, on which nothing depends, so that models need not know them.
+/// An address for each block of keys: hints, on which nothing depends, so that models need not know
+/// them.
 pub(crate) struct Guesses {
     firsts: Box<[AtomicUsize]>,
     /// Keys of a block, as a power of two.
@@ -22,7 +25,8 @@ pub(crate) struct Guesses {
 }
 
 impl Guesses {
-    /// Nothing is known yet of so many keys; of few, whose directory stays in a near cache, nothing ever is.
+    /// Nothing is known yet of so many keys; of few, whose directory stays in a near cache, nothing
+    /// ever is.
     pub(crate) fn new(keys: usize) -> Self {
         let block = keys.div_ceil(BLOCKS_MAX).next_power_of_two();
         let blocks = if keys < KEYS_MIN { 0 } else { keys.div_ceil(block) };
@@ -38,7 +42,8 @@ impl Guesses {
         (first != UNKNOWN).then(|| ptr::without_provenance(addr))
     }
 
-    /// Notes where `key`, one of successive keys whose slots are taken at once, is: the first of a block tells of the others.
+    /// Notes where `key`, one of successive keys whose slots are taken at once, is: the first of a
+    /// block tells of the others.
     pub(crate) fn note(&self, key: Key, slot: *const u8) {
         if self.place(key) == 0
             && let Some(first) = self.firsts.get((key.0 >> self.shift) as usize)
@@ -60,7 +65,8 @@ impl Guesses {
 
 /// No slot lies there.
 const UNKNOWN: usize = 0;
-/// 8 KiB of addresses, which stay in the nearest cache; of 32 chunks, 3 % of blocks are cut by the end of one.
+/// 8 KiB of addresses, which stay in the nearest cache; of 32 chunks, 3 % of blocks are cut by the
+/// end of one.
 const BLOCKS_MAX: usize = 1 << 10;
 /// Half a megabyte of directory.
 const KEYS_MIN: usize = 1 << 16;

@@ -6,10 +6,10 @@
 //! | [`SparseStore`] | any `u64` as key, of which few exist | nothing, or 16 B in a map while its location is known | one mutex, one look-up |
 //! | [`FixedStore`] | no allocator, no threads | as much as a held one: 17 B, value and delta | two writes, two places in memory |
 //!
-//! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers of a node and by its
-//! [`adapm_core::engine::Engine`]s, and need the feature `std`, which is on by default. A store
-//! knows slots, not messages: what happens to a slot is decided by the transitions of
-//! [`adapm_core::slot`].
+//! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers
+//! of a node and by its [`adapm_core::engine::Engine`]s, and need the feature `std`, which is on by
+//! default. A store knows slots, not messages: what happens to a slot is decided by the transitions
+//! of [`adapm_core::slot`].
 //!
 //! ```
 //! use adapm_core::slot::Pushed;
@@ -44,8 +44,9 @@
 //!
 //! # On a microcontroller
 //!
-//! With `default-features = false` the crate is `no_std`, has no unsafe code and holds [`FixedStore`] alone. Size, place and
-//! layout of the store are then decided before the program runs:
+//! With `default-features = false` the crate is `no_std`, has no unsafe code and holds
+//! [`FixedStore`] alone. Size, place and layout of the store are then decided before the program
+//! runs:
 //!
 //! ```
 //! use adapm_core::Layout;
@@ -69,24 +70,30 @@
 //! | What if `f` of `with_slot` calls the store? | A panic that says so; the contract forbids it |
 //! | What else allocates? | The engine: queues and messages. The example below runs with 20 KiB of heap, link session included |
 //!
-//! `adapm-runtime/examples/bare-metal` is a whole node on a Cortex-M4 that shares parameters with a cluster over a serial line.
+//! `adapm-runtime/examples/bare-metal` is a whole node on a Cortex-M4 that shares parameters with a
+//! cluster over a serial line.
 //!
 //! # A store of your own
 //!
-//! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`, `visit` and `value_len`. The
-//! element type is the trait's; everything else, from the latch to where values lie, is yours. Six rules are easily missed:
+//! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`,
+//! `visit` and `value_len`. The element type is the trait's; everything else, from the latch to
+//! where values lie, is yours. Six rules are easily missed:
 //!
-//! - A word outlives its value: `release` keeps it, and an absent key has one, too, that `with_slot` may change.
+//! - A word outlives its value: `release` keeps it, and an absent key has one, too, that
+//!   `with_slot` may change.
 //! - `reserve` of a held key keeps value, word and version and changes the delta alone.
-//! - Memory that `release` frees may not be touched by a thread that has just looked the key up: look up under the
-//!   latch, or check again once you have it.
-//! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave them out if they would need the latch.
-//! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls `reserve` and `release`.
-//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first does all that a push to the slot does, under
-//!   the latch, the second tells of a key that nobody is at whether it has a value.
+//! - Memory that `release` frees may not be touched by a thread that has just looked the key up:
+//!   look up under the latch, or check again once you have it.
+//! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave
+//!   them out if they would need the latch.
+//! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls
+//!   `reserve` and `release`.
+//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first does
+//!   all that a push to the slot does, under the latch, the second tells of a key that nobody is at
+//!   whether it has a value.
 //!
-//! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). Here the store is
-//! the simplest there is, a map behind a mutex; its source is a good start:
+//! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). Here the store
+//! is the simplest there is, a map behind a mutex; its source is a good start:
 //!
 //! ```
 //! use adapm_verify::ReferenceStore;
@@ -98,9 +105,9 @@
 //!
 //! # Checked by
 //!
-//! `tests/suite.rs` runs that suite on the stores here, `tests/fixed.rs` goes to the bounds of the fixed one, `tests/memory.rs`
-//! counts bytes, `tests/loom_*.rs` model the latch and
-//! the reuse of slots, `benches/access.rs` measures access beside plain arrays.
+//! `tests/suite.rs` runs that suite on the stores here, `tests/fixed.rs` goes to the bounds of the
+//! fixed one, `tests/memory.rs` counts bytes, `tests/loom_*.rs` model the latch and the reuse of
+//! slots, `benches/access.rs` measures access beside plain arrays.
 //!
 //! Deliberately absent: messages, policies, eviction (a node decides what is held), persistence.
 //!

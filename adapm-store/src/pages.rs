@@ -1,7 +1,9 @@
-//! Memory by the piece: small pieces of the allocator, large ones straight from the system, in huge pages.
+//! Memory by the piece: small pieces of the allocator, large ones straight from the system, in huge
+//! pages.
 //!
-//! Random accesses of a large store else wait for the page table more than for the value. An allocator will not do: what it aligns
-//! to huge pages it surrounds by a book of its own, which takes another huge page a piece (mimalloc: 16 MiB for 14).
+//! Random accesses of a large store else wait for the page table more than for the value. An
+//! allocator will not do: what it aligns to huge pages it surrounds by a book of its own, which
+//! takes another huge page a piece (mimalloc: 16 MiB for 14).
 //!
 //! Not here: what is in it.
 #![expect(unsafe_code, reason = "memory that others divide")]
@@ -12,7 +14,8 @@ use core::ptr::{self, NonNull};
 use core::slice;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// A piece of memory, aligned to a cache line, or to a huge page if it fills one. What is in it is as it came.
+/// A piece of memory, aligned to a cache line, or to a huge page if it fills one. What is in it is
+/// as it came.
 pub(crate) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
@@ -56,7 +59,8 @@ impl Drop for Memory {
         if is_mapped(self.bytes) {
             system::unmap(self.base, self.bytes);
         } else {
-            // SAFETY: allocated by `new` with this layout, and whoever had this piece has let it go.
+            // SAFETY: allocated by `new` with this layout, and whoever had this piece has let it
+            // go.
             unsafe { dealloc(self.base.as_ptr(), layout(self.bytes)) };
         }
     }
@@ -179,7 +183,8 @@ mod system {
 }
 
 pub(crate) const LINE_BYTES: usize = 64;
-/// What the usual processors and systems call huge; where it is another size, pieces are merely aligned to it.
+/// What the usual processors and systems call huge; where it is another size, pieces are merely
+/// aligned to it.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 #[cfg(all(test, not(any(miri, adapm_loom))))]

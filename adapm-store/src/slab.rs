@@ -1,7 +1,8 @@
-//! Which chunk has room for a slot of one size, and the sizes of slots: chunks come when they are needed, never move, and go when they are empty.
+//! Which chunk has room for a slot of one size, and the sizes of slots: chunks come when they are
+//! needed, never move, and go when they are empty.
 //!
-//! The lowest free slot is taken, so that a store that has shrunk draws together and its last chunks empty. Not here: what is
-//! in a slot ([`crate::arena`]).
+//! The lowest free slot is taken, so that a store that has shrunk draws together and its last
+//! chunks empty. Not here: what is in a slot ([`crate::arena`]).
 
 #![forbid(unsafe_code)]
 
@@ -75,9 +76,9 @@ impl Slabs {
 impl Slab {
     /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
     ///
-    /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is larger): few chunks, which
-    /// yet empty when copies leave; from 16 MiB on each of whole huge pages. All chunks together have `slots_max` slots at
-    /// most, so a full store wastes none.
+    /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is
+    /// larger): few chunks, which yet empty when copies leave; from 16 MiB on each of whole huge
+    /// pages. All chunks together have `slots_max` slots at most, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
         let all = slot_bytes.saturating_mul(slots_max);
         let bytes = match (all / 32).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) {
@@ -125,8 +126,8 @@ impl Slab {
 
     /// Takes back a slot that [`Slab::take`] gave.
     ///
-    /// An empty chunk is freed as soon as the others have room for half a chunk, so that a copy that comes and goes does not
-    /// cost a chunk each time; or when no slot is in use.
+    /// An empty chunk is freed as soon as the others have room for half a chunk, so that a copy
+    /// that comes and goes does not cost a chunk each time; or when no slot is in use.
     pub(crate) fn give_back(&self, slot: *mut u8) {
         let mut chunks = self.chunks();
         let Chunks { list, roomy, low, slots, used, empty } = &mut *chunks;
@@ -203,7 +204,8 @@ impl Occupied {
     }
 }
 
-/// The budget of a replica allows what the one of a main copy does not: every value aligned for SIMD.
+/// The budget of a replica allows what the one of a main copy does not: every value aligned for
+/// SIMD.
 const REPLICA_ALIGN: usize = 16;
 const CHUNK_BYTES_MIN: usize = 64 << 10;
 const CHUNK_BYTES_MAX: usize = 64 << 20;

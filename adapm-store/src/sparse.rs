@@ -1,4 +1,5 @@
-//! The store for sparse layouts: any `u64` may be a key, and only what is held or known takes memory.
+//! The store for sparse layouts: any `u64` may be a key, and only what is held or known takes
+//! memory.
 //!
 //! Not here: keys that are few and all known beforehand, see [`crate::DenseStore`].
 
@@ -18,13 +19,14 @@ use crate::sync::{Mutex, MutexGuard};
 
 /// A store that keeps copies in hash maps, for ranges of keys of which few exist.
 ///
-/// Keys are spread over 64 parts; the latch of a key is the mutex of its part. [`Store::visit`] first notes the held keys of
-/// the range: it takes 8 B for each and time for all held keys (or for the range, if that is shorter).
+/// Keys are spread over 64 parts; the latch of a key is the mutex of its part. [`Store::visit`]
+/// first notes the held keys of the range: it takes 8 B for each and time for all held keys (or for
+/// the range, if that is shorter).
 ///
 /// # Memory
-/// An absent key takes nothing, and 16 B in a map as long as its word is not empty: its location is known. A copy takes 40 B
-/// in a map besides its value and delta. A map has between 1.1 and 2.3 times the room its content needs; it shrinks when
-/// copies leave. See [`SparseStore::memory`].
+/// An absent key takes nothing, and 16 B in a map as long as its word is not empty: its location is
+/// known. A copy takes 40 B in a map besides its value and delta. A map has between 1.1 and 2.3
+/// times the room its content needs; it shrinks when copies leave. See [`SparseStore::memory`].
 ///
 /// ```
 /// use adapm_core::store::Store;
@@ -92,7 +94,8 @@ impl<V: Value> SparseStore<V> {
         self.layout.value_len(key).unwrap_or_else(|| panic!("{key} is no key of the layout"))
     }
 
-    /// The held keys in `keys`, or if there are more of them than keys in the range, all of the range.
+    /// The held keys in `keys`, or if there are more of them than keys in the range, all of the
+    /// range.
     fn candidates(&self, keys: &Range<Key>) -> Vec<Key> {
         let held: usize = self.parts.iter().map(|part| part.maps().held.len()).sum();
         let span = keys.end.0.saturating_sub(keys.start.0);
@@ -211,7 +214,8 @@ impl<V> LocalCopy<V> {
     }
 }
 
-/// Gives memory back once a map is an eighth full, down to a quarter full, so that it does not grow and shrink in turns.
+/// Gives memory back once a map is an eighth full, down to a quarter full, so that it does not grow
+/// and shrink in turns.
 fn shrink<T>(map: &mut HashMap<Key, T, FixedState>) {
     if map.is_empty() || map.capacity() / 8 > map.len() {
         map.shrink_to(4 * map.len());

@@ -1,5 +1,5 @@
-//! Where the crate takes its primitives from: `std`, or `loom` under `--cfg adapm_loom`, whose models then run the very
-//! code that is shipped.
+//! Where the crate takes its primitives from: `std`, or `loom` under `--cfg adapm_loom`, whose
+//! models then run the very code that is shipped.
 //!
 //! Not here: what is built from them, see [`crate::arena`].
 
@@ -23,7 +23,8 @@ mod primitives {
         entry.swap(new, order)
     }
 
-    /// Lets the holder of a latch finish: spins longer each `attempt`, then leaves the processor to others.
+    /// Lets the holder of a latch finish: spins longer each `attempt`, then leaves the processor to
+    /// others.
     pub(crate) fn pause(attempt: u32) {
         if attempt < SPINNING_ATTEMPTS {
             for _ in 0..1 << attempt {
@@ -34,10 +35,12 @@ mod primitives {
         }
     }
 
-    /// 63 pauses, about as long as a transition of a slot may take; whoever needs longer has been descheduled.
+    /// 63 pauses, about as long as a transition of a slot may take; whoever needs longer has been
+    /// descheduled.
     const SPINNING_ATTEMPTS: u32 = 6;
 
-    /// Marks memory that one thread at a time may use; it takes no space and checks nothing outside of loom.
+    /// Marks memory that one thread at a time may use; it takes no space and checks nothing outside
+    /// of loom.
     #[derive(Debug)]
     pub(crate) struct Watch;
 

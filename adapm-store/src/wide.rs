@@ -1,7 +1,8 @@
 //! Runs what is done to long values with the widest vector instructions of the machine.
 //!
-//! Additions of slots are plain loops over slices; a program built for any x86-64 adds four `f32` at a time, a machine may add
-//! sixteen. The results are the same bits, but for the payload of a NaN.
+//! Additions of slots are plain loops over slices; a program built for any x86-64 adds four `f32`
+//! at a time, a machine may add sixteen. The results are the same bits, but for the payload of a
+//! NaN.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(
@@ -16,11 +17,13 @@ pub(crate) fn widely<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { avx512(f) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { avx2(f) };
         }
     }
@@ -68,11 +71,13 @@ mod tests {
             let plain = add(values.clone());
             assert_eq!(widely(|| add(values.clone())), plain);
             if is_x86_feature_detected!("avx2") {
-                // SAFETY: the instruction set the function is compiled for was detected in the line above.
+                // SAFETY: the instruction set the function is compiled for was detected in the line
+                // above.
                 assert_eq!(unsafe { avx2(|| add(values.clone())) }, plain, "AVX2, {len} elements");
             }
             if is_x86_feature_detected!("avx512f") {
-                // SAFETY: the instruction set the function is compiled for was detected in the line above.
+                // SAFETY: the instruction set the function is compiled for was detected in the line
+                // above.
                 assert_eq!(
                     unsafe { avx512(|| add(values.clone())) },
                     plain,

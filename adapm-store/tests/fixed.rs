@@ -1,4 +1,5 @@
-//! The store of fixed capacity beyond the common contract: where its bounds are, and what crossing the latch does.
+//! The store of fixed capacity beyond the common contract: where its bounds are, and what crossing
+//! the latch does.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::Engine;

@@ -1,8 +1,11 @@
-//! Loom: a worker's push against what the engine does to the key meanwhile: it is counted once, or refused.
+//! Loom: a worker's push against what the engine does to the key meanwhile: it is counted once, or
+//! refused.
 //!
-//! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, memory before transition or after it.
+//! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, memory
+//! before transition or after it.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
+//! 'loom_*'`
 #![cfg(adapm_loom)]
 
 use std::sync::Arc as Seen;
@@ -150,7 +153,8 @@ fn promotes<S: Model>() {
     });
 }
 
-/// The engine takes the delta between pushes: each is taken once, and what is left has a mark that was told.
+/// The engine takes the delta between pushes: each is taken once, and what is left has a mark that
+/// was told.
 fn takes_deltas<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();

@@ -1,6 +1,8 @@
-//! Loom: the latch of the dense store lets one thread in at a time, and the next sees what the one before wrote.
+//! Loom: the latch of the dense store lets one thread in at a time, and the next sees what the one
+//! before wrote.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
+//! 'loom_*'`
 #![cfg(adapm_loom)]
 
 use adapm_core::slot::{Pushed, Word};

@@ -1,6 +1,8 @@
-//! Loom: a slot's memory changes hands only when nobody uses it, so no value is torn or another key's.
+//! Loom: a slot's memory changes hands only when nobody uses it, so no value is torn or another
+//! key's.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
+//! 'loom_*'`
 #![cfg(adapm_loom)]
 
 use adapm_core::slot::{Slot, Word};
@@ -15,7 +17,8 @@ const KEY: Key = Key(0);
 const NEIGHBOUR: Key = Key(1);
 const THIRD: Key = Key(2);
 
-/// A store whose only chunk stays, as a third key holds a slot of it: what one key frees the other gets.
+/// A store whose only chunk stays, as a third key holds a slot of it: what one key frees the other
+/// gets.
 fn store() -> Arc<DenseStore<i64>> {
     let store = DenseStore::new(&Layout::dense(&[(3, 2)]).expect("a legal layout"));
     store.reserve(THIRD, false);

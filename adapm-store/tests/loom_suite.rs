@@ -1,6 +1,7 @@
 //! Loom: the models of the store suite, on every store of the crate that several threads may share.
 //!
-//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test 'loom_*'`
+//! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
+//! 'loom_*'`
 #![cfg(adapm_loom)]
 
 use adapm_store::{DenseStore, SparseStore};

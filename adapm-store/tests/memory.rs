@@ -1,8 +1,8 @@
-//! What a dense store takes: bytes per key, measured with [`DenseStore::memory`] over 10,000 keys of one length, and that
-//! memory is given back and used again.
+//! What a dense store takes: bytes per key, measured with [`DenseStore::memory`] over 10,000 keys
+//! of one length, and that memory is given back and used again.
 //!
-//! `memory` counts what the store asks of allocator and system: directory, chunks whole, used or not, and the book about them. It
-//! does not count what the allocator adds of its own.
+//! `memory` counts what the store asks of allocator and system: directory, chunks whole, used or
+//! not, and the book about them. It does not count what the allocator adds of its own.
 
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
@@ -30,7 +30,8 @@ fn an_absent_key_takes_8_bytes() {
     }
 }
 
-/// Half a byte beyond the budget of `4 len + 24` (8 of directory, 16 of header) is for the book about the chunks.
+/// Half a byte beyond the budget of `4 len + 24` (8 of directory, 16 of header) is for the book
+/// about the chunks.
 #[test]
 fn a_main_copy_takes_its_value_and_24_bytes() {
     for len in LENS {

@@ -1,5 +1,5 @@
-//! Factorizes generated matrices of many shapes with the default settings, on 1, 2 and 4 nodes, and prints what comes out beside the
-//! best of trivial means: the table of the documentation.
+//! Factorizes generated matrices of many shapes with the default settings, on 1, 2 and 4 nodes, and
+//! prints what comes out beside the best of trivial means: the table of the documentation.
 //!
 //! ```sh
 //! cargo run --release --example mf_shapes            # all shapes, seed 1

@@ -1,7 +1,9 @@
-//! How the processes of a run talk about it, beside the parameters: short notes, everybody's to everybody.
+//! How the processes of a run talk about it, beside the parameters: short notes, everybody's to
+//! everybody.
 //!
-//! A task whose nodes are processes of their own agrees on decisions (is this epoch the best, does the run stop) by
-//! exchanging notes between two of its phases. Parameters never pass here, but for those that are saved.
+//! A task whose nodes are processes of their own agrees on decisions (is this epoch the best, does
+//! the run stop) by exchanging notes between two of its phases. Parameters never pass here, but for
+//! those that are saved.
 
 use std::fs;
 use std::thread;
@@ -12,7 +14,8 @@ use crate::run::TaskError;
 
 /// Notes between the processes of a run, one process a node.
 ///
-/// Every call is collective: all processes make the same calls in the same order, from one thread at a time each.
+/// Every call is collective: all processes make the same calls in the same order, from one thread
+/// at a time each.
 pub trait Exchange: Sync {
     /// The node that this process is.
     fn node(&self) -> usize;
@@ -56,8 +59,8 @@ impl Exchange for Group {
     }
 }
 
-/// Workers that every node can have: the fewest that any has cores for, when the nodes on one set of cores share it evenly;
-/// at least one. Collective.
+/// Workers that every node can have: the fewest that any has cores for, when the nodes on one set
+/// of cores share it evenly; at least one. Collective.
 ///
 /// # Errors
 ///
@@ -80,8 +83,8 @@ fn workers_of(notes: &[Vec<u8>]) -> usize {
     workers.min().unwrap_or(1).max(1)
 }
 
-/// Names the cores this process may use: those of the running system, as far as it is restricted to some. Empty where the
-/// operating system does not tell: such nodes count as sharing.
+/// Names the cores this process may use: those of the running system, as far as it is restricted to
+/// some. Empty where the operating system does not tell: such nodes count as sharing.
 fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

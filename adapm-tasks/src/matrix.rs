@@ -1,8 +1,9 @@
 //! Products of small dense matrices in f32, on plain slices that the compiler vectorises.
 //!
-//! Every element of a product is one sum in the order of the inner index, a multiplication and an addition per term,
-//! never contracted and never split: the same bits whatever the shape of the matrices, the machine or the instruction
-//! set. Evaluation counts on it: a candidate's score must not depend on the block it was pulled in.
+//! Every element of a product is one sum in the order of the inner index, a multiplication and an
+//! addition per term, never contracted and never split: the same bits whatever the shape of the
+//! matrices, the machine or the instruction set. Evaluation counts on it: a candidate's score must
+//! not depend on the block it was pulled in.
 
 use std::hint::black_box;
 
@@ -11,8 +12,8 @@ use crate::simd;
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 16;
 
-/// The right-hand matrix of a product, `[inner x columns]`, stored as panels of [`PANEL`] columns, the last one padded
-/// with zeros.
+/// The right-hand matrix of a product, `[inner x columns]`, stored as panels of [`PANEL`] columns,
+/// the last one padded with zeros.
 #[derive(Debug, Default)]
 pub(crate) struct Panels {
     data: Vec<f32>,
@@ -66,7 +67,8 @@ pub(crate) struct Left<'a> {
     pub(crate) inner_stride: usize,
 }
 
-/// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is kept for its memory.
+/// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is kept
+/// for its memory.
 pub(crate) fn multiply(
     left: Left<'_>,
     right: &Panels,
@@ -76,7 +78,8 @@ pub(crate) fn multiply(
     simd::multiply(left, right, product, scratch);
 }
 
-/// The loop behind [`multiply`], for `ROWS` rows at a time; inlined into one function per instruction set.
+/// The loop behind [`multiply`], for `ROWS` rows at a time; inlined into one function per
+/// instruction set.
 #[inline(always)]
 pub(crate) fn multiply_blocks<const ROWS: usize>(
     left: Left<'_>,
@@ -109,7 +112,8 @@ pub(crate) fn multiply_blocks<const ROWS: usize>(
     }
 }
 
-/// Copies `rows` rows of `left` next to each other, inner index outermost; missing rows stay as they are.
+/// Copies `rows` rows of `left` next to each other, inner index outermost; missing rows stay as
+/// they are.
 #[inline(always)]
 fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &mut [f32]) {
     let (blocks, _) = block.as_chunks_mut::<ROWS>();
@@ -155,7 +159,8 @@ pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
     }
 }
 
-/// The inner product, in lanes that the compiler vectorises; the order of the sum depends on the length alone.
+/// The inner product, in lanes that the compiler vectorises; the order of the sum depends on the
+/// length alone.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];
@@ -171,8 +176,9 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// The sum of all lanes, by halves.
 ///
-/// Left alone, the compiler works its way up from the last addition to whatever the lanes were computed by, two lanes at a time, and
-/// leaves a loop of vectors in pieces; so each half is put down as a whole.
+/// Left alone, the compiler works its way up from the last addition to whatever the lanes were
+/// computed by, two lanes at a time, and leaves a loop of vectors in pieces; so each half is put
+/// down as a whole.
 #[inline(always)]
 pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
     let (lanes, mut eight, mut four) = (black_box(lanes), [0.0; PANEL / 2], [0.0; PANEL / 4]);
@@ -187,12 +193,14 @@ pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// The inner product as [`multiply`] computes it: one sum in order, the same bits as an element of a product.
+/// The inner product as [`multiply`] computes it: one sum in order, the same bits as an element of
+/// a product.
 pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }
 
-/// Replaces `x` by `exp(x - max)` and returns the sum; relative error below 1e-6. Values above `max` are not allowed.
+/// Replaces `x` by `exp(x - max)` and returns the sum; relative error below 1e-6. Values above
+/// `max` are not allowed.
 pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
     simd::exponentiate(values, max)
 }
@@ -215,7 +223,8 @@ pub(crate) fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
     sums.iter().sum()
 }
 
-/// `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its Taylor polynomial.
+/// `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its Taylor
+/// polynomial.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;

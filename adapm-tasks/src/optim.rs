@@ -1,8 +1,8 @@
 //! Update rules as additive updates: what a worker computes from a gradient and pushes.
 //!
-//! A value is `[parameter | accumulator]`, both `len` long. Concurrent updates add up, as the parameter manager's
-//! operations are cumulative (AdaPM §3): two workers that read the same accumulator both divide by it, and their squares
-//! are both added.
+//! A value is `[parameter | accumulator]`, both `len` long. Concurrent updates add up, as the
+//! parameter manager's operations are cumulative (AdaPM §3): two workers that read the same
+//! accumulator both divide by it, and their squares are both added.
 
 use crate::simd;
 
@@ -17,8 +17,8 @@ impl AdaGrad {
     /// Initial accumulator.
     pub const INITIAL: f32 = 1e-6;
 
-    /// Writes the update of a value for `gradient`: `-lr * g / sqrt(acc + g^2)` into its first half and `g^2` into its
-    /// second.
+    /// Writes the update of a value for `gradient`: `-lr * g / sqrt(acc + g^2)` into its first half
+    /// and `g^2` into its second.
     ///
     /// # Shapes
     ///
@@ -27,14 +27,15 @@ impl AdaGrad {
         self.update_among(1.0, value, gradient, update);
     }
 
-    /// [`update`](Self::update) where `steps` steps on the value are expected to be taken at once, this one counted: `-lr * g /
-    /// sqrt(acc + steps * g^2)`, as if the others had the same gradient and were applied before. One step is `update`, bit for bit.
+    /// [`update`](Self::update) where `steps` steps on the value are expected to be taken at once,
+    /// this one counted: `-lr * g / sqrt(acc + steps * g^2)`, as if the others had the same
+    /// gradient and were applied before. One step is `update`, bit for bit.
     pub fn update_among(self, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) {
         simd::adagrad(self, steps, value, gradient, update);
     }
 
-    /// [`update_among`](Self::update_among) as a plain loop, to be compiled for an instruction set; whether all it wrote are finite
-    /// numbers.
+    /// [`update_among`](Self::update_among) as a plain loop, to be compiled for an instruction set;
+    /// whether all it wrote are finite numbers.
     #[inline(always)]
     pub(crate) fn update_lanes(
         self,
@@ -81,7 +82,8 @@ mod tests {
             rule.update_among(steps, &value, &gradient, &mut update);
             update
         };
-        // 0.25 + 3 * 0.25 is 1: the accumulator after three steps of that gradient, whose square is pushed once.
+        // 0.25 + 3 * 0.25 is 1: the accumulator after three steps of that gradient, whose square is
+        // pushed once.
         assert_eq!(step(3.0), [-0.05, 0.25]);
         let mut plain = [0.0; 2];
         rule.update(&value, &gradient, &mut plain);

@@ -1,7 +1,8 @@
 //! Picks the widest instruction set of the machine for the inner loops.
 //!
-//! The loops are the safe, plain ones of [`matrix`](crate::matrix) and of tasks, compiled once per instruction set; their results
-//! are the same bits under each, since no multiplication is contracted with an addition.
+//! The loops are the safe, plain ones of [`matrix`](crate::matrix) and of tasks, compiled once per
+//! instruction set; their results are the same bits under each, since no multiplication is
+//! contracted with an addition.
 #![expect(
     unsafe_code,
     reason = "a function compiled for an instruction set is unsafe to call without it"
@@ -23,11 +24,13 @@ pub(crate) fn multiply(
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { multiply_avx512(left, right, product, scratch) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { multiply_avx2(left, right, product, scratch) };
         }
     }
@@ -39,18 +42,21 @@ pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { exponentiate_avx512(values, max) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { exponentiate_avx2(values, max) };
         }
     }
     exponentiate_lanes(values, max)
 }
 
-/// [`AdaGrad::update_among`] with the machine's instructions; whether all it wrote are finite numbers.
+/// [`AdaGrad::update_among`] with the machine's instructions; whether all it wrote are finite
+/// numbers.
 pub(crate) fn adagrad(
     rule: AdaGrad,
     steps: f32,
@@ -61,11 +67,13 @@ pub(crate) fn adagrad(
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { adagrad_avx512(rule, steps, value, gradient, update) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { adagrad_avx2(rule, steps, value, gradient, update) };
         }
     }
@@ -77,11 +85,13 @@ pub(crate) fn factorize(rule: Rule, cells: Cells<'_>) -> f64 {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { factorize_avx512(rule, cells) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { factorize_avx2(rule, cells) };
         }
     }
@@ -93,11 +103,13 @@ pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>)
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { descend_avx512::<ADAGRAD>(work, rows) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { descend_avx2::<ADAGRAD>(work, rows) };
         }
     }
@@ -113,11 +125,13 @@ pub(crate) fn descend_blocks<const ADAGRAD: bool>(
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { descend_blocks_avx512::<ADAGRAD>(work, rows, scratch) };
         }
         if is_x86_feature_detected!("avx2") {
-            // SAFETY: the instruction set the function is compiled for was detected in the line above.
+            // SAFETY: the instruction set the function is compiled for was detected in the line
+            // above.
             return unsafe { descend_blocks_avx2::<ADAGRAD>(work, rows, scratch) };
         }
     }

@@ -1,4 +1,5 @@
-//! The model of the paper's workloads: patterns have the properties that are claimed of them, and runs the limits they must have.
+//! The model of the paper's workloads: patterns have the properties that are claimed of them, and
+//! runs the limits they must have.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! What a link of each kind costs beside the floor, a bare `TcpStream` on loopback, measured in turns in one run; medians.
+//! What a link of each kind costs beside the floor, a bare `TcpStream` on loopback, measured in
+//! turns in one run; medians.
 //!
 //! | what | floor |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! What can go wrong between nodes, as one line: which node, what, what to do; and what the system says.
+//! What can go wrong between nodes, as one line: which node, what, what to do; and what the system
+//! says.
 
 use core::net::SocketAddr;
 use std::io;
@@ -38,9 +39,11 @@ pub struct PeerLoss {
     pub loss: Loss,
 }
 
-/// Why the operating system has refused something, in its own words: an [`io::Error`] that can be kept and compared.
+/// Why the operating system has refused something, in its own words: an [`io::Error`] that can be
+/// kept and compared.
 ///
-/// An [`io::ErrorKind`] is less: too many open files, input or output errors and no more processes are all one kind.
+/// An [`io::ErrorKind`] is less: too many open files, input or output errors and no more processes
+/// are all one kind.
 ///
 /// ```
 /// use adapm_transport::error::SystemError;
@@ -109,7 +112,8 @@ fn in_brackets(address: Option<SocketAddr>) -> String {
     address.map(|address| format!(" ({address})")).unwrap_or_default()
 }
 
-/// An error as the system says it: by itself the kind `NotFound` is an "entity", which in data is something else.
+/// An error as the system says it: by itself the kind `NotFound` is an "entity", which in data is
+/// something else.
 fn words_of(kind: io::ErrorKind, code: Option<i32>) -> String {
     if let Some(code) = code {
         let text = io::Error::from_raw_os_error(code).to_string();

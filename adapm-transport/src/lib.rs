@@ -1,4 +1,5 @@
-//! Transports carry opaque frames between the nodes of one channel: once, whole, in order per pair of nodes.
+//! Transports carry opaque frames between the nodes of one channel: once, whole, in order per pair
+//! of nodes.
 //!
 //! | module | feature | is |
 //! | --- | --- | --- |
@@ -8,8 +9,8 @@
 //! | [`zmq`](net::Kind::Zmq) | `zmq` | the same links over ZeroMQ |
 //! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
-//! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames, and the driver of a
-//! [`adapm_core::engine`] engine stands between the two:
+//! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames,
+//! and the driver of a [`adapm_core::engine`] engine stands between the two:
 //!
 //! ```
 //! use std::thread;
@@ -54,30 +55,35 @@
 //! | an unauthenticated peer connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
 //! | the user of an endpoint is slow | its peers' ways fill up, and nobody else's |
 //!
-//! Without a token an endpoint listens on this machine only, unless it is told to be insecure. With one, nobody else can join,
-//! read or change anything ([`docs::security`]).
+//! Without a token an endpoint listens on this machine only, unless it is told to be insecure. With
+//! one, nobody else can join, read or change anything ([`docs::security`]).
 //!
 //! # A transport of your own
 //!
 //! Implement [`Transport`](adapm_core::transport::Transport) for one node's endpoint, and
-//! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. What must hold, and what it costs if it does not:
+//! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. What must hold, and what
+//! it costs if it does not:
 //!
-//! * `send` never blocks. Two nodes that block on each other's full ways stand still forever. With no room, return
-//!   [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is, and note that its sender waits: once there is
-//!   room, its `recv` must return [`Woken`](adapm_core::transport::Received::Woken), else it waits forever.
-//! * Every way has a bound, in bytes too. Frames are up to [`FRAME_BYTES_MAX`](adapm_core::wire::FRAME_BYTES_MAX) long;
-//!   check a length that a peer claims before allocating for it.
-//! * Each frame arrives once, whole, and after all frames sent before it from that node to this one. The protocol repeats
-//!   nothing: a frame lost is an update lost.
-//! * After `Ok`, the frame passed to `send` may hold anything; leave used memory in it if there is some. `recv` overwrites
-//!   the frame it is given; its memory may be kept.
-//! * A wake before, at the start of, or during a `recv` ends that one or the next. Frames must not wait behind wakes for
-//!   ever, nor wakes behind frames.
+//! * `send` never blocks. Two nodes that block on each other's full ways stand still forever. With
+//!   no room, return [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is,
+//!   and note that its sender waits: once there is room, its `recv` must return
+//!   [`Woken`](adapm_core::transport::Received::Woken), else it waits forever.
+//! * Every way has a bound, in bytes too. Frames are up to
+//!   [`FRAME_BYTES_MAX`](adapm_core::wire::FRAME_BYTES_MAX) long; check a length that a peer claims
+//!   before allocating for it.
+//! * Each frame arrives once, whole, and after all frames sent before it from that node to this
+//!   one. The protocol repeats nothing: a frame lost is an update lost.
+//! * After `Ok`, the frame passed to `send` may hold anything; leave used memory in it if there is
+//!   some. `recv` overwrites the frame it is given; its memory may be kept.
+//! * A wake before, at the start of, or during a `recv` ends that one or the next. Frames must not
+//!   wait behind wakes for ever, nor wakes behind frames.
 //! * No sender is preferred: one that floods must not keep another's frames from arriving.
-//! * Whatever can end for good is told by [`Lost`](adapm_core::transport::Received::Lost), once per peer and behind its last
-//!   frame; frames to it are then taken and dropped. `leave` has a bound in time.
+//! * Whatever can end for good is told by [`Lost`](adapm_core::transport::Received::Lost), once per
+//!   peer and behind its last frame; frames to it are then taken and dropped. `leave` has a bound
+//!   in time.
 //!
-//! The whole contract is one line of a test, given a function from a number of nodes to their endpoints:
+//! The whole contract is one line of a test, given a function from a number of nodes to their
+//! endpoints:
 //!
 //! ```
 //! // In `tests/suite.rs`, with `adapm-verify` as a dev-dependency.

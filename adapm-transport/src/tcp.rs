@@ -1,8 +1,9 @@
-//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking; and the private folder for Unix
-//! sockets, which ZeroMQ uses as well.
+//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking; and the
+//! private folder for Unix sockets, which ZeroMQ uses as well.
 //!
-//! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be written. Its I/O happens
-//! in calls of the endpoint that owns it. Not here: who is at the other end, and what happens when a connection breaks.
+//! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be
+//! written. Its I/O happens in calls of the endpoint that owns it. Not here: who is at the other
+//! end, and what happens when a connection breaks.
 
 use core::net::SocketAddr;
 use std::env;
@@ -108,7 +109,8 @@ impl StreamPipe {
         self.writer.push(packet);
     }
 
-    /// Writes as much as goes; a failure is told by [`StreamPipe::read`] once everything that came was read.
+    /// Writes as much as goes; a failure is told by [`StreamPipe::read`] once everything that came
+    /// was read.
     pub(crate) fn flush(&mut self) {
         if self.is_connecting || self.is_blocked || self.fault.is_some() {
             return;
@@ -179,8 +181,8 @@ impl Listener {
         Ok(Self { socket: Socket::Tcp(listener), address, litter: Vec::new() })
     }
 
-    /// Listens at `path`, where nothing may be yet; `None`: in a new folder that only this user can enter. `unique` is a
-    /// number that no other endpoint has.
+    /// Listens at `path`, where nothing may be yet; `None`: in a new folder that only this user can
+    /// enter. `unique` is a number that no other endpoint has.
     pub(crate) fn unix(path: Option<PathBuf>, unique: u64) -> io::Result<Self> {
         let mut litter = Vec::new();
         let path = match path {
@@ -234,8 +236,8 @@ fn remove(litter: &[PathBuf]) {
     }
 }
 
-/// Makes a folder for Unix sockets that only this user can enter, called `name`: among the temporary
-/// files, or in `/tmp` if their folder has a name too long for sockets.
+/// Makes a folder for Unix sockets that only this user can enter, called `name`: among the
+/// temporary files, or in `/tmp` if their folder has a name too long for sockets.
 pub(crate) fn private_folder(name: &str) -> io::Result<PathBuf> {
     let path = folder_path(&env::temp_dir(), name);
     DirBuilder::new().mode(0o700).create(&path)?;

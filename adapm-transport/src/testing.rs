@@ -1,7 +1,7 @@
 //! What reads bytes and texts of others, to be fed by hand: fuzz targets do (feature `testing`).
 //!
-//! The handshake and packets need nothing of this: [`crate::net::hello`] and [`crate::net::packet`] are sans-IO and public.
-//! Not here: anything that opens a socket or waits.
+//! The handshake and packets need nothing of this: [`crate::net::hello`] and [`crate::net::packet`]
+//! are sans-IO and public. Not here: anything that opens a socket or waits.
 
 mod pieces;
 mod speaker;
@@ -35,8 +35,8 @@ impl Default for ZmtpGuard {
 }
 
 impl ZmtpGuard {
-    /// How many of the next bytes may pass if messages may have `limit` bytes, and whether the frame behind them has to
-    /// wait for a higher limit.
+    /// How many of the next bytes may pass if messages may have `limit` bytes, and whether the
+    /// frame behind them has to wait for a higher limit.
     ///
     /// # Errors
     /// Why the stream must go no further.

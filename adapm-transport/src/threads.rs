@@ -1,7 +1,9 @@
-//! Threads that the system may refuse: they are started without a panic, and a refusal names the limit.
+//! Threads that the system may refuse: they are started without a panic, and a refusal names the
+//! limit.
 //!
-//! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, which happens on machines that allow a process
-//! few of them. So all crates start theirs here; Clippy refuses the others.
+//! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, which happens on
+//! machines that allow a process few of them. So all crates start theirs here; Clippy refuses the
+//! others.
 
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::{io, panic};
@@ -43,8 +45,9 @@ where
     thread.map_err(|error| Refusal::of_thread(&name, &error))
 }
 
-/// Does `work` for each part, the last in the caller's thread and each other in a thread of its own, and returns the results in
-/// order. Parts for which the system refuses a thread are done in the caller's, too.
+/// Does `work` for each part, the last in the caller's thread and each other in a thread of its
+/// own, and returns the results in order. Parts for which the system refuses a thread are done in
+/// the caller's, too.
 ///
 /// # Panics
 /// With what `work` panics with.
@@ -75,7 +78,8 @@ where
     })
 }
 
-/// A thread or process that the system refuses. Its text is one line: which, the system's words, the limit.
+/// A thread or process that the system refuses. Its text is one line: which, the system's words,
+/// the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start {what}: {reason}; {}", allowed(limits))]
 pub struct Refusal {
@@ -92,7 +96,8 @@ impl Refusal {
         Self { what: format!("thread \"{name}\""), reason: error.to_string(), limits: limits() }
     }
 
-    /// The refusal of a process, with the limits as they are; `None` if it is about something else, such as a missing file.
+    /// The refusal of a process, with the limits as they are; `None` if it is about something else,
+    /// such as a missing file.
     #[must_use]
     pub fn of_process(program: &str, error: &io::Error) -> Option<Self> {
         use io::ErrorKind::{OutOfMemory, WouldBlock};
@@ -122,7 +127,8 @@ fn limits() -> Vec<String> {
     vec![full]
 }
 
-/// Address space that this process may still take, in bytes; `None` where it has no bound, or none that can be read.
+/// Address space that this process may still take, in bytes; `None` where it has no bound, or none
+/// that can be read.
 #[must_use]
 pub fn address_space_left() -> Option<u64> {
     let max = bound(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")?;
@@ -156,8 +162,8 @@ fn of_control_group() -> Option<u64> {
     })
 }
 
-/// Where a line of `/proc/self/cgroup` says that processes are counted, if it does: in a hierarchy of its own, or in the one of
-/// version 2.
+/// Where a line of `/proc/self/cgroup` says that processes are counted, if it does: in a hierarchy
+/// of its own, or in the one of version 2.
 fn folder_of(line: &str) -> Option<(&'static str, String)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;

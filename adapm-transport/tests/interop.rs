@@ -1,6 +1,8 @@
-//! One cluster of nodes of all kinds: every kind talks with every other, whichever of the two dials.
+//! One cluster of nodes of all kinds: every kind talks with every other, whichever of the two
+//! dials.
 //!
-//! Not here: transports of a single process ([`adapm_transport::inproc`]), which link no processes and so cannot be mixed in.
+//! Not here: transports of a single process ([`adapm_transport::inproc`]), which link no processes
+//! and so cannot be mixed in.
 
 #![cfg(all(feature = "tokio", feature = "zmq"))]
 
@@ -75,7 +77,8 @@ fn links_of_all_kinds_go_on_after_cuts() {
             proxies.iter().filter(|(dialed, _)| *dialed == kind).map(|(_, proxy)| proxy.counts());
         counts.map(|counts| counts.resets + counts.ends).sum()
     };
-    // The largest frames do not get through a connection that will be cut, so there will be that many.
+    // The largest frames do not get through a connection that will be cut, so there will be that
+    // many.
     let tallies = run(ends, 250, || {
         let is_enough = CUT.into_iter().all(|kind| cuts(kind) >= 40);
         if is_enough {
@@ -117,8 +120,8 @@ fn connect(mut ends: Vec<Net>, mut route: impl FnMut(usize, Address) -> Address)
     ends
 }
 
-/// Lets every node send `frames` frames to every other, and checks that each arrives once and in order; meanwhile calls `watch`
-/// until it returns true.
+/// Lets every node send `frames` frames to every other, and checks that each arrives once and in
+/// order; meanwhile calls `watch` until it returns true.
 fn run(ends: Vec<Net>, frames: u64, watch: impl Fn() -> bool) -> Vec<Tally> {
     let done = Arc::new(AtomicUsize::new(0));
     let threads: Vec<_> = ends

@@ -1,7 +1,8 @@
-//! Target `addresses`: any text is an address or is refused in one line; an address is read as it is written.
+//! Target `addresses`: any text is an address or is refused in one line; an address is read as it
+//! is written.
 //!
-//! Texts of addresses come from flags, variables, the rendezvous file and other processes; secrets from files and variables.
-//! Not here: names of hosts, which the system looks up.
+//! Texts of addresses come from flags, variables, the rendezvous file and other processes; secrets
+//! from files and variables. Not here: names of hosts, which the system looks up.
 
 use adapm_transport::net::{Address, Kind, Token};
 use adapm_transport::testing::{host_and_port, rendezvous};

@@ -1,7 +1,8 @@
-//! Target `checkpoint`: any bytes are a checkpoint of one task at most, or are refused in one line; a checkpoint has one form only.
+//! Target `checkpoint`: any bytes are a checkpoint of one task at most, or are refused in one line;
+//! a checkpoint has one form only.
 //!
-//! The input is the file itself, or changes to a sound one, with the checksum made right or not. Not here: opening and
-//! replacing files.
+//! The input is the file itself, or changes to a sound one, with the checksum made right or not.
+//! Not here: opening and replacing files.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;

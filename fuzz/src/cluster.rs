@@ -1,9 +1,11 @@
-//! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, "What must hold").
+//! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, "What must
+//! hold").
 //!
-//! The input chooses a small cluster and then, step by step, who acts, which message arrives, who vanishes and who hears of
-//! it; the lockstep cluster checks all invariants after each step. In the end everything is delivered and checked at rest.
-//! The same steps as in the random schedules of `adapm-core/tests/properties.rs` and `loss.rs`, but led by coverage instead
-//! of chance, and on few keys. A finding tells its steps in the words of a scenario.
+//! The input chooses a small cluster and then, step by step, who acts, which message arrives, who
+//! vanishes and who hears of it; the lockstep cluster checks all invariants after each step. In the
+//! end everything is delivered and checked at rest. The same steps as in the random schedules of
+//! `adapm-core/tests/properties.rs` and `loss.rs`, but led by coverage instead of chance, and on
+//! few keys. A finding tells its steps in the words of a scenario.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -76,7 +78,8 @@ fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), 
     (cluster, result)
 }
 
-/// Two or three nodes under any system, or under a policy that answers at random; one of them may vanish.
+/// Two or three nodes under any system, or under a policy that answers at random; one of them may
+/// vanish.
 fn setup(choices: &mut Choices<'_>) -> Setup {
     let shape = choices.below(SHAPES);
     let nodes = if shape & 1 == 0 { 3 } else { 2 };

@@ -1,8 +1,10 @@
-//! Target `decode`: any bytes through the wire decoder give an error or a message; a message encodes to a frame that
-//! decodes to the same message, and measuring it against a layout ends (protocol, "What must hold", invariant 11).
+//! Target `decode`: any bytes through the wire decoder give an error or a message; a message
+//! encodes to a frame that decodes to the same message, and measuring it against a layout ends
+//! (protocol, "What must hold", invariant 11).
 //!
-//! Bytes need not come back the same: postcard reads integers that are written longer than need be. What was encoded
-//! by this code does come back byte for byte. Not here: what an engine does with the message.
+//! Bytes need not come back the same: postcard reads integers that are written longer than need be.
+//! What was encoded by this code does come back byte for byte. Not here: what an engine does with
+//! the message.
 
 use adapm_core::transport::Frame;
 use adapm_core::wire::{self, Message, shape};

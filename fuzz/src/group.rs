@@ -1,18 +1,21 @@
-//! Target `group`: whatever the processes of a cluster send to each other's control threads, nothing panics, what waits is
-//! bounded, an error is one line, and a collective gives what was said.
+//! Target `group`: whatever the processes of a cluster send to each other's control threads,
+//! nothing panics, what waits is bounded, an error is one line, and a collective gives what was
+//! said.
 //!
-//! The input plays all peers of one node: frames of sound messages, of spoiled ones and of noise, in any order. Not here:
-//! links and joining in time.
+//! The input plays all peers of one node: frames of sound messages, of spoiled ones and of noise,
+//! in any order. Not here: links and joining in time.
 
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
 use adapm_transport::testing::ControlSide;
 use adapm_verify::arb::Choices;
 
-/// Messages that may wait for one peer: the newest table, a card, a stop, a goodbye, and one that is encoded.
+/// Messages that may wait for one peer: the newest table, a card, a stop, a goodbye, and one that
+/// is encoded.
 const WAITING_MAX: usize = 5;
 
-/// Runs the frames that `bytes` choose; true if a collective came to something or a peer was found out.
+/// Runs the frames that `bytes` choose; true if a collective came to something or a peer was found
+/// out.
 pub fn group(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let nodes = 2 + choices.below(3) as usize;

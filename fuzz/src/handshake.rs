@@ -1,10 +1,12 @@
-//! Target `handshake`: whatever a stranger sends, at either side and in any pieces, a handshake ends without a panic and in
-//! bounded memory; nobody is believed who does not know the token, and nobody hears who a node is before.
+//! Target `handshake`: whatever a stranger sends, at either side and in any pieces, a handshake
+//! ends without a panic and in bounded memory; nobody is believed who does not know the token, and
+//! nobody hears who a node is before.
 //!
-//! The stranger makes packets of what it has heard of this handshake and of an earlier one between honest nodes, of what it
-//! would say itself with another token or none, and of noise; the packets come through the reader as over a pipe. Sometimes
-//! it knows the token, and even the secret of the link: then what it says of itself decides. Not here: deadlines, and what an
-//! endpoint does with a peer.
+//! The stranger makes packets of what it has heard of this handshake and of an earlier one between
+//! honest nodes, of what it would say itself with another token or none, and of noise; the packets
+//! come through the reader as over a pipe. Sometimes it knows the token, and even the secret of the
+//! link: then what it says of itself decides. Not here: deadlines, and what an endpoint does with a
+//! peer.
 
 use std::sync::OnceLock;
 
@@ -151,7 +153,8 @@ impl Scene {
         }
     }
 
-    /// A packet with parts of two others, under a checksum that is right or keys that the stranger has.
+    /// A packet with parts of two others, under a checksum that is right or keys that the stranger
+    /// has.
     fn patched(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
         let kinds = [
             Greeting::Open,
@@ -236,7 +239,8 @@ impl Scene {
         self.is_deep |= self.said > 1;
     }
 
-    /// Whom the victim has met can only be a node of its cluster that may be there, and has the link's secret only if it knows it.
+    /// Whom the victim has met can only be a node of its cluster that may be there, and has the
+    /// link's secret only if it knows it.
     fn check(&self, met: &Met) {
         let may = if self.dials {
             met.node == NodeId(0)
@@ -251,7 +255,8 @@ impl Scene {
     }
 }
 
-/// What honest nodes said with the same token at another time, and the secret of the link that they have.
+/// What honest nodes said with the same token at another time, and the secret of the link that they
+/// have.
 struct Earlier {
     said: Vec<Vec<u8>>,
     link: LinkSecret,

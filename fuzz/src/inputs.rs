@@ -1,10 +1,10 @@
-//! Target `inputs`: whatever callers and peers feed an engine, it neither panics nor hangs, refuses without changing
-//! anything, ends no operation twice, leaves none waiting once a peer is lost, and says only what its receiver can read
-//! (protocol, "What must hold", invariant 11).
+//! Target `inputs`: whatever callers and peers feed an engine, it neither panics nor hangs, refuses
+//! without changing anything, ends no operation twice, leaves none waiting once a peer is lost, and
+//! says only what its receiver can read (protocol, "What must hold", invariant 11).
 //!
-//! One engine among three nodes; the input plays its workers, its clock and both peers, which answer requests sensibly,
-//! make messages up, or spoil them. What peers make up may well lose updates: what honest peers must keep is checked by
-//! the lockstep cluster.
+//! One engine among three nodes; the input plays its workers, its clock and both peers, which
+//! answer requests sensibly, make messages up, or spoil them. What peers make up may well lose
+//! updates: what honest peers must keep is checked by the lockstep cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -175,7 +175,8 @@ impl Play {
         self.hear_from(from, message, choices);
     }
 
-    /// A peer answers the oldest message that waits for an answer, each entry as the choices have it.
+    /// A peer answers the oldest message that waits for an answer, each entry as the choices have
+    /// it.
     fn answer(&mut self, choices: &mut Choices<'_>) {
         if self.heard.is_empty() {
             return;

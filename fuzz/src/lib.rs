@@ -1,9 +1,11 @@
-//! Fuzz targets of adapm as plain functions from bytes to a verdict: `cargo test -p adapm-fuzz` replays the committed
-//! corpus and generated inputs through them on any toolchain, libFuzzer drives the same functions through the entry
-//! points in `fuzz_targets/` (`--cfg fuzzing`, which `cargo fuzz` sets).
+//! Fuzz targets of adapm as plain functions from bytes to a verdict: `cargo test -p adapm-fuzz`
+//! replays the committed corpus and generated inputs through them on any toolchain, libFuzzer
+//! drives the same functions through the entry points in `fuzz_targets/` (`--cfg fuzzing`, which
+//! `cargo fuzz` sets).
 //!
-//! A target panics on a finding. It returns whether the input got as far as what the target is about, so that the replay
-//! notices a target that has come to reject everything. How to run, minimise and keep a finding: `fuzz/README.md`.
+//! A target panics on a finding. It returns whether the input got as far as what the target is
+//! about, so that the replay notices a target that has come to reject everything. How to run,
+//! minimise and keep a finding: `fuzz/README.md`.
 
 #![forbid(unsafe_code)]
 
@@ -56,8 +58,8 @@ pub use zmtp::zmtp;
 /// A target: panics on a finding, else whether the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
-/// Hands the names of all targets to a macro. Each is a function of this crate, the name of a corpus folder, and that of a
-/// libFuzzer entry point.
+/// Hands the names of all targets to a macro. Each is a function of this crate, the name of a
+/// corpus folder, and that of a libFuzzer entry point.
 #[macro_export]
 macro_rules! for_all_targets {
     ($then:ident) => {
@@ -68,7 +70,8 @@ macro_rules! for_all_targets {
     };
 }
 
-/// The `main` of an entry point: libFuzzer's with `--cfg fuzzing`, else one that says how to get that.
+/// The `main` of an entry point: libFuzzer's with `--cfg fuzzing`, else one that says how to get
+/// that.
 #[macro_export]
 macro_rules! entry_point {
     ($target:ident) => {

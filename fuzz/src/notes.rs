@@ -1,8 +1,9 @@
-//! Target `notes`: whatever the other processes of a training run answer, this one ends with a result or an error of one
-//! line, and does not panic.
+//! Target `notes`: whatever the other processes of a training run answer, this one ends with a
+//! result or an error of one line, and does not panic.
 //!
-//! The input chooses what is exchanged (the opening, the end of a phase, the parameters, the cores) and what comes back: this
-//! process's own note, changed or not, or noise. Not here: the group that carries notes (target `group`).
+//! The input chooses what is exchanged (the opening, the end of a phase, the parameters, the cores)
+//! and what comes back: this process's own note, changed or not, or noise. Not here: the group that
+//! carries notes (target `group`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
@@ -12,7 +13,8 @@ use adapm_tasks::kge::{Graph, TaskError, TrainConfig};
 use adapm_tasks::testing::{agree, conclude, gather};
 use adapm_verify::arb::Choices;
 
-/// Exchanges the notes that `bytes` choose; true if all went well or somebody was blamed for a note that could be read.
+/// Exchanges the notes that `bytes` choose; true if all went well or somebody was blamed for a note
+/// that could be read.
 pub fn notes(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let what = choices.below(8);

@@ -1,8 +1,10 @@
-//! Target `packets`: whatever bytes come over a pipe and however they are cut, the packet reader gives the same packets and
-//! ends for the same reason, none of them above the limit; of sealed ones nothing is believed but what was sealed, in its order.
+//! Target `packets`: whatever bytes come over a pipe and however they are cut, the packet reader
+//! gives the same packets and ends for the same reason, none of them above the limit; of sealed
+//! ones nothing is believed but what was sealed, in its order.
 //!
-//! The input writes a stream of sound packets, plain and sealed, damaged ones and noise, and cuts it into the pieces that a source
-//! gives, among them none at all. Not here: what the packets say (targets `handshake`, `decode`).
+//! The input writes a stream of sound packets, plain and sealed, damaged ones and noise, and cuts
+//! it into the pieces that a source gives, among them none at all. Not here: what the packets say
+//! (targets `handshake`, `decode`).
 
 use adapm_core::link::{self, Seq};
 use adapm_core::transport::Frame;

@@ -1,5 +1,5 @@
-//! What a peer might well say: a few keys, low counters, answers to what was asked. Random messages alone are refused
-//! at the first of their keys that does not fit, and never get behind it.
+//! What a peer might well say: a few keys, low counters, answers to what was asked. Random messages
+//! alone are refused at the first of their keys that does not fit, and never get behind it.
 
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
@@ -31,7 +31,8 @@ pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
     Message::bare(body)
 }
 
-/// The answer to `message`, each entry as the choices have it; none if it wants none. The value block is still empty.
+/// The answer to `message`, each entry as the choices have it; none if it wants none. The value
+/// block is still empty.
 pub(crate) fn answer(
     message: Message,
     space: &Space<'_>,

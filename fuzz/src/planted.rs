@@ -1,5 +1,6 @@
-//! A mistake planted on purpose, to see a target find something: `ADAPM_FUZZ_BUG=SkipStale` names one of the protocol
-//! ([`adapm_verify::Bug`]), which `cluster` runs with, or one of the link session, which `link` runs with.
+//! A mistake planted on purpose, to see a target find something: `ADAPM_FUZZ_BUG=SkipStale` names
+//! one of the protocol ([`adapm_verify::Bug`]), which `cluster` runs with, or one of the link
+//! session, which `link` runs with.
 
 use std::env;
 use std::fmt::Debug;

@@ -1,7 +1,8 @@
-//! Target `ratings`: any file is ratings or is refused at one of its lines; ratings are read as they are written.
+//! Target `ratings`: any file is ratings or is refused at one of its lines; ratings are read as
+//! they are written.
 //!
-//! The first byte chooses the form, and whether a byte of the rest is itself or a whole line as such files have them. Not
-//! here: opening files, and which file of a folder is what.
+//! The first byte chooses the form, and whether a byte of the rest is itself or a whole line as
+//! such files have them. Not here: opening files, and which file of a folder is what.
 
 use adapm_tasks::data::DataError;
 use adapm_tasks::testing::ratings_of;

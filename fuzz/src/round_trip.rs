@@ -1,9 +1,10 @@
-//! Target `round_trip`: any message, sound or spoiled, encodes to a frame that decodes to the same message, whatever the
-//! frame held before and wherever its bytes lay on their way (protocol, "Messages").
+//! Target `round_trip`: any message, sound or spoiled, encodes to a frame that decodes to the same
+//! message, whatever the frame held before and wherever its bytes lay on their way (protocol,
+//! "Messages").
 //!
-//! The input makes up messages one after the other. All of them go through the same two frames, so that the memory of one
-//! meets the next, and cross as plain bytes at an offset of their own, as out of the buffer of a socket. Not here: bytes that
-//! nobody encoded (target `decode`).
+//! The input makes up messages one after the other. All of them go through the same two frames, so
+//! that the memory of one meets the next, and cross as plain bytes at an offset of their own, as
+//! out of the buffer of a socket. Not here: bytes that nobody encoded (target `decode`).
 
 use adapm_core::Value;
 use adapm_core::transport::Frame;

@@ -1,9 +1,9 @@
-//! Target `slot`: any legal sequence of transitions on the two copies of one key keeps what they say of themselves and
-//! loses no update (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
+//! Target `slot`: any legal sequence of transitions on the two copies of one key keeps what they
+//! say of themselves and loses no update (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
-//! The input chooses the steps; a step that the protocol never takes in the current state is passed over, as the
-//! transitions' own rules forbid it. A model of plain integers says after every step what must be in memory. Not here:
-//! messages and their order, which are the engine's.
+//! The input chooses the steps; a step that the protocol never takes in the current state is passed
+//! over, as the transitions' own rules forbid it. A model of plain integers says after every step
+//! what must be in memory. Not here: messages and their order, which are the engine's.
 
 use adapm_core::slot::{Location, Pushed, Slot, State, Word};
 use adapm_core::{Counter, NodeId, Version};
@@ -169,7 +169,8 @@ impl Pair {
         self.exchanges += 1;
     }
 
-    /// The holder loses its owner, and with it what it has not sent; it then asks anew as if nothing had been.
+    /// The holder loses its owner, and with it what it has not sent; it then asks anew as if
+    /// nothing had been.
     fn abandon(&mut self) {
         self.other().abandon();
         let other = self.other_copy();
@@ -181,11 +182,13 @@ impl Pair {
         self.exchanges += 1;
     }
 
-    /// Ownership moves to the holder, which has pushed `late` since its delta left; with a value only if it needs one.
+    /// Ownership moves to the holder, which has pushed `late` since its delta left; with a value
+    /// only if it needs one.
     fn hand_over(&mut self, late: i64) {
         let current = !self.copies[self.owner].word.is_dirty() && late % 2 == 0;
         self.send_delta();
-        // After its own delta alone the replica is current if nothing else has changed the main copy.
+        // After its own delta alone the replica is current if nothing else has changed the main
+        // copy.
         let held = self.held.expect("the other copy is a replica");
         let without_value = current && held.received == self.main;
         self.push(1 - self.owner, late);

@@ -1,4 +1,5 @@
-//! Target `store`: any sequence of calls leaves every store of the project with the same slots as the reference store.
+//! Target `store`: any sequence of calls leaves every store of the project with the same slots as
+//! the reference store.
 //!
 //! Not here: several threads (the conformance suite and loom), and that memory is given back.
 

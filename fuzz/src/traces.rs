@@ -1,9 +1,11 @@
-//! Target `traces`: any file is a trace of keys or is refused at one of its lines; what is read lies within its time, is read
-//! again as it is written, and is joined with others or refused in one line.
+//! Target `traces`: any file is a trace of keys or is refused at one of its lines; what is read
+//! lies within its time, is read again as it is written, and is joined with others or refused in
+//! one line.
 //!
-//! The first byte chooses between files as they are, cut at zeros, with a sound head or without, and files that tracers write
-//! of a made-up run, with changes here and there. Files without changes must come back as they were told. Not here: opening
-//! files, text and pictures of them, whose columns are checked.
+//! The first byte chooses between files as they are, cut at zeros, with a sound head or without,
+//! and files that tracers write of a made-up run, with changes here and there. Files without
+//! changes must come back as they were told. Not here: opening files, text and pictures of them,
+//! whose columns are checked.
 
 mod told;
 

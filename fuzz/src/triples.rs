@@ -1,8 +1,8 @@
-//! Target `triples`: any files are a knowledge graph or are refused with a line and a column; a graph is read again as it was
-//! read once.
+//! Target `triples`: any files are a knowledge graph or are refused with a line and a column; a
+//! graph is read again as it was read once.
 //!
-//! The first byte chooses the format, and whether a byte of the rest is itself or a whole line as such files have them; the
-//! rest, cut at zeros, is the files. Not here: finding and opening files.
+//! The first byte chooses the format, and whether a byte of the rest is itself or a whole line as
+//! such files have them; the rest, cut at zeros, is the files. Not here: finding and opening files.
 
 use std::collections::HashSet;
 
@@ -109,8 +109,8 @@ fn check(graph: &Graph) {
 
 /// Writes the graph as names and reads it again.
 fn again(graph: &Graph) {
-    // What a file of names cannot say: the end of a line within a name, a byte order mark before the first, and which of two ids is
-    // meant that have one name.
+    // What a file of names cannot say: the end of a line within a name, a byte order mark before
+    // the first, and which of two ids is meant that have one name.
     let sayable = |names: &Names| {
         let mut seen = HashSet::new();
         (0..names.len()).filter_map(|index| names.bytes(index)).all(|name| {
@@ -120,7 +120,8 @@ fn again(graph: &Graph) {
                 && !name.iter().all(u8::is_ascii_whitespace)
         })
     };
-    // Nor that its first line is a triple and no names of columns, if there may be more lines like one that was skipped.
+    // Nor that its first line is a triple and no names of columns, if there may be more lines like
+    // one that was skipped.
     let has_header = matches!(graph.source(), GraphSource::Files(files) if files.header.is_some());
     if has_header || !sayable(graph.entities()) || !sayable(graph.relations()) {
         return;

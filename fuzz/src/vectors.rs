@@ -1,7 +1,8 @@
-//! Target `vectors`: any file is vectors of words in one of word2vec's forms, or is refused in one line; vectors are read as
-//! they are written, in both forms.
+//! Target `vectors`: any file is vectors of words in one of word2vec's forms, or is refused in one
+//! line; vectors are read as they are written, in both forms.
 //!
-//! The first byte chooses the form, and whether the rest is the file or what stands in a sound one. Not here: opening files.
+//! The first byte chooses the form, and whether the rest is the file or what stands in a sound one.
+//! Not here: opening files.
 
 use adapm_tasks::testing::{vectors_bytes, vectors_of};
 use adapm_tasks::wv::{Format, Vectors};
@@ -49,7 +50,8 @@ fn again(vectors: &Vectors, format: Format) {
     );
 }
 
-/// A file whose header is right, mostly: a vector for each piece of `bytes`, a number for each byte.
+/// A file whose header is right, mostly: a vector for each piece of `bytes`, a number for each
+/// byte.
 fn sound(form: u8, format: Format, bytes: &[u8]) -> Vec<u8> {
     let dim = usize::from(form >> 2 & 3) + 1;
     let pieces = bytes.chunks_exact(dim);

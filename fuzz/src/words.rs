@@ -1,8 +1,9 @@
-//! Target `words`: any file is a vocabulary, questions or pairs of words, or is refused at one of its lines; a vocabulary is
-//! read as it is written. Shares of any text are the text, and none of them ends within a word.
+//! Target `words`: any file is a vocabulary, questions or pairs of words, or is refused at one of
+//! its lines; a vocabulary is read as it is written. Shares of any text are the text, and none of
+//! them ends within a word.
 //!
-//! The first byte chooses what is read, and whether a byte of the rest is itself or a word. Not here: opening, mapping and
-//! decompressing files.
+//! The first byte chooses what is read, and whether a byte of the rest is itself or a word. Not
+//! here: opening, mapping and decompressing files.
 
 use adapm_tasks::testing::{
     pairs_of, questions_of, share_of, text_of, vocabulary_bytes, vocabulary_of,

@@ -1,8 +1,8 @@
-//! Target `zmtp`: however a ZMTP stream is cut, the guard lets the same of it pass, never more than it was given, and no
-//! frame above the limit.
+//! Target `zmtp`: however a ZMTP stream is cut, the guard lets the same of it pass, never more than
+//! it was given, and no frame above the limit.
 //!
-//! The input writes a stream of sound frames, of frames that claim what they have not, and of noise, and says how it is cut.
-//! Not here: what the ZeroMQ socket makes of it.
+//! The input writes a stream of sound frames, of frames that claim what they have not, and of
+//! noise, and says how it is cut. Not here: what the ZeroMQ socket makes of it.
 
 use adapm_transport::testing::ZmtpGuard;
 use adapm_verify::arb::Choices;

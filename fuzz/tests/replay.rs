@@ -1,8 +1,8 @@
 //! Runs every target on its committed corpus and on generated inputs, on any toolchain.
 //!
-//! A generated input depends on the seed, the target and its own number only. A finding is written below
-//! `fuzz/artifacts`, and one printed line says which command reproduces it; `ADAPM_FUZZ_INPUTS` and `ADAPM_FUZZ_SEED`
-//! ask for more inputs, or others.
+//! A generated input depends on the seed, the target and its own number only. A finding is written
+//! below `fuzz/artifacts`, and one printed line says which command reproduces it;
+//! `ADAPM_FUZZ_INPUTS` and `ADAPM_FUZZ_SEED` ask for more inputs, or others.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,8 @@ const INPUT_BYTES_MAX: usize = 512;
 /// Of so many generated inputs, at least one must be deep enough to test anything.
 const SHALLOW_MAX: u64 = 20;
 
-/// All committed inputs together: a corpus is to be small, about eighteen for each of twenty targets.
+/// All committed inputs together: a corpus is to be small, about eighteen for each of twenty
+/// targets.
 const CORPUS_FILES_MAX: usize = 360;
 const CORPUS_BYTES_MAX: usize = 1 << 20;
 

@@ -1,4 +1,5 @@
-//! What every program around an engine has to do, once: threads, a simulator, a test, a microcontroller.
+//! What every program around an engine has to do, once: threads, a simulator, a test, a
+//! microcontroller.
 //!
 //! ```text
 //!   workers ──pull, push──> store            Host: messages, ends of operations
@@ -7,8 +8,9 @@
 //!      └────────────> Driver [ Engine ] ───────┘
 //! ```
 //!
-//! A [`Driver`] knows when the keys that workers have made dirty must reach the engine, and drains it; its [`Host`] says where
-//! they are, and carries out what the engine says. [`order`] has the other duty: a worker must not overtake itself.
+//! A [`Driver`] knows when the keys that workers have made dirty must reach the engine, and drains
+//! it; its [`Host`] says where they are, and carries out what the engine says. [`order`] has the
+//! other duty: a worker must not overtake itself.
 //!
 //! Not here: threads, time, transports; which inputs there are ([`Input`]).
 
@@ -27,8 +29,9 @@ use crate::wire::message::Body;
 
 /// What a driver needs of the program around it.
 pub trait Host<V> {
-    /// Appends the keys that workers of this node have made dirty ([`crate::slot::Pushed::Dirtied`]) since the last call, in any
-    /// order. Everything that a worker dirtied before what is fed now must be among them.
+    /// Appends the keys that workers of this node have made dirty
+    /// ([`crate::slot::Pushed::Dirtied`]) since the last call, in any order. Everything that a
+    /// worker dirtied before what is fed now must be among them.
     fn take_dirty(&mut self, keys: &mut Vec<Key>);
 
     /// Sends the message, after all earlier ones to that node.
@@ -54,9 +57,10 @@ impl<S: Store, P: Policy> Driver<S, P> {
 
     /// Feeds one input at time `now`, and carries out by `host` what the engine says.
     ///
-    /// The engine learns of dirty keys first, where an input needs that: before an operation, whose worker may have pushed to the
-    /// same keys; before a timeout, with which a round may begin; before a request of a `wait_sync`, whose caller waits for every
-    /// push that any worker had made.
+    /// The engine learns of dirty keys first, where an input needs that: before an operation, whose
+    /// worker may have pushed to the same keys; before a timeout, with which a round may begin;
+    /// before a request of a `wait_sync`, whose caller waits for every push that any worker had
+    /// made.
     ///
     /// # Errors
     /// Who is to blame for an input that cannot be; nothing of it has been applied.
@@ -74,7 +78,8 @@ impl<S: Store, P: Policy> Driver<S, P> {
         verdict
     }
 
-    /// Looks at the dirty keys alone: what is dirty may make a round due, of which [`Driver::until`] tells.
+    /// Looks at the dirty keys alone: what is dirty may make a round due, of which
+    /// [`Driver::until`] tells.
     pub fn look_at_dirty_keys(&mut self, host: &mut impl Host<S::Value>) {
         if self.take_dirty(host) {
             self.drain(host);

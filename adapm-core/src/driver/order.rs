@@ -1,6 +1,8 @@
-//! The order rule: a worker with an operation in flight on a key does not use the fast path for that key (protocol, "Operations").
+//! The order rule: a worker with an operation in flight on a key does not use the fast path for
+//! that key (protocol, "Operations").
 //!
-//! Else its own later access could overtake the operation: a pull would miss the worker's own push once a copy has arrived.
+//! Else its own later access could overtake the operation: a pull would miss the worker's own push
+//! once a copy has arrived.
 
 use core::hash::Hash;
 
@@ -46,8 +48,9 @@ impl<C: Eq + Hash> InFlight<C> {
         self.calls.len()
     }
 
-    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next: from the first refusal on, so that
-    /// a duplicate of the key in the same call cannot overtake it either.
+    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next:
+    /// from the first refusal on, so that a duplicate of the key in the same call cannot overtake
+    /// it either.
     pub fn mark(&mut self, key: Key) {
         *self.keys.entry(key).or_default() += 1;
     }

@@ -1,11 +1,14 @@
-//! Room in messages, in bytes: how much fits into each part of a message, and who gets room in the requests of a round when
-//! not everything fits.
+//! Room in messages, in bytes: how much fits into each part of a message, and who gets room in the
+//! requests of a round when not everything fits.
 //!
-//! Each part of a message holds at most [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads
-//! included, and at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked for and what the
-//! owner adds; of every other message one. [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
+//! Each part of a message holds at most
+//! [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads included, and
+//! at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked
+//! for and what the owner adds; of every other message one.
+//! [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
 //!
-//! Keys of which a peer is to be told or asked, that did not fit into the last request to it, or came while it owed an answer, are
+//! Keys of which a peer is to be told or asked, that did not fit into the last request to it, or
+//! came while it owed an answer, are
 //! [`Deferred`]: looked at again when it can be asked, not in every round until then.
 
 use alloc::boxed::Box;
@@ -26,8 +29,9 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Takes room for an entry with `values` bytes of values. Returns false, and takes nothing, if the part would exceed
-    /// `bytes_max`, or the number of entries that it may have; the first entry always fits.
+    /// Takes room for an entry with `values` bytes of values. Returns false, and takes nothing, if
+    /// the part would exceed `bytes_max`, or the number of entries that it may have; the first
+    /// entry always fits.
     pub(super) fn take(&mut self, values: usize, bytes_max: usize) -> bool {
         let bytes = self.bytes + HEAD_BYTES + values;
         let fits = self.entries == 0 || (bytes <= bytes_max && self.entries < ENTRIES_MAX);
@@ -134,9 +138,9 @@ impl Drafts {
         }
     }
 
-    /// Gives room to candidates for the peers of which `first` tells the key with which they begin, as it is their turn: to those
-    /// that are sealed, then from that key on. One that gets none waits for a later round. Returns the first that got none, of
-    /// each peer.
+    /// Gives room to candidates for the peers of which `first` tells the key with which they begin,
+    /// as it is their turn: to those that are sealed, then from that key on. One that gets none
+    /// waits for a later round. Returns the first that got none, of each peer.
     pub(super) fn share<T>(
         &mut self,
         candidates: &mut [Candidate<T>],
@@ -161,8 +165,8 @@ impl Drafts {
     }
 }
 
-/// Keys that wait for one peer, each once, with the fairness cursor: without it, keys that always have
-/// something to say would starve the others.
+/// Keys that wait for one peer, each once, with the fairness cursor: without it, keys that always
+/// have something to say would starve the others.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     keys: BTreeSet<Key>,
@@ -215,8 +219,8 @@ impl Deferred {
         self.next = key;
     }
 
-    /// Takes at most `most` keys, of the sealed ones if there are any: those from the cursor on, then
-    /// those before it. If some are left, the cursor stands at the first of them.
+    /// Takes at most `most` keys, of the sealed ones if there are any: those from the cursor on,
+    /// then those before it. If some are left, the cursor stands at the first of them.
     pub(super) fn take(&mut self, most: usize) -> Vec<Key> {
         let keys = if self.sealed.is_empty() { &mut self.keys } else { &mut self.sealed };
         if keys.len() <= most {

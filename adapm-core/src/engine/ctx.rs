@@ -1,6 +1,6 @@
-//! What all machines of an engine share: its place, the store, the policy, the time, what leaves. And how main copies come into
-//! being: at the home of their key, with a value that follows from the key alone; dense ones before the first input, sparse ones
-//! when they are asked for.
+//! What all machines of an engine share: its place, the store, the policy, the time, what leaves.
+//! And how main copies come into being: at the home of their key, with a value that follows from
+//! the key alone; dense ones before the first input, sparse ones when they are asked for.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,7 +29,8 @@ use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::Message;
 
-/// A map from keys whose iteration order is the same in every run; it must not reach an output all the same.
+/// A map from keys whose iteration order is the same in every run; it must not reach an output all
+/// the same.
 pub(super) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedState>;
 
 /// A map from operations, as [`KeyMap`].
@@ -130,8 +131,8 @@ impl<E: Env> Ctx<E> {
         self.outputs.push_back(Output::Transmit(to, message));
     }
 
-    /// Drafts an operation of this node on `key`; `payload` `[value_len]` is its update or value, empty for a pull. Returns the
-    /// secret of its message.
+    /// Drafts an operation of this node on `key`; `payload` `[value_len]` is its update or value,
+    /// empty for a pull. Returns the secret of its message.
     pub(super) fn send_operation(
         &mut self,
         asked: Location,
@@ -226,7 +227,8 @@ impl<E: Env> Ctx<E> {
         self.value_len(key) * E::Value::WIDTH
     }
 
-    /// The key's word. In a sparse layout, the main copy of a key at its home that nobody has touched is created first.
+    /// The key's word. In a sparse layout, the main copy of a key at its home that nobody has
+    /// touched is created first.
     pub(super) fn word(&self, key: Key) -> Word {
         let word = self.kept(key);
         if self.is_untouched(key, word) {
@@ -236,7 +238,8 @@ impl<E: Env> Ctx<E> {
         word
     }
 
-    /// The key's word as [`Self::word`] would give it, without creating anything: for checks, which may end in a refusal.
+    /// The key's word as [`Self::word`] would give it, without creating anything: for checks, which
+    /// may end in a refusal.
     pub(super) fn peek(&self, key: Key) -> Word {
         let word = self.kept(key);
         if self.is_untouched(key, word) { Word::MAIN_AT_HOME } else { word }
@@ -255,7 +258,8 @@ impl<E: Env> Ctx<E> {
         sparse && word == Word::EMPTY && Layout::home(key, self.config.nodes) == self.config.node
     }
 
-    /// Creates the main copies of this channel's keys of a dense layout of which this node is the home.
+    /// Creates the main copies of this channel's keys of a dense layout of which this node is the
+    /// home.
     pub(super) fn populate(&self) {
         if self.layout.kind() == Kind::Sparse {
             return;
@@ -343,7 +347,8 @@ impl<E: Env> Ctx<E> {
         self.observe(|observer, now| observer.on_replica_released(now, key));
     }
 
-    /// Returns replicas that are here of keys that `owner` owns, in order. Costs one look at every held copy of the store.
+    /// Returns replicas that are here of keys that `owner` owns, in order. Costs one look at every
+    /// held copy of the store.
     pub(super) fn replicas_of(&self, owner: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
@@ -356,7 +361,8 @@ impl<E: Env> Ctx<E> {
         keys
     }
 
-    /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are local, or none is lost.
+    /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are
+    /// local, or none is lost.
     pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
         let first = self.first_lost?;
         let local = |key: &&Key| match self.peek(**key).state() {
@@ -375,7 +381,8 @@ impl<E: Env> Ctx<E> {
         {
             return;
         }
-        // Most of what answers tell is known, and the latch of an absent key that has nothing to learn is not needed.
+        // Most of what answers tell is known, and the latch of an absent key that has nothing to
+        // learn is not needed.
         let is_known = matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
         if !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
@@ -383,14 +390,17 @@ impl<E: Env> Ctx<E> {
     }
 }
 
-/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the same on every node.
+/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the
+/// same on every node.
 pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 
-/// Creates the main copies of `keys` in the store of the node that is their home, before the first input of any of its channels;
-/// `initial` writes the value `[value_len]` of each. No message is sent: costs the memory of the values, and a latch a key.
+/// Creates the main copies of `keys` in the store of the node that is their home, before the first
+/// input of any of its channels; `initial` writes the value `[value_len]` of each. No message is
+/// sent: costs the memory of the values, and a latch a key.
 ///
-/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has several threads do it: each
-/// calls this for keys of its own, and the engines see what it did if their threads start later.
+/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has
+/// several threads do it: each calls this for keys of its own, and the engines see what it did if
+/// their threads start later.
 ///
 /// # Panics
 /// In debug builds, for a key that has a copy or a known location.

@@ -16,7 +16,8 @@ pub(super) enum Effect {
     Ask(NodeId),
     /// To whoever has the key: intent for it has ended.
     Unwanted(Key),
-    /// To the intents: the main copy of `key` has left. `is_turn`: the signals for it have had their turn.
+    /// To the intents: the main copy of `key` has left. `is_turn`: the signals for it have had
+    /// their turn.
     Left { key: Key, is_turn: bool },
     /// To the operations of peers: an intent or localize of a key that is not owned here goes on.
     PassOn(Box<PassOn>),

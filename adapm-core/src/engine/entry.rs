@@ -118,7 +118,8 @@ pub(super) struct Request {
     pub(super) localize: bool,
 }
 
-/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these can count.
+/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these
+/// can count.
 pub(super) const ROUND_BITS: u32 = 24;
 
 /// Returns what is kept of a round's number with an unanswered entry.

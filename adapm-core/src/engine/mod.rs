@@ -16,9 +16,10 @@
 //! | `budget` | room in messages, and what waits for lack of it |
 //! | `inspect` | what tests see |
 //!
-//! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the machines whose facts they
-//! need; what they ask of another machine they say as an `effect`, which the engine follows in the same input. No machine calls
-//! another one: in which order several of them act stands in `steps`.
+//! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the
+//! machines whose facts they need; what they ask of another machine they say as an `effect`, which
+//! the engine follows in the same input. No machine calls another one: in which order several of
+//! them act stands in `steps`.
 
 mod budget;
 mod collective;
@@ -72,8 +73,8 @@ use watch::Watch;
 
 /// The protocol engine of one channel of one node.
 ///
-/// A [`Driver`](crate::driver::Driver) feeds it one [`Input`], drains [`Engine::poll_output`] until [`Output::Wait`], then feeds
-/// the next.
+/// A [`Driver`](crate::driver::Driver) feeds it one [`Input`], drains [`Engine::poll_output`] until
+/// [`Output::Wait`], then feeds the next.
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<(S, P)>,
     intents: Intents,
@@ -146,7 +147,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.round.note_dirty(keys);
     }
 
-    /// The next output. Drain until [`Output::Wait`]: an input that is not done goes on when no output is left.
+    /// The next output. Drain until [`Output::Wait`]: an input that is not done goes on when no
+    /// output is left.
     pub fn poll_output(&mut self) -> Output<S::Value> {
         loop {
             match self.ctx.outputs.pop_front() {
@@ -157,9 +159,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts (protocol, "Links"). `None`: nothing is
-    /// waited for, a peer is lost, or [`unresponsive_nanos`](NodeConfig::unresponsive_nanos) is not set. A driver that knows of slow ways feeds
-    /// [`Input::Heard`] before that.
+    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts
+    /// (protocol, "Links"). `None`: nothing is waited for, a peer is lost, or
+    /// [`unresponsive_nanos`](NodeConfig::unresponsive_nanos) is not set. A driver that knows of
+    /// slow ways feeds [`Input::Heard`] before that.
     #[must_use]
     pub fn next_look_at(&self) -> Option<Instant> {
         self.watch.next_look_at(&self.ctx)
@@ -195,8 +198,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         &self.ctx.stats
     }
 
-    /// Goes on with what the last input asks for, as far as the next output at most; once it is done, sends what has come up on the
-    /// way.
+    /// Goes on with what the last input asks for, as far as the next output at most; once it is
+    /// done, sends what has come up on the way.
     fn go_on(&mut self) {
         if self.ownership.is_answering() {
             self.ownership.answer_on(&mut self.ctx, &self.intents);
@@ -355,7 +358,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// Returns true if an operation of this node, collective or not, an intent or a localize is unanswered.
+    /// Returns true if an operation of this node, collective or not, an intent or a localize is
+    /// unanswered.
     fn waits_for_others(&self) -> bool {
         self.operations.any()
             || self.intents.unanswered() > 0
@@ -373,14 +377,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Output::Wait { until, reason }
     }
 
-    /// Dense layouts: creates the main copies of this channel's keys of which this node is the home, before the first input.
-    /// Sparse layouts: nothing; their main copies come into being on first access.
+    /// Dense layouts: creates the main copies of this channel's keys of which this node is the
+    /// home, before the first input. Sparse layouts: nothing; their main copies come into being on
+    /// first access.
     pub fn populate(&self) {
         self.ctx.populate();
     }
 
-    /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or unanswered entries, and no signals
-    /// that a round was due to look at.
+    /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or
+    /// unanswered entries, and no signals that a round was due to look at.
     pub fn is_at_rest(&self) -> bool {
         self.ownership.is_at_rest(&self.ctx)
             && self.round.is_at_rest(&self.ctx)

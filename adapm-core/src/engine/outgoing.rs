@@ -1,6 +1,7 @@
 //! Outgoing entries of one input, grouped per receiver (AdaPM §B.2.2; protocol, "Routing").
 //!
-//! Values are written into the block that leaves, unless its keys turn out not to ascend or not to fit into one message.
+//! Values are written into the block that leaves, unless its keys turn out not to ascend or not to
+//! fit into one message.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -98,8 +99,8 @@ struct GrantEntry {
 }
 
 impl<V: Value> Outgoing<V> {
-    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for a pull. Returns the secret
-    /// of its message.
+    /// Appends an operation of this node; `payload` `[value_len]` is its update or value, empty for
+    /// a pull. Returns the secret of its message.
     pub(super) fn add_operation(
         &mut self,
         tickets: &mut Tickets,
@@ -139,7 +140,8 @@ impl<V: Value> Outgoing<V> {
             && residences.is_empty()
     }
 
-    /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers had changed, which it folds.
+    /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers
+    /// had changed, which it folds.
     pub(super) fn answer_pull(
         &mut self,
         store: &impl Store<Value = V>,
@@ -177,7 +179,8 @@ impl<V: Value> Outgoing<V> {
         self.grants.insert(to, draft);
     }
 
-    /// Takes all drafts as messages that fit `bytes_max` each; `value_bytes` tells how long the value of a key is.
+    /// Takes all drafts as messages that fit `bytes_max` each; `value_bytes` tells how long the
+    /// value of a key is.
     pub(super) fn take_messages(
         &mut self,
         bytes_max: usize,
@@ -313,8 +316,9 @@ impl<F: Fn(Key) -> usize> Mail<F> {
         self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
     }
 
-    /// Splits entries into lists that ascend strictly, each of which fits a message with the values, sent or asked for, of which
-    /// `bytes` tells the length. What a key occurs twice with keeps its order.
+    /// Splits entries into lists that ascend strictly, each of which fits a message with the
+    /// values, sent or asked for, of which `bytes` tells the length. What a key occurs twice with
+    /// keeps its order.
     fn batches<T>(
         &self,
         mut entries: Vec<T>,

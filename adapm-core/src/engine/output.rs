@@ -29,7 +29,8 @@ pub enum Output<V> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<V> {
-    /// The operation is done; a pull's values `[sum of value_len]` in the order of its keys, else empty.
+    /// The operation is done; a pull's values `[sum of value_len]` in the order of its keys, else
+    /// empty.
     Done {
         /// The operation.
         op: OpId,
@@ -43,16 +44,17 @@ pub enum Event<V> {
         /// Why.
         error: OpError,
     },
-    /// A barrier or quiesce has waited for long. Told once a call: of its own workers by each node, of nodes by node 0, and of a
-    /// barrier by all that wait.
+    /// A barrier or quiesce has waited for long. Told once a call: of its own workers by each node,
+    /// of nodes by node 0, and of a barrier by all that wait.
     Missing {
         /// Which.
         call: Collective,
         /// For whom.
         absent: Vec<Absent>,
     },
-    /// The peer owes an answer and has sent nothing at all for [`crate::config::NodeConfig::unresponsive_nanos`]. Nothing
-    /// follows by itself: the driver may feed [`crate::engine::Input::PeerLost`].
+    /// The peer owes an answer and has sent nothing at all for
+    /// [`crate::config::NodeConfig::unresponsive_nanos`]. Nothing follows by itself: the driver may
+    /// feed [`crate::engine::Input::PeerLost`].
     Unresponsive {
         /// Which.
         node: NodeId,
@@ -92,11 +94,12 @@ impl Absent {
 pub enum Reason {
     /// A round is open: answers or grants are on their way.
     Round {
-        /// Whether there is something to say already in the next round, which begins when this one ends or at `until`: nothing
-        /// that happens here makes it begin earlier.
+        /// Whether there is something to say already in the next round, which begins when this one
+        /// ends or at `until`: nothing that happens here makes it begin earlier.
         more: bool,
     },
-    /// The next round may begin at `until`; of what happens here only operations make it begin earlier.
+    /// The next round may begin at `until`; of what happens here only operations make it begin
+    /// earlier.
     NextRound,
     /// A barrier or quiesce.
     Others,

@@ -1,9 +1,10 @@
 //! What a home knows of the owners of its keys (Lapse §3.5; protocol, "Routing").
 //!
-//! A key moves from owner to owner, each of whom tells the home where it went, and these facts may overtake each other. A fact is
-//! believed if it continues what is known: it comes from the owner that is recorded, and its counter is the next. Until then it is
-//! kept aside. So a node that never owned a key cannot lead its home astray, and a home is at most as far behind as the
-//! slowest of these messages.
+//! A key moves from owner to owner, each of whom tells the home where it went, and these facts may
+//! overtake each other. A fact is believed if it continues what is known: it comes from the owner
+//! that is recorded, and its counter is the next. Until then it is kept aside. So a node that never
+//! owned a key cannot lead its home astray, and a home is at most as far behind as the slowest of
+//! these messages.
 
 use alloc::vec::Vec;
 
@@ -59,7 +60,8 @@ impl Residences {
     ) -> Result<(), Fault> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
-            // Only homes are told, and nobody is told what it was given itself, or that a key stays.
+            // Only homes are told, and nobody is told what it was given itself, or that a key
+            // stays.
             let away = Layout::home(key, ctx.config.nodes) != ctx.config.node;
             if away || *owner == ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
@@ -89,7 +91,8 @@ impl Residences {
         }
     }
 
-    /// Looks again at facts that have come early: those that follow on what is known are believed, those behind it are forgotten.
+    /// Looks again at facts that have come early: those that follow on what is known are believed,
+    /// those behind it are forgotten.
     fn settle_early(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         if self.early.is_empty() {
             return;
@@ -102,8 +105,8 @@ impl Residences {
             let known = route::believed(word, key, ctx.config.nodes);
             let is_held = matches!(word.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            // Facts in between begin with the recorded owner's: while it lives, its word is on its way; if it is lost, that may
-            // never come.
+            // Facts in between begin with the recorded owner's: while it lives, its word is on its
+            // way; if it is lost, that may never come.
             let may_be_gone = any && (!ctx.is_lost(fact.by) || ctx.is_lost(known.node));
             let is_believed = is_news && !is_held && (fact.follows(known) || may_be_gone);
             if is_believed {
@@ -120,8 +123,9 @@ impl Residences {
         }
     }
 
-    /// A node is lost, and perhaps a fact between two others: all that survivors have told is believed. What lost nodes have told
-    /// still waits for what it follows on as long as the recorded owner is alive, whose word may be on its way.
+    /// A node is lost, and perhaps a fact between two others: all that survivors have told is
+    /// believed. What lost nodes have told still waits for what it follows on as long as the
+    /// recorded owner is alive, whose word may be on its way.
     pub(super) fn believe_survivors(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
@@ -141,6 +145,7 @@ fn record(ctx: &mut Ctx<impl Env>, key: Key, word: Word, there: Location) {
     ctx.ask(Effect::Unpark(key));
 }
 
-/// Facts of one node that are kept aside; of a node that tells so many ahead of others, the next are not heard, and entries reach
-/// their owners by way of former ones. As many of a lost node that lied may stay for good.
+/// Facts of one node that are kept aside; of a node that tells so many ahead of others, the next
+/// are not heard, and entries reach their owners by way of former ones. As many of a lost node that
+/// lied may stay for good.
 const EARLY_MAX: usize = 1 << 16;

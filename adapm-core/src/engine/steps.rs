@@ -1,4 +1,5 @@
-//! Steps in which several machines have a part: a round, its answers, an entry of some node, the loss of a peer.
+//! Steps in which several machines have a part: a round, its answers, an entry of some node, the
+//! loss of a peer.
 //!
 //! Each machine does what is its own; only here is it written in which order.
 //!
@@ -20,12 +21,13 @@
 //! | messages of the lost node | ignored |
 //! | answers to what has failed, own entries that come back | ignored: they are late, nobody is to blame |
 //!
-//! Survivors hear of a loss at different moments, so no operation that needs another node begins after one. An operation that
-//! leaves now may pass a node that has dropped what it waits for, or be forwarded to the lost node by one that has not heard of
-//! it yet, and its answer would never come. To wait soundly, word of a loss would have to travel ahead of everything that its
-//! finder says afterwards: one more message for a cluster that must be started again anyway. So a node either serves an operation
-//! itself or fails it, and whoever waits for an entry that a survivor has dropped hears of the loss in time, which fails all that
-//! it waits for.
+//! Survivors hear of a loss at different moments, so no operation that needs another node begins
+//! after one. An operation that leaves now may pass a node that has dropped what it waits for, or
+//! be forwarded to the lost node by one that has not heard of it yet, and its answer would never
+//! come. To wait soundly, word of a loss would have to travel ahead of everything that its finder
+//! says afterwards: one more message for a cluster that must be started again anyway. So a node
+//! either serves an operation itself or fails it, and whoever waits for an entry that a survivor
+//! has dropped hears of the loss in time, which fails all that it waits for.
 
 use alloc::vec::Vec;
 
@@ -124,8 +126,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.collectives.wants_mark(|node| self.round.may_mark(node))
     }
 
-    /// A round: retires and lets through signals, looks at keys that are wanted and at replicas that changed, and sends each peer
-    /// at most one request.
+    /// A round: retires and lets through signals, looks at keys that are wanted and at replicas
+    /// that changed, and sends each peer at most one request.
     pub(super) fn begin_round(&mut self) {
         self.round.begin(&mut self.ctx);
         self.intents.update(&mut self.ctx);
@@ -228,8 +230,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         values: &[S::Value],
     ) -> Result<(), Fault> {
         check_grants(&self.ctx.config, from, &grants)?;
-        // What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in
-        // the name of this one.
+        // What was not asked of `from`, and has not come to it by its ticket, is passed over:
+        // another node may have asked it in the name of this one.
         let is_awaited = |engine: &Self, key, ticket| {
             engine.intents.awaits_grant(&engine.ctx, from, key, ticket)
         };
@@ -279,7 +281,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         rest
     }
 
-    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under the counter of `former`.
+    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under
+    /// the counter of `former`.
     fn arrive(
         &mut self,
         key: Key,
@@ -303,7 +306,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// `key` has become `None`: it is asked for again if it is wanted, else what waits for it is sent.
+    /// `key` has become `None`: it is asked for again if it is wanted, else what waits for it is
+    /// sent.
     fn absent_again(&mut self, key: Key) {
         self.intents.ask_later(key);
         self.operations.advance(&mut self.ctx, &self.intents, key);
@@ -319,14 +323,16 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// The copy of `key` that is here has changed: entries that wait for that are served behind what this input still does.
+    /// The copy of `key` that is here has changed: entries that wait for that are served behind
+    /// what this input still does.
     fn unpark_later(&mut self, key: Key) {
         if self.operations.has_parked() {
             self.ctx.ask(Effect::Unpark(key));
         }
     }
 
-    /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a replica, operations need not wait any more.
+    /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a
+    /// replica, operations need not wait any more.
     pub(super) fn note_unwanted(&mut self, key: Key) {
         // Of a main copy nobody else holds, there is nothing to decide.
         if self.ctx.store.look(key) == (Look::Held { with_delta: false })
@@ -342,7 +348,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// The intent or localize of `key` was turned away: the key is found again in a later round, by its home.
+    /// The intent or localize of `key` was turned away: the key is found again in a later round, by
+    /// its home.
     pub(super) fn note_turned_away(&mut self, key: Key) {
         self.ctx.store.with_slot(key, |mut slot| slot.refuse());
         let request = self.intents.note_turned_away(key);
@@ -350,7 +357,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.absent_again(key);
     }
 
-    /// What has not reached `from` it cannot turn away: to ask again meanwhile would be to ask twice.
+    /// What has not reached `from` it cannot turn away: to ask again meanwhile would be to ask
+    /// twice.
     pub(super) fn handle_retry(&mut self, from: NodeId, retry: Retry) -> Result<(), Fault> {
         if self.ctx.first_lost.is_some() {
             return Ok(());
@@ -406,8 +414,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// `next` tells of each entry whose it is. Entries of this node that come back must be unanswered: what is not was never
-    /// sent, or is answered already, for which the node that passes it on need not be to blame.
+    /// `next` tells of each entry whose it is. Entries of this node that come back must be
+    /// unanswered: what is not was never sent, or is answered already, for which the node that
+    /// passes it on need not be to blame.
     fn serve_operation(
         &mut self,
         operation: &Operation,
@@ -451,8 +460,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Every unfinished operation waits for another node: for the lost one, or for one that may have dropped it. Costs one look at
-    /// every held copy of the store, once per lost node.
+    /// Every unfinished operation waits for another node: for the lost one, or for one that may
+    /// have dropped it. Costs one look at every held copy of the store, once per lost node.
     pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
         if node.index() >= self.ctx.config.nodes || node == self.ctx.config.node {
             return Err(OpError::NotAPeer { node });

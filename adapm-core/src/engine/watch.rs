@@ -1,17 +1,19 @@
-//! Peers that live and do not answer: their links send heartbeats and acknowledgements, and their engines nothing (protocol,
-//! "Links").
+//! Peers that live and do not answer: their links send heartbeats and acknowledgements, and their
+//! engines nothing (protocol, "Links").
 //!
 //! # Whom to blame
-//! An operation may have been passed on, and a barrier waits for workers: that they take long says nothing of the node that was
-//! asked. A request is different. Whoever gets one answers it at once, whatever it asks for, so a request without an answer is
-//! evidence against its receiver, and against nobody else. A node that waits for others therefore asks each of them that owes it
-//! nothing, by a request that may be empty; so also one that waits for an operation which others have passed on finds out by
-//! itself which node does not answer.
+//! An operation may have been passed on, and a barrier waits for workers: that they take long says
+//! nothing of the node that was asked. A request is different. Whoever gets one answers it at once,
+//! whatever it asks for, so a request without an answer is evidence against its receiver, and
+//! against nobody else. A node that waits for others therefore asks each of them that owes it
+//! nothing, by a request that may be empty; so also one that waits for an operation which others
+//! have passed on finds out by itself which node does not answer.
 //!
 //! # Time
-//! While something is waited for, the peers are looked at six times in the time allowed. A peer is unresponsive if at so many
-//! looks in a row it owed an answer and nothing of it had come since the look before. Looks are counted, not time: for a node that
-//! was stopped, or whose machine slept, the pause is one look, however long it took.
+//! While something is waited for, the peers are looked at six times in the time allowed. A peer is
+//! unresponsive if at so many looks in a row it owed an answer and nothing of it had come since the
+//! look before. Looks are counted, not time: for a node that was stopped, or whose machine slept,
+//! the pause is one look, however long it took.
 
 use alloc::vec::Vec;
 
@@ -46,7 +48,8 @@ impl Watch {
         self.next_look_at(ctx).is_some_and(|due| due <= ctx.now)
     }
 
-    /// Returns true if nobody looks at the peers yet, and somebody would if something were waited for.
+    /// Returns true if nobody looks at the peers yet, and somebody would if something were waited
+    /// for.
     pub(super) fn may_begin(&self, ctx: &Ctx<impl Env>) -> bool {
         self.next.is_none() && ctx.first_lost.is_none() && ctx.config.unresponsive_nanos.is_some()
     }
@@ -57,8 +60,8 @@ impl Watch {
         self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
     }
 
-    /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer. The others are asked for one where
-    /// something is waited for.
+    /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer.
+    /// The others are asked for one where something is waited for.
     pub(super) fn look(
         &mut self,
         ctx: &mut Ctx<impl Env>,

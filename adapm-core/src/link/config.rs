@@ -16,24 +16,27 @@ pub struct LinkConfig {
     pub heartbeat: Duration,
     /// Time without a byte on a pipe after which it is to be replaced. Defaults to 2 s.
     pub suspect_after: Duration,
-    /// Time without a byte of the peer, or with something unacknowledged and no progress, after which it is dead, for
-    /// good, however many pipes came up meanwhile. Defaults to 10 s.
+    /// Time without a byte of the peer, or with something unacknowledged and no progress, after
+    /// which it is dead, for good, however many pipes came up meanwhile. Defaults to 10 s.
     pub dead_after: Duration,
     /// Longest time that a received packet waits for its acknowledgement. Defaults to 20 ms.
     pub ack_delay: Duration,
-    /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and heartbeats pass between
-    /// their parts. Where four times as much may be under way, packets carry [`PACKET_BYTES_MAX`] bytes instead. At least 1
-    /// and at most that. Defaults to 16 KiB, 0.65 s at 200 kbit/s.
+    /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and
+    /// heartbeats pass between their parts. Where four times as much may be under way, packets
+    /// carry [`PACKET_BYTES_MAX`] bytes instead. At least 1 and at most that. Defaults to 16 KiB,
+    /// 0.65 s at 200 kbit/s.
     pub packet_bytes: usize,
-    /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to 4,096.
+    /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to
+    /// 4,096.
     pub window_packets: usize,
-    /// Most bytes that wait for an acknowledgement; a single larger frame goes alone. Defaults to 32 MiB.
+    /// Most bytes that wait for an acknowledgement; a single larger frame goes alone. Defaults to
+    /// 32 MiB.
     pub window_bytes: usize,
 }
 
 impl LinkConfig {
-    /// The times that fit a peer which is dead after `dead_after`: a pipe is replaced after a fifth of it, something is
-    /// said in every twentieth. Times of zero become a nanosecond.
+    /// The times that fit a peer which is dead after `dead_after`: a pipe is replaced after a fifth
+    /// of it, something is said in every twentieth. Times of zero become a nanosecond.
     ///
     /// ```
     /// use core::time::Duration;

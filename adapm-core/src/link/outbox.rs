@@ -1,4 +1,5 @@
-//! The numbered packets of one direction that the peer has not acknowledged: bounded, written in order, again after a resume.
+//! The numbered packets of one direction that the peer has not acknowledged: bounded, written in
+//! order, again after a resume.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -47,7 +48,8 @@ pub(crate) fn packets_of(bytes: usize, cut_bytes: usize) -> usize {
 }
 
 impl Outbox {
-    /// Appends a frame, cut into packets of at most `cut_bytes`, and leaves recycled memory in `frame`.
+    /// Appends a frame, cut into packets of at most `cut_bytes`, and leaves recycled memory in
+    /// `frame`.
     pub(crate) fn push(&mut self, kind: Kind, frame: &mut Frame, cut_bytes: usize) {
         let spare = self.spares.pop().unwrap_or_default();
         let frame = Arc::new(mem::replace(frame, spare));
@@ -73,7 +75,8 @@ impl Outbox {
         Some((item.kind, seq, item.content.clone()))
     }
 
-    /// Forgets the packets before `ack`, which must be within `base..=next`; `None` if there are none.
+    /// Forgets the packets before `ack`, which must be within `base..=next`; `None` if there are
+    /// none.
     pub(crate) fn acknowledge(&mut self, ack: Seq) -> Option<Acknowledged> {
         debug_assert!(
             self.base <= ack && ack <= self.next(),

@@ -1,10 +1,11 @@
-//! How much may be under way to the peer, so that an acknowledgement never waits behind more than a fraction of the dead
-//! time of data.
+//! How much may be under way to the peer, so that an acknowledgement never waits behind more than a
+//! fraction of the dead time of data.
 //!
-//! A pipe takes megabytes that a slow network carries for minutes; what is said later, acknowledgements of the other
-//! direction included, waits behind them. So what is written and not acknowledged is limited: to one packet at first, four
-//! times as much with each round trip as long as acknowledgements come soon and packets wait for them, half as much when one
-//! takes long. A network that is fast reaches the window of the link within a few round trips, as with TCP.
+//! A pipe takes megabytes that a slow network carries for minutes; what is said later,
+//! acknowledgements of the other direction included, waits behind them. So what is written and not
+//! acknowledged is limited: to one packet at first, four times as much with each round trip as long
+//! as acknowledgements come soon and packets wait for them, half as much when one takes long. A
+//! network that is fast reaches the window of the link within a few round trips, as with TCP.
 
 use core::time::Duration;
 
@@ -26,7 +27,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The pipe is a new one; `is_careful`: earlier ones have carried nothing, so this one gets one packet at a time.
+    /// The pipe is a new one; `is_careful`: earlier ones have carried nothing, so this one gets one
+    /// packet at a time.
     pub(crate) fn restart(&mut self, is_careful: bool, config: &LinkConfig) {
         let limit = if is_careful { 0 } else { weight(config.cut_bytes()) };
         *self = Self { limit, ..Self::default() };
@@ -37,7 +39,8 @@ impl Pace {
         if self.limit >= FAST_BYTES { PACKET_BYTES_MAX } else { config.cut_bytes() }
     }
 
-    /// Whether another packet may be written with `under_way` bytes under way; the last one may go beyond the limit.
+    /// Whether another packet may be written with `under_way` bytes under way; the last one may go
+    /// beyond the limit.
     pub(crate) fn admits(&self, under_way: usize) -> bool {
         under_way == 0 || under_way < self.limit
     }
@@ -47,8 +50,8 @@ impl Pace {
         self.is_limiting = true;
     }
 
-    /// A packet of `bytes` was written, with which `under_way` bytes are under way; returns whether to ask for its
-    /// acknowledgement: when a quarter of what may be under way was not asked for.
+    /// A packet of `bytes` was written, with which `under_way` bytes are under way; returns whether
+    /// to ask for its acknowledgement: when a quarter of what may be under way was not asked for.
     pub(crate) fn wrote(&mut self, bytes: usize, under_way: usize, config: &LinkConfig) -> bool {
         let (packets, unasked) = (self.unasked.0 + 1, self.unasked.1 + weight(bytes));
         let is_much = 4 * packets >= config.window_packets || 4 * unasked >= config.window_bytes;
@@ -57,7 +60,8 @@ impl Pace {
         asks
     }
 
-    /// Packets were acknowledged, after which `are_waiting` says whether others still wait to be written.
+    /// Packets were acknowledged, after which `are_waiting` says whether others still wait to be
+    /// written.
     pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
@@ -80,9 +84,10 @@ impl Pace {
     }
 }
 
-/// What may be under way from which on the network counts as fast: so much arrives in a sixteenth of the dead time that a
-/// packet of the largest size takes a small share of it, even if the network becomes far slower.
+/// What may be under way from which on the network counts as fast: so much arrives in a sixteenth
+/// of the dead time that a packet of the largest size takes a small share of it, even if the
+/// network becomes far slower.
 const FAST_BYTES: usize = 4 * PACKET_BYTES_MAX;
-/// What is added to the limit for each byte that was acknowledged soon: a limit far above what is needed asks for few
-/// acknowledgements.
+/// What is added to the limit for each byte that was acknowledged soon: a limit far above what is
+/// needed asks for few acknowledgements.
 const GROWTH: usize = 3;

@@ -1,5 +1,6 @@
-//! What a link session says in every packet, what a numbered packet carries, and what of it the session refuses: from its own side a
-//! full way, from the peer what a sound one cannot say; and a frame that comes in parts, until it is whole.
+//! What a link session says in every packet, what a numbered packet carries, and what of it the
+//! session refuses: from its own side a full way, from the peer what a sound one cannot say; and a
+//! frame that comes in parts, until it is whole.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -128,7 +129,8 @@ impl Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendRefusal {
-    /// Too much waits for the peer's acknowledgement: [`crate::link::Event::Room`] tells when to try again.
+    /// Too much waits for the peer's acknowledgement: [`crate::link::Event::Room`] tells when to
+    /// try again.
     Full,
     /// The peer is dead or has left, or this side has said goodbye.
     Ended,
@@ -154,7 +156,8 @@ pub enum LinkError {
         /// The number that the peer claims to expect.
         given: Seq,
     },
-    /// The peer wants to go on where it cannot: what it asks for was acknowledged before, or was never sent.
+    /// The peer wants to go on where it cannot: what it asks for was acknowledged before, or was
+    /// never sent.
     #[error("the peer asks to go on at {given}, which is not in {from}..={to}")]
     Resume {
         /// The first number that is still kept.
@@ -185,7 +188,8 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Whether only a peer that breaks the rules can be the cause; a gap can be the fault of the pipe.
+    /// Whether only a peer that breaks the rules can be the cause; a gap can be the fault of the
+    /// pipe.
     #[must_use]
     pub const fn blames_peer(self) -> bool {
         !matches!(self, Self::Gap { .. } | Self::Down | Self::GivenUp)
@@ -214,8 +218,9 @@ pub(crate) fn read_goodbye(bytes: &[u8]) -> Option<Farewell> {
     }
 }
 
-/// The frame that the peer is sending in parts. Memory: what has come of it, at most [`FRAME_BYTES_MAX`] bytes, and as much
-/// as the frame before had, as the next one is taken to be as long.
+/// The frame that the peer is sending in parts. Memory: what has come of it, at most
+/// [`FRAME_BYTES_MAX`] bytes, and as much as the frame before had, as the next one is taken to be
+/// as long.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     frame: Frame,

@@ -1,4 +1,5 @@
-//! The session of one link: numbers, parts, acknowledgements, the vigil over the peer, and goodbyes.
+//! The session of one link: numbers, parts, acknowledgements, the vigil over the peer, and
+//! goodbyes.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -13,8 +14,8 @@ use crate::link::vigil::{Verdict, Vigil, later};
 use crate::time::Instant;
 use crate::transport::{Farewell, Frame, Loss, Stall, Way};
 
-/// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the session keeps until it is
-/// acknowledged.
+/// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the
+/// session keeps until it is acknowledged.
 pub type Packet = (Header, Option<Content>);
 
 /// What came of a packet.
@@ -34,28 +35,32 @@ pub enum Arrival {
 /// What a session tells its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// No byte of the peer has come for [`LinkConfig::suspect_after`] on the pipe in use: a new one may help.
+    /// No byte of the peer has come for [`LinkConfig::suspect_after`] on the pipe in use: a new one
+    /// may help.
     Suspect,
     /// A suspected peer was heard of.
     Recovered,
-    /// Pipes come up one after the other, and what is sent does not arrive: told once, before the peer is given up for it.
+    /// Pipes come up one after the other, and what is sent does not arrive: told once, before the
+    /// peer is given up for it.
     Stuck(Stall),
-    /// No byte of the peer has come, or no acknowledgement has moved that was waited for, for [`LinkConfig::dead_after`]: it
-    /// counts as lost, for good.
+    /// For [`LinkConfig::dead_after`] no byte of the peer has come, or no acknowledgement has moved
+    /// that was waited for: it counts as lost, for good.
     Dead(Loss),
     /// The peer has said goodbye; what it sent before was delivered.
     Left(Farewell),
     /// There is room again after a [`SendRefusal::Full`].
     Room,
-    /// This side's goodbye, and everything before it, has reached the peer, or nobody is there to receive it.
+    /// This side's goodbye, and everything before it, has reached the peer, or nobody is there to
+    /// receive it.
     Drained,
 }
 
 /// One link's memory: outlives its pipes, ends with the peer.
 ///
-/// Memory: at most [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes that are not acknowledged (or
-/// one larger frame), the rest of a frame that is acknowledged in part, and a few acknowledged ones whose memory is used
-/// again. What was received needs one number, and the parts of one frame.
+/// Memory: at most [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes
+/// that are not acknowledged (or one larger frame), the rest of a frame that is acknowledged in
+/// part, and a few acknowledged ones whose memory is used again. What was received needs one
+/// number, and the parts of one frame.
 ///
 /// ```
 /// use adapm_core::Instant;
@@ -88,7 +93,8 @@ pub struct Session {
     /// The number that is to come next from the peer.
     expects: Seq,
     assembly: Assembly,
-    /// When to acknowledge what was received at the latest, or to say something on a pipe that has come up.
+    /// When to acknowledge what was received at the latest, or to say something on a pipe that has
+    /// come up.
     owes: Option<Instant>,
     vigil: Vigil,
     /// Pipes in a row that have come up without an acknowledgement since the one before.
@@ -149,7 +155,8 @@ impl Session {
         Ok(())
     }
 
-    /// Says goodbye behind everything sent before; once. [`Event::Drained`] tells when the peer has it.
+    /// Says goodbye behind everything sent before; once. [`Event::Drained`] tells when the peer has
+    /// it.
     pub fn close(&mut self, farewell: Farewell) {
         if core::mem::replace(&mut self.has_closed, true) {
             return;
@@ -162,10 +169,12 @@ impl Session {
         }
     }
 
-    /// A pipe to the peer is up and says where the peer stands ([`Session::expects`] of its session).
+    /// A pipe to the peer is up and says where the peer stands ([`Session::expects`] of its
+    /// session).
     ///
     /// # Errors
-    /// If the peer cannot stand there, or is dead. The session is unchanged, and the pipe is to be dropped.
+    /// If the peer cannot stand there, or is dead. The session is unchanged, and the pipe is to be
+    /// dropped.
     pub fn handle_up(&mut self, now: Instant, peer_expects: Seq) -> Result<(), LinkError> {
         if self.vigil.is_dead() {
             return Err(LinkError::GivenUp);
@@ -175,7 +184,8 @@ impl Session {
             return Err(LinkError::Resume { from, to, given: peer_expects });
         }
         (self.is_up, self.wrote) = (true, now);
-        // Something is said at once: what came before a pause, or a pipe that carries nothing, must not count for long.
+        // Something is said at once: what came before a pause, or a pipe that carries nothing, must
+        // not count for long.
         self.owes = Some(now);
         self.outbox.rewind();
         self.acknowledge(now, peer_expects);
@@ -190,11 +200,13 @@ impl Session {
         self.is_up = false;
     }
 
-    /// A packet came on the pipe, with `packet` (empty if it is not numbered). After [`Arrival::Deliver`] `frame` is the frame
-    /// to hand on, and its memory was used for the next one, or is in `packet`.
+    /// A packet came on the pipe, with `packet` (empty if it is not numbered). After
+    /// [`Arrival::Deliver`] `frame` is the frame to hand on, and its memory was used for the next
+    /// one, or is in `packet`.
     ///
     /// # Errors
-    /// If a sound pipe and a sound peer cannot bring it here. The session, `packet` and `frame` are unchanged.
+    /// If a sound pipe and a sound peer cannot bring it here. The session, `packet` and `frame` are
+    /// unchanged.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -245,14 +257,15 @@ impl Session {
         self.acknowledge(now, header.ack.max(self.outbox.base()));
         self.hear(now);
         if self.has_left {
-            // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it is.
+            // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it
+            // is.
             self.end();
         }
         Ok(arrival)
     }
 
-    /// Bytes came on the pipe, be they less than a packet: a large one on a slow pipe shows that the peer lives long before
-    /// it is whole.
+    /// Bytes came on the pipe, be they less than a packet: a large one on a slow pipe shows that
+    /// the peer lives long before it is whole.
     pub fn handle_bytes(&mut self, now: Instant) {
         if self.is_up {
             self.hear(now);
@@ -281,7 +294,8 @@ impl Session {
         }
     }
 
-    /// The next packet to write to the pipe in use; it counts as written from here on. `None`: nothing is due.
+    /// The next packet to write to the pipe in use; it counts as written from here on. `None`:
+    /// nothing is due.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         if !self.is_up {
             return None;
@@ -307,8 +321,9 @@ impl Session {
         self.events.pop_front()
     }
 
-    /// When to call [`Session::handle_timeout`] and [`Session::poll_packet`] at the latest; `None`: not before something else
-    /// happens. A pipe that takes nothing at the moment makes it lie in the past: wait for the pipe then.
+    /// When to call [`Session::handle_timeout`] and [`Session::poll_packet`] at the latest; `None`:
+    /// not before something else happens. A pipe that takes nothing at the moment makes it lie in
+    /// the past: wait for the pipe then.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let vigil = if self.has_ended() { None } else { self.vigil.deadline(&self.config) };
@@ -323,7 +338,8 @@ impl Session {
         self.is_up && !self.outbox.is_written() && self.pace.admits(self.outbox.under_way())
     }
 
-    /// The number that is to come next from the peer: what a handshake carries, for the peer's [`Session::handle_up`].
+    /// The number that is to come next from the peer: what a handshake carries, for the peer's
+    /// [`Session::handle_up`].
     #[must_use]
     pub fn expects(&self) -> Seq {
         self.expects
@@ -341,7 +357,8 @@ impl Session {
         self.has_left
     }
 
-    /// Whether the peer is dead or has left: no pipe to it is of use but to acknowledge its goodbye.
+    /// Whether the peer is dead or has left: no pipe to it is of use but to acknowledge its
+    /// goodbye.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_left || self.vigil.is_dead()
@@ -399,7 +416,8 @@ impl Session {
         }
     }
 
-    /// A pipe has come up: whether those before have carried anything shows how far the acknowledgement is.
+    /// A pipe has come up: whether those before have carried anything shows how far the
+    /// acknowledgement is.
     fn note_resume(&mut self, now: Instant) {
         let stall = self.vigil.stall(now);
         if stall >= self.config.suspect_after {
@@ -431,6 +449,7 @@ impl Session {
     }
 }
 
-/// Pipes in a row that have carried nothing, after which packets are written one at a time, and after which it is told.
+/// Pipes in a row that have carried nothing, after which packets are written one at a time, and
+/// after which it is told.
 const STALLS_CAREFUL: u32 = 2;
 const STALLS_TOLD: u32 = 3;

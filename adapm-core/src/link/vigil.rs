@@ -1,7 +1,9 @@
-//! When a peer last showed that it lives and that what it is sent arrives, and what follows when it does not.
+//! When a peer last showed that it lives and that what it is sent arrives, and what follows when it
+//! does not.
 //!
-//! A peer lives as long as bytes of it come, and as long as its acknowledgements move when something waits for them. A new
-//! pipe is no sign of either: pipes can come up forever over a way on which nothing else passes.
+//! A peer lives as long as bytes of it come, and as long as its acknowledgements move when
+//! something waits for them. A new pipe is no sign of either: pipes can come up forever over a way
+//! on which nothing else passes.
 
 use core::time::Duration;
 
@@ -38,7 +40,8 @@ pub(crate) enum Verdict {
     Patience,
     /// The pipe in use is silent for too long.
     Suspect,
-    /// The peer is dead: for this long no byte has come, and no acknowledgement has moved that was waited for.
+    /// The peer is dead: for this long no byte has come, and no acknowledgement has moved that was
+    /// waited for.
     Dead { silence: Duration, stall: Duration },
 }
 

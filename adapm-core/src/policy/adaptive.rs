@@ -1,13 +1,15 @@
-//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action timing (AdaPM §4.2), which
-//! also observes how much rounds vary ([`crate::policy::timing`]). And its ablations, each of which changes one choice of
-//! [`Adaptive`] and keeps the mechanism (AdaPM §5.5, AdaPM §5.8).
+//! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action
+//! timing (AdaPM §4.2), which also observes how much rounds vary ([`crate::policy::timing`]). And
+//! its ablations, each of which changes one choice of [`Adaptive`] and keeps the mechanism (AdaPM
+//! §5.5, AdaPM §5.8).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
 use crate::policy::timing::ActionTimer;
 use crate::policy::{Placement, Policy, View};
 
-/// Relocate while exactly one node has active intent, replicate while several have, act just in time.
+/// Relocate while exactly one node has active intent, replicate while several have, act just in
+/// time.
 ///
 /// | active intent | decision |
 /// | --- | --- |
@@ -26,14 +28,16 @@ impl Adaptive {
         Self { timer: ActionTimer::observing(workers) }
     }
 
-    /// The same with the timing of the paper's Algorithm 1, which takes clocks a round to be Poisson distributed.
+    /// The same with the timing of the paper's Algorithm 1, which takes clocks a round to be
+    /// Poisson distributed.
     #[must_use]
     pub fn poisson(workers: usize) -> Self {
         Self { timer: ActionTimer::new(workers) }
     }
 }
 
-/// The rule of AdaPM §4.1: a node that holds a replica has active intent, or has just lost it and will say so.
+/// The rule of AdaPM §4.1: a node that holds a replica has active intent, or has just lost it and
+/// will say so.
 pub(super) fn technique(view: &View<'_>) -> Placement {
     if view.holders.is_empty() && !view.owner_has_intent {
         Placement::Relocate
@@ -108,7 +112,8 @@ impl Policy for NoReplication {
     }
 }
 
-/// AdaPM's choice of technique without its timing: acts on a signal in the next round, however early it comes (AdaPM §5.8).
+/// AdaPM's choice of technique without its timing: acts on a signal in the next round, however
+/// early it comes (AdaPM §5.8).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Immediate;
 

@@ -1,4 +1,5 @@
-//! Systems that decide nothing: a classic parameter server (AdaPM §A.2), full replication (AdaPM §A.1) and Lapse (VLDB'20).
+//! Systems that decide nothing: a classic parameter server (AdaPM §A.2), full replication (AdaPM
+//! §A.1) and Lapse (VLDB'20).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
@@ -26,7 +27,8 @@ impl Policy for Classic {
     }
 }
 
-/// Static full replication: each node signals intent for every key and the whole run, which is acted on at once (AdaPM §A.1).
+/// Static full replication: each node signals intent for every key and the whole run, which is
+/// acted on at once (AdaPM §A.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Full;
 
@@ -44,7 +46,8 @@ impl Policy for Full {
     }
 }
 
-/// Relocation on request only: intent is ignored, and localize, which asks no policy, does the work (Lapse §3.2).
+/// Relocation on request only: intent is ignored, and localize, which asks no policy, does the work
+/// (Lapse §3.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lapse;
 

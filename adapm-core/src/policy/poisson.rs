@@ -1,16 +1,18 @@
 //! The quantile of the Poisson distribution that Algorithm 1 needs (AdaPM §4.2.1).
 //!
-//! Exact up to a mean of 1e6, a normal approximation above. Not here: what the mean is ([`super::timing`]).
+//! Exact up to a mean of 1e6, a normal approximation above. Not here: what the mean is
+//! ([`super::timing`]).
 
 use libm::{erfc, floor, lgamma, log, sqrt};
 
 /// The largest mean with an exact quantile.
 pub const EXACT_MEAN_MAX: f64 = 1e6;
 
-/// The smallest `k` with `P(X <= k) >= p` for `X ~ Poisson(mean)`; 0 for a mean of 0. `p` lies in `0.5..1`.
+/// The smallest `k` with `P(X <= k) >= p` for `X ~ Poisson(mean)`; 0 for a mean of 0. `p` lies in
+/// `0.5..1`.
 ///
-/// Above [`EXACT_MEAN_MAX`] the quantile of the normal distribution with the same mean and variance, rounded down; it ends
-/// at `u64::MAX`. Costs some `12 * sqrt(mean)` multiplications.
+/// Above [`EXACT_MEAN_MAX`] the quantile of the normal distribution with the same mean and
+/// variance, rounded down; it ends at `u64::MAX`. Costs some `12 * sqrt(mean)` multiplications.
 #[must_use]
 pub fn quantile(mean: f64, p: f64) -> u64 {
     debug_assert!(mean >= 0.0 && (0.5..1.0).contains(&p), "a mean and an upper quantile");

@@ -1,6 +1,7 @@
 //! The systems that are a policy, by name: the one list for runtime, tests and command line.
 //!
-//! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of techniques.
+//! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of
+//! techniques.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -10,8 +11,8 @@ use crate::policy::{
     Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply,
 };
 
-/// Declares the systems: each with its name on the command line, what it does in a few words, and its policy for a node of so many
-/// workers.
+/// Declares the systems: each with its name on the command line, what it does in a few words, and
+/// its policy for a node of so many workers.
 macro_rules! systems {
     ($($(#[$attribute:meta])* $system:ident $name:literal $summary:literal $workers:pat => $policy:expr;)+) => {
         /// A parameter manager of the papers, printed by its name.

@@ -1,17 +1,18 @@
-//! When to act on an intent: Algorithm 1, as it is and with a variance that is observed (AdaPM §4.2.1, AdaPM §4.2.2,
-//! AdaPM Alg. 1).
+//! When to act on an intent: Algorithm 1, as it is and with a variance that is observed (AdaPM
+//! §4.2.1, AdaPM §4.2.2, AdaPM Alg. 1).
 //!
-//! The number of clocks that a worker takes in a round is assumed to be Poisson distributed; a high quantile of two rounds
-//! is a soft upper bound of the clocks that can pass before the *next* round has ended. Acting too late costs remote
-//! accesses, acting too early merely some traffic.
+//! The number of clocks that a worker takes in a round is assumed to be Poisson distributed; a high
+//! quantile of two rounds is a soft upper bound of the clocks that can pass before the *next* round
+//! has ended. Acting too late costs remote accesses, acting too early merely some traffic.
 //!
 //! # Departure
-//! A Poisson distribution varies by the square root of its mean, so a worker of 150 clocks a round must not meet a round a
-//! quarter longer than usual. But rounds last as long as networks and schedulers take, and where steps are short it is they that
-//! vary: training a knowledge graph on two nodes, workers waited for late keys for a sixth of their time.
-//! [`ActionTimer::observing`] takes the variance from the rounds that there were instead, by the differences between
-//! neighbours, which neither a trend nor a bad first estimate disturbs. Where it is no larger than Poisson's, the bound is
-//! that of Algorithm 1.
+//! A Poisson distribution varies by the square root of its mean, so a worker of 150 clocks a round
+//! must not meet a round a quarter longer than usual. But rounds last as long as networks and
+//! schedulers take, and where steps are short it is they that vary: training a knowledge graph on
+//! two nodes, workers waited for late keys for a sixth of their time. [`ActionTimer::observing`]
+//! takes the variance from the rounds that there were instead, by the differences between
+//! neighbours, which neither a trend nor a bad first estimate disturbs. Where it is no larger than
+//! Poisson's, the bound is that of Algorithm 1.
 //!
 //! Not here: which intents exist, and what acting means ([`crate::engine`]).
 
@@ -23,10 +24,11 @@ use crate::policy::poisson;
 
 /// The share of the last round in the estimate: α of Algorithm 1.
 pub const SMOOTHING: f64 = 0.1;
-/// The share of the last round in the estimate of the variance: what happens in one round of 20 must not be forgotten after ten.
+/// The share of the last round in the estimate of the variance: what happens in one round of 20
+/// must not be forgotten after ten.
 pub const SMOOTHING_VARIANCE: f64 = 0.02;
-/// Clocks of one round that count in the estimate of the variance, in mean rounds: a process that was stopped for a second is no
-/// reason to act early for the next ten.
+/// Clocks of one round that count in the estimate of the variance, in mean rounds: a process that
+/// was stopped for a second is no reason to act early for the next ten.
 const PASSED_MAX: f64 = 8.0;
 /// The quantile of the upper bound: p of Algorithm 1.
 pub const QUANTILE: f64 = 0.9999;
@@ -65,7 +67,8 @@ struct Estimate {
     clock: Option<Clock>,
     /// Clocks in the last round in which the worker moved, as far as they count.
     passed: Option<f64>,
-    /// The last quantile and its mean: the estimate of an idle worker does not change, and a quantile is not cheap.
+    /// The last quantile and its mean: the estimate of an idle worker does not change, and a
+    /// quantile is not cheap.
     cached: Option<(f64, u64)>,
 }
 
@@ -76,17 +79,18 @@ impl ActionTimer {
         Self { estimates: alloc::vec![Estimate::new(); workers], spread: Spread::Poisson }
     }
 
-    /// As [`Self::new`], with the variance of rounds that is observed, if it is larger than that of Algorithm 1.
+    /// As [`Self::new`], with the variance of rounds that is observed, if it is larger than that of
+    /// Algorithm 1.
     #[must_use]
     pub fn observing(workers: usize) -> Self {
         Self { spread: Spread::Observed, ..Self::new(workers) }
     }
 
-    /// One step of Algorithm 1 for `worker`, which is at `clock` at the start of this round: intents that start *before* the
-    /// returned clock are acted on.
+    /// One step of Algorithm 1 for `worker`, which is at `clock` at the start of this round:
+    /// intents that start *before* the returned clock are acted on.
     ///
-    /// A round in which the worker did not move leaves the estimate as it is; so does the first one, which has nothing to
-    /// compare with. A worker that has ended ends at [`Clock::INFINITY`].
+    /// A round in which the worker did not move leaves the estimate as it is; so does the first
+    /// one, which has nothing to compare with. A worker that has ended ends at [`Clock::INFINITY`].
     pub fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
         if clock.is_ended() {
             return Clock::INFINITY;
@@ -139,7 +143,8 @@ impl Estimate {
         }
     }
 
-    /// A window of Algorithm 1 whose margin over the mean has grown as the standard deviation of rounds has over Poisson's.
+    /// A window of Algorithm 1 whose margin over the mean has grown as the standard deviation of
+    /// rounds has over Poisson's.
     fn widened(&self, window: u64) -> u64 {
         let Some((mean, _)) = self.cached else { return window };
         let dispersion = self.variance / self.rate;

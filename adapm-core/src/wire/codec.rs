@@ -1,10 +1,13 @@
-//! A message to a frame and back: version byte, control part in postcard, value block as it is (protocol, "Messages").
+//! A message to a frame and back: version byte, control part in postcard, value block as it is
+//! (protocol, "Messages").
 //!
-//! A frame becomes a message whatever bytes it holds: no panic, and memory in proportion to the bytes received. The bound: twice
-//! the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8 times its bytes, so the lists are weighed before any is given
-//! room, where there are enough to matter.
+//! A frame becomes a message whatever bytes it holds: no panic, and memory in proportion to the
+//! bytes received. The bound: twice the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8
+//! times its bytes, so the lists are weighed before any is given room, where there are enough to
+//! matter.
 //!
-//! Not here: whether the message makes sense ([`crate::wire::shape`]), and how a transport delimits frames.
+//! Not here: whether the message makes sense ([`crate::wire::shape`]), and how a transport delimits
+//! frames.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,9 +20,11 @@ use crate::transport::Frame;
 use crate::wire::message::{Body, Message};
 use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION, SPARE_BYTES};
 
-/// Overwrites `frame` with `message`. The value block is moved, not copied; the head reuses the frame's memory.
+/// Overwrites `frame` with `message`. The value block is moved, not copied; the head reuses the
+/// frame's memory.
 ///
-/// A frame above [`FRAME_BYTES_MAX`] is refused by its receiver: whoever composes messages bounds them.
+/// A frame above [`FRAME_BYTES_MAX`] is refused by its receiver: whoever composes messages bounds
+/// them.
 ///
 /// ```
 /// use adapm_core::transport::Frame;
@@ -99,8 +104,8 @@ impl Flavor for Head {
 /// The message in `frame`. The value block is moved out of it, not copied; the head's memory stays.
 ///
 /// # Errors
-/// If the frame is of another version, above [`FRAME_BYTES_MAX`], cut short, longer than its message, or takes too much memory. The
-/// frame is then unchanged.
+/// If the frame is of another version, above [`FRAME_BYTES_MAX`], cut short, longer than its
+/// message, or takes too much memory. The frame is then unchanged.
 pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     let (&version, control) = frame.head.split_first().ok_or(DecodeError::Head)?;
     if version != PROTOCOL_VERSION {
@@ -162,8 +167,9 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The fields of each kind of message, in the order of [`Body`] and of their bytes in a head: the bytes of memory that an element of
-/// a list takes, or 0 for a number, a mark or a node. `None`: the kind has no list but one of nodes, of two bytes each.
+/// The fields of each kind of message, in the order of [`Body`] and of their bytes in a head: the
+/// bytes of memory that an element of a list takes, or 0 for a number, a mark or a node. `None`:
+/// the kind has no list but one of nodes, of two bytes each.
 const FIELDS: [Option<&[u8]>; 11] = [
     Some(&[8, 8, 8, 8, 8, 8, 8, 0, 0]),
     Some(&[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0]),

@@ -1,10 +1,13 @@
-//! Lists on the wire. Sorted keys: the first key, then the gaps minus one, each a varint; others: element by element.
+//! Lists on the wire. Sorted keys: the first key, then the gaps minus one, each a varint; others:
+//! element by element.
 //!
-//! Lists of keys that are not strictly ascending cannot be written down, so a decoded list always ascends. Encoding one gives
-//! bytes of other keys: composers append with [`Keys::push`], which checks the order in debug builds.
+//! Lists of keys that are not strictly ascending cannot be written down, so a decoded list always
+//! ascends. Encoding one gives bytes of other keys: composers append with [`Keys::push`], which
+//! checks the order in debug builds.
 //!
-//! A list is given as much room as it needs, at once, and none if it claims more elements than there are bytes left. How much
-//! all lists of a frame may take is looked at before ([`crate::wire::decode`]).
+//! A list is given as much room as it needs, at once, and none if it claims more elements than
+//! there are bytes left. How much all lists of a frame may take is looked at before
+//! ([`crate::wire::decode`]).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -76,8 +79,9 @@ impl<'de> Visitor<'de> for Ascending {
     }
 }
 
-/// Reads a list of elements, each of which has a byte at least, with as much room as it needs, at once: for
-/// `#[serde(deserialize_with)]`. Serde's own lists grow, and end with up to twice as much.
+/// Reads a list of elements, each of which has a byte at least, with as much room as it needs, at
+/// once: for `#[serde(deserialize_with)]`. Serde's own lists grow, and end with up to twice as
+/// much.
 ///
 /// # Errors
 /// If it claims more elements than there are bytes left, or one of them is not sound.
@@ -105,7 +109,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
     }
 }
 
-/// A vector with room for all of `list`. Postcard does not say how long a list is that is longer than the bytes left.
+/// A vector with room for all of `list`. Postcard does not say how long a list is that is longer
+/// than the bytes left.
 fn room<'de, A: SeqAccess<'de>, T>(list: &A) -> Result<Vec<T>, A::Error> {
     let len = list.size_hint().ok_or_else(|| A::Error::custom("a list longer than its frame"))?;
     Ok(Vec::with_capacity(len))

@@ -1,7 +1,8 @@
 //! What nodes say to each other (protocol, "Messages").
 //!
-//! Entries of one kind stand together as parallel lists, sorted by key. Values stand in the message's one block, in the
-//! order in which the lists that carry values appear in the struct, each list in key order.
+//! Entries of one kind stand together as parallel lists, sorted by key. Values stand in the
+//! message's one block, in the order in which the lists that carry values appear in the struct,
+//! each list in key order.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -26,11 +27,13 @@ pub struct Message {
 /// The control part of a message. The order of variants and fields is the wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// To the owner (or location, or home): all that a node has to say in a round. Answered by `SyncResponse`.
+    /// To the owner (or location, or home): all that a node has to say in a round. Answered by
+    /// `SyncResponse`.
     SyncRequest(SyncRequest),
     /// From the owner: the answer to one `SyncRequest`.
     SyncResponse(SyncResponse),
-    /// From the owner to the origin of a forwarded intent or localize, or of a request for many keys, ahead of its response.
+    /// From the owner to the origin of a forwarded intent or localize, or of a request for many
+    /// keys, ahead of its response.
     Grant(Grants),
     /// From the owner: there is something for you, send a request.
     News,
@@ -50,7 +53,8 @@ pub enum Body {
     Quiesce(Quiesce),
 }
 
-/// Keys with the counter of the fact "the receiver owns the key"; 0 where it is asked because it is the home.
+/// Keys with the counter of the fact "the receiver owns the key"; 0 where it is asked because it is
+/// the home.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The keys.
@@ -73,7 +77,8 @@ pub struct SyncRequest {
     pub intents: Asked,
     /// Keys that a worker of the sender wants moved there.
     pub localizes: Asked,
-    /// A mark: the sender waits for all that is due to it now. Fold every main copy that it holds a replica of.
+    /// A mark: the sender waits for all that is due to it now. Fold every main copy that it holds a
+    /// replica of.
     pub sync: bool,
     /// From this the tickets of its intents and localizes derive; [`Ticket::NONE`] without any.
     pub ticket: Ticket,
@@ -82,8 +87,8 @@ pub struct SyncRequest {
 /// Answers to intents and localizes. Values: one for each entry whose kind carries one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
-    /// The keys, each with the counter of the fact "this is its owner": for `Owner` the receiver, else the
-    /// sender.
+    /// The keys, each with the counter of the fact "this is its owner": for `Owner` the receiver,
+    /// else the sender.
     pub at: Asked,
     /// What the receiver gets.
     #[serde(deserialize_with = "list")]
@@ -107,7 +112,8 @@ pub enum GrantKind {
     Remote,
 }
 
-/// Ownership of keys of which the receiver holds a replica. Values: one for each entry that carries one.
+/// Ownership of keys of which the receiver holds a replica. Values: one for each entry that carries
+/// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {
     /// The keys, each with the counter under which the receiver owns it.
@@ -120,10 +126,12 @@ pub struct Owners {
     pub with_value: Vec<bool>,
 }
 
-/// The answer to a request, which it also acknowledges. Values: those of `grants`, `refreshes`, `hand_overs`.
+/// The answer to a request, which it also acknowledges. Values: those of `grants`, `refreshes`,
+/// `hand_overs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncResponse {
-    /// Answers to the request's intents and localizes for keys the sender owns, as far as no `Grant` has told them ahead.
+    /// Answers to the request's intents and localizes for keys the sender owns, as far as no
+    /// `Grant` has told them ahead.
     pub grants: Grants,
     /// Replicas of the receiver that had become stale.
     pub refreshes: Keys,
@@ -236,20 +244,23 @@ pub enum Quiesce {
         /// The quiesce.
         number: u64,
     },
-    /// To node 0: the sender wants to leave the cluster; it takes part in every quiesce from here on.
+    /// To node 0: the sender wants to leave the cluster; it takes part in every quiesce from here
+    /// on.
     Leaving,
     /// From node 0: report for wave `wave`.
     Probe {
         /// The wave.
         wave: u64,
-        /// Whether to report once all is done that has begun there by now, for a quiesce; else how it stands now, for the end.
+        /// Whether to report once all is done that has begun there by now, for a quiesce; else how
+        /// it stands now, for the end.
         settle: bool,
     },
     /// To node 0: the sender's state in wave `wave`.
     Report {
         /// The wave.
         wave: u64,
-        /// Whether anything waits: dirty keys, releases, sets, stale holders, parked or unanswered entries.
+        /// Whether anything waits: dirty keys, releases, sets, stale holders, parked or unanswered
+        /// entries.
         busy: bool,
         /// Messages sent so far, control aside.
         sent: u64,

@@ -1,8 +1,10 @@
-//! What can be said of a message without knowing the state of its receiver (protocol, "What must hold", invariant 11).
+//! What can be said of a message without knowing the state of its receiver (protocol, "What must
+//! hold", invariant 11).
 //!
-//! A message that passes names only keys of the layout and channel and nodes of the cluster, in lists that fit each other
-//! and its value block, so the receiver may index by them. Not here: whether the message can occur in the state that the
-//! receiver is in, whether the sender may say it, and what arithmetic on counters at their bound does.
+//! A message that passes names only keys of the layout and channel and nodes of the cluster, in
+//! lists that fit each other and its value block, so the receiver may index by them. Not here:
+//! whether the message can occur in the state that the receiver is in, whether the sender may say
+//! it, and what arithmetic on counters at their bound does.
 
 use crate::error::Fault;
 use crate::id::{ChannelId, Counter, Key, NodeId, Ticket};
@@ -13,14 +15,16 @@ use crate::wire::message::{
     Residence, Retry, SyncRequest, SyncResponse,
 };
 
-/// Checks everything about `message` that does not depend on the receiver's state; elements are of type `V`.
+/// Checks everything about `message` that does not depend on the receiver's state; elements are of
+/// type `V`.
 ///
 /// Costs one pass over the keys.
 ///
 /// # Errors
-/// The first fault found: a key that is not of `layout` or not of `channel` among `channels`, a list that is not strictly
-/// ascending or has another length than the one it belongs to, a key in two lists that exclude each other, a counter above
-/// [`Counter::MAX`], a node outside of `0..nodes`, or a value block whose length is not what the lists need.
+/// The first fault found: a key that is not of `layout` or not of `channel` among `channels`, a
+/// list that is not strictly ascending or has another length than the one it belongs to, a key in
+/// two lists that exclude each other, a counter above [`Counter::MAX`], a node outside of
+/// `0..nodes`, or a value block whose length is not what the lists need.
 pub fn check<V: Value>(
     message: &Message,
     layout: &Layout,
@@ -45,8 +49,8 @@ pub fn check<V: Value>(
     if expected == given { Ok(()) } else { Err(Fault::BlockLen { expected, given }) }
 }
 
-/// What messages are measured against. Its methods return the number of elements that the values of a part have
-/// together, saturating: no block is that long.
+/// What messages are measured against. Its methods return the number of elements that the values of
+/// a part have together, saturating: no block is that long.
 struct Ruler<'a> {
     layout: &'a Layout,
     nodes: usize,
@@ -190,7 +194,8 @@ fn some_tickets(entries: usize, tickets: &[Ticket]) -> Result<(), Fault> {
     if tickets.is_empty() || tickets.len() == entries { Ok(()) } else { Err(Fault::Malformed) }
 }
 
-/// Checks that no key is in both ascending lists: applied one after the other, the two entries would contradict.
+/// Checks that no key is in both ascending lists: applied one after the other, the two entries
+/// would contradict.
 fn apart(a: &[Key], b: &[Key]) -> Result<(), Fault> {
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {

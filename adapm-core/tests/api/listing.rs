@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use syn::spanned::Spanned;
-use syn::{Attribute, Fields, ImplItem, Item, ItemEnum, ItemImpl, ItemStruct, TraitItem, Type};
+use syn::{
+    Attribute, Fields, ImplItem, Item, ItemEnum, ItemImpl, ItemStruct, ItemTrait, TraitItem, Type,
+};
 
 use crate::source::{Crate, Place, is_hidden, is_pub};
 
@@ -113,25 +115,7 @@ impl Listing<'_> {
                 true
             }
             Item::Trait(item) => {
-                let above = if item.supertraits.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {}", text(&item.supertraits))
-                };
-                add(format!("trait {shown_name}{}{above}", text(&item.generics)));
-                for inner in &item.items {
-                    match inner {
-                        TraitItem::Fn(inner) => {
-                            let provided = if inner.default.is_some() { " { .. }" } else { "" };
-                            add(format!("{}{provided}", text(&inner.sig)))
-                        }
-                        TraitItem::Const(inner) => {
-                            add(format!("const {}: {}", inner.ident, text(&inner.ty)))
-                        }
-                        TraitItem::Type(inner) => add(text(inner).trim_end_matches(';').to_owned()),
-                        _ => false,
-                    };
-                }
+                self.trait_(item, &path, shown_name);
                 true
             }
             _ => false,
@@ -143,6 +127,32 @@ impl Listing<'_> {
             self.lines.insert(format!("{path}: derives {}", derived.join(", ")));
         }
         self.implemented(place, name, &path);
+    }
+
+    /// Lists a trait and its items.
+    fn trait_(&mut self, item: &ItemTrait, path: &str, name: &str) {
+        let above = if item.supertraits.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", text(&item.supertraits))
+        };
+        let mut add = |line: String| self.lines.insert(format!("{path}: {line}"));
+        add(format!("trait {name}{}{above}", text(&item.generics)));
+        for inner in &item.items {
+            match inner {
+                TraitItem::Fn(inner) => {
+                    let provided = if inner.default.is_some() { " { .. }" } else { "" };
+                    add(format!("{}{provided}", text(&inner.sig)));
+                }
+                TraitItem::Const(inner) => {
+                    add(format!("const {}: {}", inner.ident, text(&inner.ty)));
+                }
+                TraitItem::Type(inner) => {
+                    add(text(inner).trim_end_matches(';').to_owned());
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Lists what is implemented for a type that users call `path`.

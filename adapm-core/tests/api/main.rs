@@ -1,7 +1,8 @@
-//! The public interface of each crate is what `docs/api.txt` of the crate lists: a change of it shows as a change of that file.
+//! The public interface of each crate is what `docs/api.txt` of the crate lists: a change of it
+//! shows as a change of that file.
 //!
-//! `ADAPM_BLESS=1 cargo test -p adapm-core --test api` writes the listings. What macros write is not seen, but for the macros
-//! themselves.
+//! `ADAPM_BLESS=1 cargo test -p adapm-core --test api` writes the listings. What macros write is
+//! not seen, but for the macros themselves.
 
 mod listing;
 mod source;

@@ -6,7 +6,8 @@ use adapm_core::{Key, NodeId, WorkerId};
 
 use super::play::{Claim, N0, N1, N2, Play, of};
 
-/// n0 owns the key and has intent for long, so that whoever else has intent holds a replica exactly while it lasts.
+/// n0 owns the key and has intent for long, so that whoever else has intent holds a replica exactly
+/// while it lasts.
 fn contended() -> Result<(Play, Key), adapm_verify::Violation> {
     let mut play = Play::new(System::Adapm);
     let key = play.key();

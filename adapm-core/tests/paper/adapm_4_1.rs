@@ -27,7 +27,8 @@ fn keeps_the_key_where_it_is_when_intent_expires() -> Claim {
     Ok(())
 }
 
-/// AdaPM §4.1: a parameter that was kept is relocated when some other node signals intent (Fig. 4b).
+/// AdaPM §4.1: a parameter that was kept is relocated when some other node signals intent (Fig.
+/// 4b).
 #[test]
 fn relocates_again_to_the_next_node_with_intent() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -63,7 +64,8 @@ fn destructs_a_replica_when_its_intent_expires() -> Claim {
     Ok(())
 }
 
-/// AdaPM §4.1: once exactly one node has intent and does not have the parameter, it is relocated there (Fig. 4c).
+/// AdaPM §4.1: once exactly one node has intent and does not have the parameter, it is relocated
+/// there (Fig. 4c).
 #[test]
 fn relocates_to_the_last_node_with_intent() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -92,7 +94,8 @@ fn access_under_active_intent_is_local() -> Claim {
     Ok(())
 }
 
-/// AdaPM §4.1: the home is a node like the others: with intent of its own, and another node's, it keeps the parameter.
+/// AdaPM §4.1: the home is a node like the others: with intent of its own, and another node's, it
+/// keeps the parameter.
 #[test]
 fn an_owner_with_intent_replicates() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -115,7 +118,8 @@ fn without_relocation_ownership_stays_at_home() -> Claim {
     Ok(())
 }
 
-/// AdaPM §5.5: without replication, nodes with concurrent intent take turns, nothing is lost, and each gets on.
+/// AdaPM §5.5: without replication, nodes with concurrent intent take turns, nothing is lost, and
+/// each gets on.
 #[test]
 fn without_replication_nodes_with_intent_take_turns() -> Claim {
     const SIGNALS: u64 = 5;
@@ -149,8 +153,8 @@ fn without_replication_nodes_with_intent_take_turns() -> Claim {
     Ok(())
 }
 
-/// AdaPM §5.5: without replication too, `localize` takes a key from an owner with intent, and that owner's next signal takes
-/// it back.
+/// AdaPM §5.5: without replication too, `localize` takes a key from an owner with intent, and that
+/// owner's next signal takes it back.
 #[test]
 fn without_replication_a_signal_takes_back_what_localize_took() -> Claim {
     let mut play = Play::new(System::AdapmNoReplication);

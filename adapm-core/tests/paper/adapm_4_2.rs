@@ -9,7 +9,8 @@ use super::play::{Claim, N1, Play, of};
 
 const W0: WorkerId = WorkerId(0);
 
-/// AdaPM §4.2.1: an intent is acted on if it starts before the soft upper bound, the quantile of two rounds: strictly.
+/// AdaPM §4.2.1: an intent is acted on if it starts before the soft upper bound, the quantile of
+/// two rounds: strictly.
 #[test]
 fn acts_on_an_intent_strictly_before_the_bound() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -43,7 +44,8 @@ fn acts_when_a_later_round_would_be_too_late() -> Claim {
     Ok(())
 }
 
-/// AdaPM §4.2.1: however early intent is signalled, the parameter is there when the worker gets to it.
+/// AdaPM §4.2.1: however early intent is signalled, the parameter is there when the worker gets to
+/// it.
 #[test]
 fn early_signals_are_acted_on_in_time() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -81,7 +83,8 @@ fn idle_rounds_leave_the_estimate() {
     assert_eq!(timer.rate(W0), RATE_INITIAL);
 }
 
-/// AdaPM §4.2.2: more clocks in the last round than estimated count at once, so that no slow regime can settle.
+/// AdaPM §4.2.2: more clocks in the last round than estimated count at once, so that no slow regime
+/// can settle.
 #[test]
 fn a_burst_widens_the_window_at_once() {
     let mut timer = ActionTimer::new(1);
@@ -117,8 +120,9 @@ fn algorithm_1_step_by_step() {
     }
 }
 
-/// AdaPM §4.2.1: the bound is exceeded with probability `1 - p` if clocks a round are Poisson distributed. Here rounds last for
-/// 50, 150 or, one in 20, 600 clocks of a steady worker: without a look at how much they vary, one bound in 20 is too low.
+/// AdaPM §4.2.1: the bound is exceeded with probability `1 - p` if clocks a round are Poisson
+/// distributed. Here rounds last for 50, 150 or, one in 20, 600 clocks of a steady worker: without
+/// a look at how much they vary, one bound in 20 is too low.
 #[test]
 fn a_bound_that_observes_rounds_holds_where_they_vary() {
     let exceeded = |mut timer: ActionTimer| {

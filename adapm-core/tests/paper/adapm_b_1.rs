@@ -17,7 +17,8 @@ fn shared() -> Result<(Play, Key), adapm_verify::Violation> {
     Ok((play, key))
 }
 
-/// AdaPM §B.1.1: the owner decides; a home without intent is not involved once the owner's place is known.
+/// AdaPM §B.1.1: the owner decides; a home without intent is not involved once the owner's place is
+/// known.
 #[test]
 fn the_owner_decides_without_the_home() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -60,7 +61,8 @@ fn responsibility_moves_with_the_parameter() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.1.2: holders send their updates to the owner, which propagates them to the other holders.
+/// AdaPM §B.1.2: holders send their updates to the owner, which propagates them to the other
+/// holders.
 #[test]
 fn updates_go_through_the_owner() -> Claim {
     let (mut play, key) = shared()?;
@@ -72,7 +74,8 @@ fn updates_go_through_the_owner() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.1.2: only what the requesting node has not received is sent: not its own updates, and nothing twice.
+/// AdaPM §B.1.2: only what the requesting node has not received is sent: not its own updates, and
+/// nothing twice.
 #[test]
 fn only_missing_updates_are_sent() -> Claim {
     let (mut play, key) = shared()?;

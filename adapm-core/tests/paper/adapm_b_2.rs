@@ -19,7 +19,8 @@ fn inactive_intents_stay_at_their_node() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.1: a node tells when intent becomes active and when it expires, not how many workers have it.
+/// AdaPM §B.2.1: a node tells when intent becomes active and when it expires, not how many workers
+/// have it.
 #[test]
 fn intents_of_a_node_are_aggregated() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -35,7 +36,8 @@ fn intents_of_a_node_are_aggregated() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.2: one request carries all updates and intents for an owner, one response all its answers.
+/// AdaPM §B.2.2: one request carries all updates and intents for an owner, one response all its
+/// answers.
 #[test]
 fn a_round_is_one_request_and_one_response() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -140,7 +142,8 @@ fn the_home_is_told_by_the_old_owner() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.4: no relocation while several nodes have active intent, even if the owner's expires (Fig. 11a).
+/// AdaPM §B.2.4: no relocation while several nodes have active intent, even if the owner's expires
+/// (Fig. 11a).
 #[test]
 fn never_relocates_while_two_nodes_have_intent() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -153,7 +156,8 @@ fn never_relocates_while_two_nodes_have_intent() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.4: the relocation comes when exactly one is left, and needs no value where the replica is current.
+/// AdaPM §B.2.4: the relocation comes when exactly one is left, and needs no value where the
+/// replica is current.
 #[test]
 fn a_current_replica_becomes_owner_without_a_value() -> Claim {
     let mut play = Play::new(System::Adapm);

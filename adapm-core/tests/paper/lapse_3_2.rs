@@ -8,7 +8,8 @@ use adapm_verify::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
-/// Lapse §3.2: `localize` relocates the parameter to the node of the caller, where accesses are local from then on.
+/// Lapse §3.2: `localize` relocates the parameter to the node of the caller, where accesses are
+/// local from then on.
 #[test]
 fn localize_moves_the_parameter_to_the_caller() -> Claim {
     let mut play = Play::new(System::Lapse);
@@ -35,7 +36,8 @@ fn localize_of_many_keys_is_grouped() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2: during the relocation the requester queues accesses of its workers, and runs them in order when it ends.
+/// Lapse §3.2: during the relocation the requester queues accesses of its workers, and runs them in
+/// order when it ends.
 #[test]
 fn the_requester_queues_local_accesses() -> Claim {
     let mut play = Play::new(System::Lapse);
@@ -58,7 +60,8 @@ fn the_requester_queues_local_accesses() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2: the new owner also queues remote accesses that are routed to it before the relocation is finished.
+/// Lapse §3.2: the new owner also queues remote accesses that are routed to it before the
+/// relocation is finished.
 #[test]
 fn the_requester_queues_remote_accesses() -> Claim {
     let mut play = Play::new(System::Lapse);
@@ -66,7 +69,8 @@ fn the_requester_queues_remote_accesses() -> Claim {
     play.localize(of(N1), &[key])?;
     play.round(N1)?;
     play.deliver(N1, N0)?;
-    // The home has given the parameter to n1, where it is not yet: the access of n2 gets there first.
+    // The home has given the parameter to n1, where it is not yet: the access of n2 gets there
+    // first.
     let push = play.push(of(N2), &[key])?;
     play.deliver(N2, N0)?;
     let [grant, forward] =
@@ -77,7 +81,8 @@ fn the_requester_queues_remote_accesses() -> Claim {
     Ok(())
 }
 
-/// A push of n3 that has reached n2 before the parameter, which n1 has sent there, as it has told the home.
+/// A push of n3 that has reached n2 before the parameter, which n1 has sent there, as it has told
+/// the home.
 fn overtaking(parked_max: usize) -> Result<(Play, Key, OpId), Violation> {
     let mut play = Play::with(Setup { parked_max, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
@@ -96,7 +101,8 @@ fn overtaking(parked_max: usize) -> Result<(Play, Key, OpId), Violation> {
     Ok((play, key, push))
 }
 
-/// Lapse §3.2: a parked access waits at the new owner until the parameter arrives from a third node.
+/// Lapse §3.2: a parked access waits at the new owner until the parameter arrives from a third
+/// node.
 #[test]
 fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
     let (mut play, key, push) = overtaking(1)?;
@@ -108,7 +114,8 @@ fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
     Ok(())
 }
 
-/// Where an access finds no room to be parked, as no queue is endless, whoever sent it sends it again; it is done once.
+/// Where an access finds no room to be parked, as no queue is endless, whoever sent it sends it
+/// again; it is done once.
 #[test]
 fn an_access_that_cannot_be_parked_is_sent_again() -> Claim {
     let (mut play, key, push) = overtaking(0)?;
@@ -162,7 +169,8 @@ fn localize_of_a_local_parameter_is_free() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2, departure: where others hold replicas, the caller gets one too, and is local all the same.
+/// Lapse §3.2, departure: where others hold replicas, the caller gets one too, and is local all the
+/// same.
 #[test]
 fn localize_beside_replicas_brings_a_replica() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -176,8 +184,9 @@ fn localize_beside_replicas_brings_a_replica() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2, departure: nobody retires such a replica, so it goes after 1,024 rounds of its node without other intent. An
-/// idle node has no rounds: it keeps what it has, and nothing is sent for it.
+/// Lapse §3.2, departure: nobody retires such a replica, so it goes after 1,024 rounds of its node
+/// without other intent. An idle node has no rounds: it keeps what it has, and nothing is sent for
+/// it.
 #[test]
 fn a_replica_that_localize_brought_goes_with_the_rounds_of_its_node() -> Claim {
     let mut play = Play::new(System::Adapm);

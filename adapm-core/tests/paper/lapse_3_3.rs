@@ -52,7 +52,8 @@ fn a_correct_cache_takes_two_messages() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.3: a stale cache costs at most one hop per relocation missed (Fig. 5d; the old owner forwards by itself).
+/// Lapse §3.3: a stale cache costs at most one hop per relocation missed (Fig. 5d; the old owner
+/// forwards by itself).
 #[test]
 fn a_stale_cache_takes_one_hop_more_per_relocation() -> Claim {
     let (mut play, key) = owned_by(N1, true)?;
@@ -90,7 +91,8 @@ fn an_access_before_the_relocation_is_served_by_the_old_owner() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.3: an access of the old owner during the relocation is sent to the new one and processed there.
+/// Lapse §3.3: an access of the old owner during the relocation is sent to the new one and
+/// processed there.
 #[test]
 fn an_access_of_the_old_owner_is_sent_after_the_parameter() -> Claim {
     let (mut play, key) = owned_by(N1, false)?;

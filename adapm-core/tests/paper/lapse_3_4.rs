@@ -7,7 +7,8 @@ use adapm_verify::{Checks, Setup};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
-/// Random schedules of relocation-only systems with only sequential consistency checked (invariant 9).
+/// Random schedules of relocation-only systems with only sequential consistency checked (invariant
+/// 9).
 fn is_sequential(system: System, location_caches: bool) -> Claim {
     for seed in 0..400 {
         let setup = Setup {
@@ -21,7 +22,8 @@ fn is_sequential(system: System, location_caches: bool) -> Claim {
     Ok(())
 }
 
-/// Lapse §3.4 (Theorem 1): synchronous operations are sequentially consistent, with location caches or without.
+/// Lapse §3.4 (Theorem 1): synchronous operations are sequentially consistent, with location caches
+/// or without.
 ///
 /// The schedules mix both kinds; real-time order of synchronous ones is checked besides.
 #[test]
@@ -30,14 +32,16 @@ fn theorem_1_synchronous_operations_are_sequential() -> Claim {
     is_sequential(System::AdapmNoReplication, true)
 }
 
-/// Lapse §3.4 (Theorem 2): without location caches asynchronous operations are sequentially consistent, too.
+/// Lapse §3.4 (Theorem 2): without location caches asynchronous operations are sequentially
+/// consistent, too.
 #[test]
 fn theorem_2_asynchronous_operations_are_sequential_without_caches() -> Claim {
     is_sequential(System::Lapse, false)?;
     is_sequential(System::Classic, false)
 }
 
-/// Lapse §3.4: property (1), a worker's operations are executed in its order, holds while the parameter moves.
+/// Lapse §3.4: property (1), a worker's operations are executed in its order, holds while the
+/// parameter moves.
 #[test]
 fn program_order_survives_a_relocation() -> Claim {
     let mut play =
@@ -45,7 +49,8 @@ fn program_order_survives_a_relocation() -> Claim {
     let key = play.key();
     let localize = play.localize(of(N1), &[key])?;
     play.wait(localize)?;
-    // The first push is on its way to n1 while the parameter leaves for n3; the second is issued meanwhile.
+    // The first push is on its way to n1 while the parameter leaves for n3; the second is issued
+    // meanwhile.
     play.push(of(N2), &[key])?;
     play.deliver(N2, N0)?;
     play.localize(of(N3), &[key])?;
@@ -58,8 +63,9 @@ fn program_order_survives_a_relocation() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.4 (Theorem 3), departure: in Lapse a location cache that changes between two operations lets the second overtake
-/// the first. Here a node has one unanswered operation per key, so it cannot.
+/// Lapse §3.4 (Theorem 3), departure: in Lapse a location cache that changes between two operations
+/// lets the second overtake the first. Here a node has one unanswered operation per key, so it
+/// cannot.
 #[test]
 fn a_changing_location_cache_does_not_reorder() -> Claim {
     let mut play = Play::new(System::Lapse);
@@ -73,7 +79,8 @@ fn a_changing_location_cache_does_not_reorder() -> Claim {
     // n2 believes the key at n1. Its first push goes there and is slow.
     play.push(of(N2), &[key])?;
     play.deliver(N2, N1)?;
-    // The home itself would know better: whatever n2 learns, its second operation waits for the first.
+    // The home itself would know better: whatever n2 learns, its second operation waits for the
+    // first.
     let pull = play.pull(of(N2), &[key])?;
     assert!(play.network().first(N2, N3).is_none() && play.network().first(N2, N0).is_none());
     play.run()?;

@@ -29,7 +29,8 @@ fn the_home_knows_the_owner() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.5: relocations that are told in another order than they happened leave the home with the latest.
+/// Lapse §3.5: relocations that are told in another order than they happened leave the home with
+/// the latest.
 #[test]
 fn the_home_keeps_the_highest_counter() -> Claim {
     let mut play = Play::new(System::Lapse);
@@ -56,7 +57,8 @@ fn the_home_keeps_the_highest_counter() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.5: without caches a node stores locations only for keys of which it is home (and those it gave away itself).
+/// Lapse §3.5: without caches a node stores locations only for keys of which it is home (and those
+/// it gave away itself).
 #[test]
 fn without_caches_only_homes_store_locations() -> Claim {
     let mut play =

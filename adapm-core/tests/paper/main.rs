@@ -1,4 +1,5 @@
-//! One test per claim of the papers on which the protocol rests, one file per section, named after the claim.
+//! One test per claim of the papers on which the protocol rests, one file per section, named after
+//! the claim.
 //!
 //! Every test drives a lockstep cluster, so all invariants are checked after every step besides.
 

@@ -47,7 +47,8 @@ impl Play {
         Self { cluster, said }
     }
 
-    /// Runs the cluster until it is at rest; the messages that were delivered meanwhile, as "n1 -> n0: News".
+    /// Runs the cluster until it is at rest; the messages that were delivered meanwhile, as "n1 ->
+    /// n0: News".
     pub(crate) fn run(&mut self) -> Result<Vec<String>, Violation> {
         self.said.take();
         self.cluster.settle()?;

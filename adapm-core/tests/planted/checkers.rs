@@ -65,7 +65,8 @@ pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::LieHoldsUpNothing, Bug::BelieveAnyResidence),
 ];
 
-/// Checkers for which no planted bug is known that they find alone; the page says why they are kept.
+/// Checkers for which no planted bug is known that they find alone; the page says why they are
+/// kept.
 pub(crate) const ECHOES: [Check; 7] = [
     Check::StaleIsHolder,
     Check::QuiesceEnded,

@@ -1,12 +1,14 @@
 //! Green must mean something: every planted bug is found, and the page says by what and how soon.
 //!
-//! Each bug runs through the random schedules with only its own invariant checked, so no other checker can lend a hand.
-//! What a bug does besides (a failed assertion of the engine, a cluster that never comes to rest) does not count. Then the
-//! suites of stories run with the bug, and the row tells which of their tests fail.
+//! Each bug runs through the random schedules with only its own invariant checked, so no other
+//! checker can lend a hand. What a bug does besides (a failed assertion of the engine, a cluster
+//! that never comes to rest) does not count. Then the suites of stories run with the bug, and the
+//! row tells which of their tests fail.
 //!
 //! The same for the checkers: each finds its bug when all others are off.
 //!
-//! The table stands in `docs/testing.md`; `ADAPM_BLESS=1 cargo test -p adapm-core --test planted` writes it there.
+//! The table stands in `docs/testing.md`; `ADAPM_BLESS=1 cargo test -p adapm-core --test planted`
+//! writes it there.
 
 mod checkers;
 mod finding;
@@ -46,7 +48,8 @@ fn every_planted_bug_is_found() {
     page::compare("planted bugs", &page::table(&rows));
 }
 
-/// Checkers do not rust: each named one finds its planted bug when all others are off, and none is forgotten.
+/// Checkers do not rust: each named one finds its planted bug when all others are off, and none is
+/// forgotten.
 #[test]
 fn each_checker_finds_its_planted_bug_alone() {
     assert_eq!(checkers::idle(), [], "checkers that do not find their bug");
@@ -56,7 +59,8 @@ fn each_checker_finds_its_planted_bug_alone() {
     assert_eq!(named, Check::ALL);
 }
 
-/// The count comes from the checkers: with those of one invariant off, it is short by the bug that breaks it.
+/// The count comes from the checkers: with those of one invariant off, it is short by the bug that
+/// breaks it.
 #[test]
 fn planted_count_falls_when_a_detection_is_off() {
     let off = Bug::SkipStale;

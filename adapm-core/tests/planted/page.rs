@@ -9,7 +9,8 @@ use crate::finding::{self, Row};
 /// Tests that write the page take turns.
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// Compares what stands on the page between the marks of `name` with `table`; with `ADAPM_BLESS` writes it there.
+/// Compares what stands on the page between the marks of `name` with `table`; with `ADAPM_BLESS`
+/// writes it there.
 pub(crate) fn compare(name: &str, table: &str) {
     let _turn = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));

@@ -1,6 +1,7 @@
 //! Which tests of the suites of stories fail with a planted bug.
 //!
-//! The suites are modules of this test, too; this program starts itself with the bug in its environment and runs them.
+//! The suites are modules of this test, too; this program starts itself with the bug in its
+//! environment and runs them.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -27,7 +28,8 @@ pub(crate) fn fill(rows: &mut [Row]) {
     }
 }
 
-/// The tests of the suites that fail with the bug of this name, in order; with an empty name, without a bug.
+/// The tests of the suites that fail with the bug of this name, in order; with an empty name,
+/// without a bug.
 fn failing(bug: &str) -> Vec<String> {
     let program = env::current_exe().expect("a test knows its program");
     let output = Command::new(program)

@@ -1,4 +1,5 @@
-//! Figures of the engine: how far its files reach into each other, where it holds what its node wants, who drives it.
+//! Figures of the engine: how far its files reach into each other, where it holds what its node
+//! wants, who drives it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +13,14 @@ const FOLDER: &str = "adapm-core/src/engine/";
 pub(crate) const FIELDS_MAX: usize = 7;
 /// Calls from one file of an object into another of its files.
 pub(crate) const CALLS_MAX: usize = 45;
-/// Machines that hold what this node wants: the one of intent, and that of the requests on their way.
+/// Machines that hold what this node wants: the one of intent, and that of the requests on their
+/// way.
 pub(crate) const PLACES_OF_WANTS_MAX: usize = 2;
 /// Files that drive an engine.
 pub(crate) const DRIVERS_MAX: usize = 1;
 
-/// The fields of the engine, its context aside, if a file beside its own implements it: each of these can reach all of them.
+/// The fields of the engine, its context aside, if a file beside its own implements it: each of
+/// these can reach all of them.
 pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
     let is_own = |file: &&File| file.path == format!("{FOLDER}mod.rs");
     let Some(own) = files.iter().find(is_own) else { return Vec::new() };
@@ -39,8 +42,8 @@ pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
     of_engine.map(|field| field.name).collect()
 }
 
-/// The machines that hold, by key, what this node wants: each with its fields of collections that speak of intent, interest,
-/// localizes or wants.
+/// The machines that hold, by key, what this node wants: each with its fields of collections that
+/// speak of intent, interest, localizes or wants.
 pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::<String, Vec<String>>::new();
     for file in sources(files) {

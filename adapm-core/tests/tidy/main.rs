@@ -1,9 +1,9 @@
-//! House rules that no compiler checks, over all files of the workspace: sizes of files, functions and inline tests;
-//! an opening `//!` in each file; `unsafe` in its few files only; no ignored or sleeping tests, nothing unfinished;
-//! the words of the glossary in the core; the list of pages; the names at the top level; code and tests for the papers' sections;
-//! types implemented in two files at most; no circles of files; how far files of the engine reach into each other,
-//! where it holds what its node wants, and who drives it.
-//! What is a matter of taste is not here.
+//! House rules that no compiler checks, over all files of the workspace: sizes of files, functions
+//! and inline tests; an opening `//!` in each file; `unsafe` in its few files only; no ignored or
+//! sleeping tests, nothing unfinished; the width of comments; the list of pages;
+//! the names at the top level; code and tests for the papers' sections; types implemented in two
+//! files at most; no circles of files; how far files of the engine reach into each other, where it
+//! holds what its node wants, and who drives it. What is a matter of taste is not here.
 
 mod engine;
 #[cfg(test)]
@@ -147,7 +147,8 @@ fn every_section_of_the_papers_leads_to_code_and_test() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// What version control knows of, so that a file a user saved there breaks nothing; without it, what lies there.
+/// What version control knows of, so that a file a user saved there breaks nothing; without it,
+/// what lies there.
 fn top_level() -> Vec<String> {
     let listed = Command::new("git").arg("-C").arg(tree::root()).args(["ls-files", "-z"]).output();
     if let Ok(output) = listed {

@@ -1,7 +1,9 @@
-//! The modules of a crate, which names each of them takes from which other, and the circles that come of it.
+//! The modules of a crate, which names each of them takes from which other, and the circles that
+//! come of it.
 //!
-//! A file depends on another if its code, tests aside, names an item that the other defines; whoever hands a name on
-//! (`pub use`) depends on nothing by that. Not seen: methods, and names that macros make.
+//! A file depends on another if its code, tests aside, names an item that the other defines;
+//! whoever hands a name on (`pub use`) depends on nothing by that. Not seen: methods, and names
+//! that macros make.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,7 +78,8 @@ impl Modules {
         }
     }
 
-    /// Files that depend on each other in circles, each circle in the order of the paths, with the names that close it.
+    /// Files that depend on each other in circles, each circle in the order of the paths, with the
+    /// names that close it.
     pub(crate) fn circles(&self) -> Vec<Vec<String>> {
         let edges: Vec<BTreeSet<usize>> =
             (0..self.modules.len()).map(|at| self.dependencies(at)).collect();

@@ -1,4 +1,5 @@
-//! The list of pages, which is on the front page of each crate: a page that is not listed is not found.
+//! The list of pages, which is on the front page of each crate: a page that is not listed is not
+//! found.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +42,8 @@ fn is_page(path: &str) -> bool {
     path != LIST && path.ends_with(".md") && path.split('/').nth(1) == Some("docs")
 }
 
-/// Where rustdoc puts a page: that of the module which includes it, as a module of `docs` or at its own head.
+/// Where rustdoc puts a page: that of the module which includes it, as a module of `docs` or at its
+/// own head.
 fn link(files: &[File], path: &str) -> String {
     let (name, page) = path.split_once('/').expect("a page is in a crate");
     let include = format!("include_str!(\"../{page}\")");

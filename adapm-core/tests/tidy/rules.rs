@@ -1,4 +1,5 @@
-//! The rules on one file. Each returns what breaks it as `path:line: what`, so that a person can go there.
+//! The rules on one file. Each returns what breaks it as `path:line: what`, so that a person can go
+//! there.
 
 use crate::scan::{self, Token};
 use crate::tree::File;
@@ -6,6 +7,9 @@ use crate::tree::File;
 const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 const TEST_MODULE_LINES_MAX: usize = 200;
+
+/// Columns of a line of prose in a comment; the formatter keeps code to the same.
+const COMMENT_COLUMNS_MAX: usize = 100;
 
 /// The only files that may say `unsafe`.
 const UNSAFE_ALLOWED: [&str; 6] = [
@@ -30,23 +34,6 @@ const MACHINE_PATHS: [&str; 6] = [
     concat!("../sha", "red"),
 ];
 
-/// Words that the glossary replaces by others: parts of identifiers of the core must not be any of them.
-const FORBIDDEN_WORDS: [&str; 13] = [
-    "client",
-    "customer",
-    "follower",
-    "leader",
-    "lookahead",
-    "master",
-    "migrate",
-    "migration",
-    "primary",
-    "server",
-    "shard",
-    "subscriber",
-    "tensor",
-];
-
 /// Everything that is wrong with a file.
 pub(crate) fn check(file: &File) -> Vec<String> {
     let mut broken = machine_paths(file);
@@ -60,7 +47,7 @@ pub(crate) fn check(file: &File) -> Vec<String> {
         broken.extend(sleeping_tests(file, &tokens));
         broken.extend(panicking_starts(file, &tokens));
         broken.extend(opened_files(file, &tokens));
-        broken.extend(forbidden_words(file, &tokens));
+        broken.extend(wide_comments(file));
     }
     broken
 }
@@ -91,6 +78,30 @@ fn sizes(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
                 "{lines} lines of inline tests, {TEST_MODULE_LINES_MAX} at most: give them a file"
             );
             broken.push(at(file, *module.start(), &what));
+        }
+    }
+    broken
+}
+
+/// Comments that the formatter does not wrap. Rows of tables, targets of links and blocks of code
+/// are as wide as they have to be.
+fn wide_comments(file: &File) -> Vec<String> {
+    let mut broken = Vec::new();
+    let mut in_block = false;
+    for (index, line) in file.text.lines().enumerate() {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            in_block = false;
+            continue;
+        };
+        let prose = comment.trim_start_matches(['/', '!']).trim_start();
+        if prose.starts_with("```") {
+            in_block = !in_block;
+        }
+        let is_prose = !in_block && !prose.starts_with('|') && !prose.starts_with('[');
+        let columns = line.chars().count();
+        if is_prose && columns > COMMENT_COLUMNS_MAX {
+            let what = format!("a comment of {columns} columns, {COMMENT_COLUMNS_MAX} at most");
+            broken.push(at(file, index + 1, &what));
         }
     }
     broken
@@ -137,8 +148,8 @@ fn sleeping_tests(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     found.map(|token| at(file, token.line, "a test that sleeps: use virtual time")).collect()
 }
 
-/// Threads that are started by a call that panics where the system refuses one, in what is shipped. Not a lint of Clippy's, which
-/// would refuse tests theirs, too.
+/// Threads that are started by a call that panics where the system refuses one, in what is shipped.
+/// Not a lint of Clippy's, which would refuse tests theirs, too.
 fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let beside = ["/verify/", "/examples/"].iter().any(|folder| file.path.contains(folder));
     let is_shipped = file.path.contains("/src/") && !beside && !file.is_test();
@@ -157,7 +168,8 @@ fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Files of users that are opened elsewhere than in the file layer, which compares what is written with what is read.
+/// Files of users that are opened elsewhere than in the file layer, which compares what is written
+/// with what is read.
 fn opened_files(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let is_layer = file.path.starts_with("adapm-tasks/src/files/");
     let is_shipped = file.path.starts_with("adapm-tasks/src/") && !is_layer && !file.is_test();
@@ -175,39 +187,6 @@ fn opened_files(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let found =
         tokens.windows(4).filter(|four| is_shipped && opens(four) && !in_test(four[0].line));
     found.map(|four| at(file, four[0].line, "a file opened beside `adapm_tasks::files`")).collect()
-}
-
-fn forbidden_words(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
-    if !["adapm-core/src/", "adapm-core/verify/src/"]
-        .iter()
-        .any(|folder| file.path.starts_with(folder))
-    {
-        return Vec::new();
-    }
-    let mut broken = Vec::new();
-    for token in tokens {
-        for word in words(token.text) {
-            if FORBIDDEN_WORDS.contains(&word.strip_suffix('s').unwrap_or(&word)) {
-                let what = format!("`{}`: the glossary has another word for `{word}`", token.text);
-                broken.push(at(file, token.line, &what));
-            }
-        }
-    }
-    broken
-}
-
-/// `NodeSet` and `node_set` are the words `node` and `set`.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for c in name.chars() {
-        if c == '_' || c.is_uppercase() {
-            words.push(String::new());
-        }
-        if c != '_' {
-            words.last_mut().expect("never empty").extend(c.to_lowercase());
-        }
-    }
-    words
 }
 
 fn machine_paths(file: &File) -> Vec<String> {

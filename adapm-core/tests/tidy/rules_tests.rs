@@ -1,5 +1,5 @@
-//! Every rule on a file that breaks it and on its nearest neighbour that does not: a rule that finds nothing is no
-//! rule.
+//! Every rule on a file that breaks it and on its nearest neighbour that does not: a rule that
+//! finds nothing is no rule.
 
 use crate::rules::check;
 use crate::tree::File;
@@ -123,11 +123,49 @@ fn tests_do_not_sleep() {
 }
 
 #[test]
-fn the_core_uses_the_words_of_the_glossary() {
-    assert_one("adapm-core/src/a.rs", "//! x\nfn find_masters() {}\n", 2, "`masters`");
-    assert_one("adapm-core/src/a.rs", "//! x\nstruct LeaderId;\n", 2, "`leader`");
-    assert_none("adapm-core/src/a.rs", "//! a server\nfn observer() { serve(\"client\") }\n");
-    assert_none("adapm-tasks/src/a.rs", "//! x\nstruct LeaderId;\n");
+fn comments_are_as_wide_as_code() {
+    let wide = "a ".repeat(60);
+    assert_one(
+        "adapm-core/src/a.rs",
+        &format!(
+            "//! x
+    /// {wide}
+"
+        ),
+        2,
+        "columns",
+    );
+    assert_one(
+        "adapm-core/src/a.rs",
+        &format!(
+            "//! x
+//! ```
+//! ```
+// {wide}
+"
+        ),
+        4,
+        "columns",
+    );
+    assert_none(
+        "adapm-core/src/a.rs",
+        &format!(
+            "//! x
+//! | {wide} |
+//! ```
+//! {wide}
+//! ```
+"
+        ),
+    );
+    assert_none(
+        "adapm-core/src/a.rs",
+        &format!(
+            "//! {}
+",
+            "§".repeat(96)
+        ),
+    );
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! A scanner that knows as much Rust as counting lines takes: what is code and what is comment, string or character;
-//! where a function and an inline test module begin and end. It parses no expressions and expands no macros.
+//! A scanner that knows as much Rust as counting lines takes: what is code and what is comment,
+//! string or character; where a function and an inline test module begin and end. It parses no
+//! expressions and expands no macros.
 
 use std::ops::RangeInclusive;
 
@@ -18,7 +19,8 @@ pub(crate) struct Function {
     pub(crate) lines: RangeInclusive<usize>,
 }
 
-/// The text with comments, strings, characters and lifetimes replaced by blanks; lines keep their numbers.
+/// The text with comments, strings, characters and lifetimes replaced by blanks; lines keep their
+/// numbers.
 pub(crate) fn blank(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -157,7 +159,8 @@ pub(crate) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-/// The opening brace of the body of a function whose signature goes on at `from`; none if it ends without one.
+/// The opening brace of the body of a function whose signature goes on at `from`; none if it ends
+/// without one.
 fn body_of(tokens: &[Token<'_>], from: usize) -> Option<usize> {
     let mut at = from;
     loop {

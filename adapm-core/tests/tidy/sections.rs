@@ -1,4 +1,5 @@
-//! Every section of the papers that the protocol rests on leads, by a plain text search, to its code and to a test.
+//! Every section of the papers that the protocol rests on leads, by a plain text search, to its
+//! code and to a test.
 //!
 //! What a file says of itself is all that is checked here; whether it is true is for its reader.
 
@@ -35,7 +36,8 @@ pub(crate) struct Cited {
 pub(crate) fn cited(section: &str, files: &[File]) -> Cited {
     let mut found = Cited::default();
     for file in files {
-        // Neither this list itself nor what tests are made of, nor a fuzz target, is code or a test of a section.
+        // Neither this list itself nor what tests are made of, nor a fuzz target, is code or a test
+        // of a section.
         let apart = file.path.starts_with("fuzz/")
             || file.path.contains("/tests/tidy/")
             || file.path.starts_with("adapm-core/verify/src/");

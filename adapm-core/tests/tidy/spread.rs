@@ -1,4 +1,5 @@
-//! Where types are implemented: a type whose `impl` blocks are in many files has been cut through the middle.
+//! Where types are implemented: a type whose `impl` blocks are in many files has been cut through
+//! the middle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +92,8 @@ fn head(tokens: &[Token<'_>], from: usize) -> Option<(Vec<String>, usize)> {
     }
 }
 
-/// The index behind the angle bracket that closes the one at `open`; the head of an arrow closes nothing.
+/// The index behind the angle bracket that closes the one at `open`; the head of an arrow closes
+/// nothing.
 fn behind_angles(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for at in open..tokens.len() {

@@ -1,5 +1,6 @@
-//! The files of the workspace: found by walking the folders, so that a source archive without version control is
-//! checked as well. Build output, hidden folders and the fuzzers' corpora are left out.
+//! The files of the workspace: found by walking the folders, so that a source archive without
+//! version control is checked as well. Build output, hidden folders and the fuzzers' corpora are
+//! left out.
 
 use std::fs;
 use std::path::{Path, PathBuf};

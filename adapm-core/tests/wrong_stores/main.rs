@@ -1,5 +1,5 @@
-//! Green must mean something: a store with any plausible mistake fails the store suite, in each claim that is about the
-//! mistake, and where one thread is enough for it, the fuzz form as well.
+//! Green must mean something: a store with any plausible mistake fails the store suite, in each
+//! claim that is about the mistake, and where one thread is enough for it, the fuzz form as well.
 
 mod careless;
 

@@ -1,7 +1,8 @@
 //! Arbitrary messages from a seed or from the bytes of a fuzzer, and ways to spoil them.
 //!
-//! One generator serves property tests, fuzz targets and replays, needs no library at run time, and gives the same message
-//! for the same seed or bytes forever. Not here: schedules and inputs of an engine.
+//! One generator serves property tests, fuzz targets and replays, needs no library at run time, and
+//! gives the same message for the same seed or bytes forever. Not here: schedules and inputs of an
+//! engine.
 
 use adapm_core::error::Fault;
 use adapm_core::id::{ChannelId, Counter, Key, NodeId, Ticket, Version};
@@ -21,7 +22,8 @@ const KEYS_MAX: u64 = 24;
 /// Steps that the search for a key of the channel may take.
 const TRIES_MAX: u64 = 64;
 
-/// A supply of choices: endless from a seed; zeros behind the end of given bytes, so that short inputs mean small messages.
+/// A supply of choices: endless from a seed; zeros behind the end of given bytes, so that short
+/// inputs mean small messages.
 pub struct Choices<'a>(Source<'a>);
 
 enum Source<'a> {
@@ -99,7 +101,8 @@ pub struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// A message of any kind that [`shape::check`] passes, with arbitrary bytes as values. Every kind is about as likely.
+    /// A message of any kind that [`shape::check`] passes, with arbitrary bytes as values. Every
+    /// kind is about as likely.
     #[must_use]
     pub fn message<V: Value>(&self, choices: &mut Choices<'_>) -> Message {
         let body = match choices.below(11) {
@@ -255,7 +258,8 @@ impl Space<'_> {
     }
 }
 
-/// Changes one thing about `message` that [`shape::check`] may or may not notice; the message can still be encoded.
+/// Changes one thing about `message` that [`shape::check`] may or may not notice; the message can
+/// still be encoded.
 pub fn spoil(message: &mut Message, choices: &mut Choices<'_>) {
     let mut asked = asked_lists(&mut message.body);
     let at = choices.below(asked.len() as u64) as usize;

@@ -1,4 +1,5 @@
-//! Account of the operations of workers: what each asked for, what it has read, and whether it has ended.
+//! Account of the operations of workers: what each asked for, what it has read, and whether it has
+//! ended.
 
 use core::mem;
 

@@ -1,4 +1,5 @@
-//! The checkers by name: what each claims, which invariant it watches, and sets of them to switch them on and off.
+//! The checkers by name: what each claims, which invariant it watches, and sets of them to switch
+//! them on and off.
 //!
 //! That each finds a planted bug on its own is shown by `tests/planted`.
 

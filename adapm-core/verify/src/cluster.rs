@@ -1,8 +1,10 @@
-//! A whole cluster in one thread: the test chooses every step, and every invariant is checked after each.
+//! A whole cluster in one thread: the test chooses every step, and every invariant is checked after
+//! each.
 //!
-//! Nodes are real engines over reference stores; workers use the fast path as the runtime's do; messages wait in one queue
-//! per sender and receiver until the test delivers the first of one. Time is virtual. Nothing is random here
-//! ([`super::random`]), and nothing is read from a text ([`super::script`]).
+//! Nodes are real engines over reference stores; workers use the fast path as the runtime's do;
+//! messages wait in one queue per sender and receiver until the test delivers the first of one.
+//! Time is virtual. Nothing is random here ([`super::random`]), and nothing is read from a text
+//! ([`super::script`]).
 //!
 //! A step that breaks an invariant returns a [`Violation`].
 
@@ -161,7 +163,8 @@ impl Cluster {
         worker.clock = worker.clock + clocks;
     }
 
-    /// Delivers, and lets time pass, until nothing is left to do: everything sent is applied everywhere.
+    /// Delivers, and lets time pass, until nothing is left to do: everything sent is applied
+    /// everywhere.
     ///
     /// # Errors
     /// If that breaks an invariant, or the cluster does not come to rest (6).
@@ -224,7 +227,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Feeds a message that `from` cannot have sent: `node` must refuse it, blame `from`, and change nothing.
+    /// Feeds a message that `from` cannot have sent: `node` must refuse it, blame `from`, and
+    /// change nothing.
     ///
     /// # Errors
     /// Invariant 11 if it does otherwise.
@@ -306,8 +310,9 @@ impl Cluster {
         self.take_said(node, said)
     }
 
-    /// `node` vanishes in the middle of everything. Of its messages on their way to each other node, `arriving` says how many
-    /// will still arrive: the first so many. All messages to it are gone.
+    /// `node` vanishes in the middle of everything. Of its messages on their way to each other
+    /// node, `arriving` says how many will still arrive: the first so many. All messages to it are
+    /// gone.
     pub fn vanish(&mut self, node: NodeId, mut arriving: impl FnMut(NodeId, usize) -> usize) {
         self.note(|cluster| format!("{:?} {node} vanishes", cluster.now));
         for other in self.nodes().filter(|other| *other != node) {
@@ -333,7 +338,8 @@ impl Cluster {
         }
     }
 
-    /// Tells `survivor` that `node`, which has vanished, is lost. Whatever of its messages is still on its way is too late.
+    /// Tells `survivor` that `node`, which has vanished, is lost. Whatever of its messages is still
+    /// on its way is too late.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -362,8 +368,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets time pass until `node` looks at its peers, if it is to; as a driver does, tells it before of the ways on which
-    /// messages still travel.
+    /// Lets time pass until `node` looks at its peers, if it is to; as a driver does, tells it
+    /// before of the ways on which messages still travel.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -427,7 +433,8 @@ impl Cluster {
         message: Message,
     ) -> Result<(), Violation> {
         let text = self.describe(&message);
-        // Before some messages a driver hands over what workers have made dirty, whoever has sent them.
+        // Before some messages a driver hands over what workers have made dirty, whoever has sent
+        // them.
         let said = self.picture.members[to.index()].feed_dirty();
         self.take_said(to, said)?;
         let before = self.memory_of(to);

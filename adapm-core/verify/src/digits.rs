@@ -1,7 +1,8 @@
-//! Values that tell which pushes they contain: a tag for the last set, then base-4 digits, one for each push of the key.
+//! Values that tell which pushes they contain: a tag for the last set, then base-4 digits, one for
+//! each push of the key.
 //!
-//! A push adds 4^d in a digit `d` of its own. In a sound value every digit is 0 (not in it) or 1; 2 or 3 is a push that was
-//! counted twice. 31 digits fit into one element.
+//! A push adds 4^d in a digit `d` of its own. In a sound value every digit is 0 (not in it) or 1; 2
+//! or 3 is a push that was counted twice. 31 digits fit into one element.
 
 use core::fmt;
 

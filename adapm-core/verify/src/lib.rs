@@ -1,4 +1,5 @@
-//! Tools that prove things about the protocol, for its own tests and for those of plug-ins: stores, transports, policies.
+//! Tools that prove things about the protocol, for its own tests and for those of plug-ins: stores,
+//! transports, policies.
 //!
 //! | module | subject |
 //! | --- | --- |
@@ -18,8 +19,8 @@
 //! | [`flight`] | what a message says, entry by entry |
 //! | [`planted`] | planted mistakes |
 //!
-//! Without the feature `checked` there are only the parts that look into no engine and plant no mistake: those that
-//! `adapm simulate` is built of.
+//! Without the feature `checked` there are only the parts that look into no engine and plant no
+//! mistake: those that `adapm simulate` is built of.
 //!
 #![doc = include_str!("../../docs/pages.md")]
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Account of nodes that vanish from a cluster: who knows, and what cannot hold any more.
 //!
-//! What can hold after a loss is judged as before. What cannot: keys whose main copy was at the lost node, came from it too
-//! late or was sent to it, and facts that a home never got.
+//! What can hold after a loss is judged as before. What cannot: keys whose main copy was at the
+//! lost node, came from it too late or was sent to it, and facts that a home never got.
 
 use std::collections::BTreeSet;
 

@@ -36,7 +36,8 @@ pub struct Member {
     is_outdated: bool,
 }
 
-/// A worker thread as the runtime has it: a clock, a dirty queue, and the keys on which it must not use the fast path.
+/// A worker thread as the runtime has it: a clock, a dirty queue, and the keys on which it must not
+/// use the fast path.
 #[derive(Clone, Debug, Default)]
 pub struct Worker {
     /// Its clock.
@@ -200,7 +201,8 @@ impl Member {
             .collect()
     }
 
-    /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of it.
+    /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of
+    /// it.
     pub fn feed(
         &mut self,
         now: Instant,
@@ -227,7 +229,8 @@ impl Member {
         self.node.engine().is_at_rest() && self.workers.iter().all(|worker| worker.dirty.is_empty())
     }
 
-    /// The fast path of a read: the local value, unless there is none or the worker must not overtake itself.
+    /// The fast path of a read: the local value, unless there is none or the worker must not
+    /// overtake itself.
     pub fn fast_pull(&mut self, worker: WorkerId, key: Key, out: &mut [i64]) -> bool {
         let must_queue = self.workers[worker.index()].order.blocks(key);
         !must_queue && self.node.engine().store().with_slot(key, |slot| slot.pull(out))

@@ -1,4 +1,5 @@
-//! Messages between nodes: one queue per sender and receiver, and an account of every entry in them.
+//! Messages between nodes: one queue per sender and receiver, and an account of every entry in
+//! them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -101,7 +102,8 @@ impl Network {
         self.links[link].truncate(keep);
     }
 
-    /// The messages from `from` to `to` will arrive too late: they stay, but what they carry does not count any more.
+    /// The messages from `from` to `to` will arrive too late: they stay, but what they carry does
+    /// not count any more.
     pub fn forsake(&mut self, from: NodeId, to: NodeId) {
         self.forget(from, to, 0);
     }
@@ -213,7 +215,8 @@ fn through_bytes(message: Message) -> Message {
     decoded
 }
 
-/// How often each entry kind met a receiver in each state of the key: the table of (state, message) pairs.
+/// How often each entry kind met a receiver in each state of the key: the table of (state, message)
+/// pairs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pairs([[u64; STATES.len()]; Kind::ALL.len()]);
 

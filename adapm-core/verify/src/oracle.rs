@@ -1,7 +1,8 @@
-//! What every worker did and saw, key by key: the judge of reads (invariants 8 and 9) and of what must be in a main copy.
+//! What every worker did and saw, key by key: the judge of reads (invariants 8 and 9) and of what
+//! must be in a main copy.
 //!
-//! Each access of one key is noted when it is issued, in program order, and again when it is done. Checks cost one pass over
-//! the accesses of the key.
+//! Each access of one key is noted when it is issued, in program order, and again when it is done.
+//! Checks cost one pass over the accesses of the key.
 
 use std::collections::BTreeSet;
 
@@ -195,7 +196,8 @@ impl Oracle {
     /// The set after which no later one can have come, given that `seen` is the value at rest.
     ///
     /// # Errors
-    /// Invariant 2 if a set that was certainly later is missing, or a push that was certainly behind the last set.
+    /// Invariant 2 if a set that was certainly later is missing, or a push that was certainly
+    /// behind the last set.
     pub fn check_final(&self, key: Key, seen: Seen) -> Result<(), Violation> {
         let history = &self.keys[key.0 as usize];
         if history.sets == 0 {

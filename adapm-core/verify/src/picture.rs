@@ -1,4 +1,5 @@
-//! What a cluster consists of and what went on in it, as its checkers and tests see it. Nothing here changes it.
+//! What a cluster consists of and what went on in it, as its checkers and tests see it. Nothing
+//! here changes it.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,8 @@ use crate::oracle::{Oracle, Who};
 use crate::setup::Setup;
 use crate::violation::Violation;
 
-/// The members of a cluster, the messages between them, and the account of what was called, read, lost and told.
+/// The members of a cluster, the messages between them, and the account of what was called, read,
+/// lost and told.
 ///
 /// Checkers borrow it; only the [`Cluster`](crate::cluster::Cluster) that owns it changes it.
 pub struct Picture {
@@ -115,7 +117,8 @@ impl Picture {
         self.row(self.setup.home(key), key).view.word.counter()
     }
 
-    /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has touched the key at its home.
+    /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has
+    /// touched the key at its home.
     #[must_use]
     pub fn is_untouched(&self, key: Key) -> bool {
         let home = self.setup.home(key);
@@ -139,7 +142,8 @@ impl Picture {
         self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
     }
 
-    /// The main copy that an ownership entry on its way to `to` stands for: without a value it is the receiver's replica.
+    /// The main copy that an ownership entry on its way to `to` stands for: without a value it is
+    /// the receiver's replica.
     pub(crate) fn granted_value(&self, to: NodeId, entry: &Entry) -> Vec<i64> {
         if !entry.value.is_empty() {
             return entry.value.clone();

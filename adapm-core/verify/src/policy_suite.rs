@@ -1,9 +1,10 @@
-//! Any [`Policy`] keeps the invariants of the protocol, and keeps its own contract: every claim is a function here and a
-//! test in what [`policy_suite!`] expands to.
+//! Any [`Policy`] keeps the invariants of the protocol, and keeps its own contract: every claim is
+//! a function here and a test in what [`policy_suite!`] expands to.
 //!
-//! A policy is taste, the mechanism is safety: the first three claims hold for any policy that answers, however bad its
-//! answers are. If one of them reports a broken invariant, the fault is adapm's; what they find in a policy is a panic or a
-//! call that does not end. The other claims are about the policy. Not here: whether a policy is fast.
+//! A policy is taste, the mechanism is safety: the first three claims hold for any policy that
+//! answers, however bad its answers are. If one of them reports a broken invariant, the fault is
+//! adapm's; what they find in a policy is a panic or a call that does not end. The other claims are
+//! about the policy. Not here: whether a policy is fast.
 //!
 //! [`policy_suite!`]: crate::policy_suite!
 
@@ -24,10 +25,12 @@ use watched::{Log, Watched};
 
 pub use trial::Trial;
 
-/// Expands to a module of tests that run a policy through random schedules of whole clusters and check its contract.
+/// Expands to a module of tests that run a policy through random schedules of whole clusters and
+/// check its contract.
 ///
-/// Takes the module's name and the constructor: a function of the node and its number of workers, as for
-/// `adapm_runtime::Builder::policy`. Clusters have up to 20 keys, 4 nodes, and 3 workers a node.
+/// Takes the module's name and the constructor: a function of the node and its number of workers,
+/// as for `adapm_runtime::Builder::policy`. Clusters have up to 20 keys, 4 nodes, and 3 workers a
+/// node.
 ///
 /// ```
 /// use adapm_core::policy::Adaptive;
@@ -36,8 +39,8 @@ pub use trial::Trial;
 /// # fn main() {}
 /// ```
 ///
-/// A claim about the invariants runs 200 schedules, or as many as `ADAPM_SEEDS` says; with `ADAPM_SEED=7` it runs that one
-/// alone, and tells it step by step if the test's output is shown.
+/// A claim about the invariants runs 200 schedules, or as many as `ADAPM_SEEDS` says; with
+/// `ADAPM_SEED=7` it runs that one alone, and tells it step by step if the test's output is shown.
 #[macro_export]
 macro_rules! policy_suite {
     ($suite:ident, $make:expr) => {
@@ -84,12 +87,14 @@ where
     type Policy = P;
 }
 
-/// With the policy in every node, random schedules break no invariant, and no call panics or goes on forever.
+/// With the policy in every node, random schedules break no invariant, and no call panics or goes
+/// on forever.
 pub fn alone_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup(seed), log, &make, |_| true));
 }
 
-/// The same where some nodes follow systems of the papers, or none at all: nodes need not agree on a policy.
+/// The same where some nodes follow systems of the papers, or none at all: nodes need not agree on
+/// a policy.
 pub fn beside_other_policies_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| {
         let own = Rng::new(seed ^ MIXED_SALT).within(0..3);
@@ -102,7 +107,8 @@ pub fn with_nodes_that_vanish_it_keeps_every_invariant(trial: &Trial, make: impl
     trial.run(move |seed, log| with_policy(random::setup_with_losses(seed), log, &make, |_| true));
 }
 
-/// `act_before` answers for every worker and clock: standing still, leaping, and shortly before the last one.
+/// `act_before` answers for every worker and clock: standing still, leaping, and shortly before the
+/// last one.
 pub fn any_clock_gets_an_answer(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let mut policy = Watched::new(make(NodeId(0), WORKERS), Arc::clone(log));
@@ -115,9 +121,11 @@ pub fn any_clock_gets_an_answer(trial: &Trial, make: impl Make) {
     });
 }
 
-/// Two policies of one constructor that are asked the same answer the same: without it no seed repeats a failure.
+/// Two policies of one constructor that are asked the same answer the same: without it no seed
+/// repeats a failure.
 ///
-/// A policy may remember, and may draw from a seed; it may not read a clock, entropy, or the order of a hash map.
+/// A policy may remember, and may draw from a seed; it may not read a clock, entropy, or the order
+/// of a hash map.
 pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let [first, second] = [(); 2].map(|()| {
@@ -133,7 +141,8 @@ pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
     });
 }
 
-/// A policy that `relocates_under_intent` never answers `Replicate`: it says that two nodes with intent take turns.
+/// A policy that `relocates_under_intent` never answers `Replicate`: it says that two nodes with
+/// intent take turns.
 pub fn relocation_under_intent_is_without_replicas(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let mut policy = Watched::new(make(NodeId(0), WORKERS), Arc::clone(log));
@@ -163,7 +172,8 @@ fn with_policy(
             None => Box::new(RandomPolicy::new(u64::from(node.0))),
         }
     });
-    // Whether it relocates and replicates as AdaPM does, or never replicates, is not for the suite to say.
+    // Whether it relocates and replicates as AdaPM does, or never replicates, is not for the suite
+    // to say.
     (setup.adaptive, setup.sequential) = (false, false);
     setup
 }

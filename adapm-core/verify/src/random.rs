@@ -1,6 +1,8 @@
-//! Schedules from seeds: phase 1 is hardship (any step, any order), phase 2 drains the cluster and checks it at rest.
+//! Schedules from seeds: phase 1 is hardship (any step, any order), phase 2 drains the cluster and
+//! checks it at rest.
 //!
-//! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every step.
+//! Everything about a run follows from its seed: nodes, workers, keys, system, bounds and every
+//! step.
 
 mod schedule;
 
@@ -70,7 +72,8 @@ pub fn setup_with_take_backs(seed: u64) -> Setup {
     setup
 }
 
-/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; what was met is added to `pairs`.
+/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; what was met is added to
+/// `pairs`.
 ///
 /// # Errors
 /// The first violation.

@@ -1,4 +1,5 @@
-//! The simplest store that keeps the contract: one map behind one mutex. Every other store is compared with it.
+//! The simplest store that keeps the contract: one map behind one mutex. Every other store is
+//! compared with it.
 //!
 //! Not here: speed. One thread at a time is inside the store, whichever key it wants.
 

@@ -48,7 +48,8 @@ impl Rng {
     }
 }
 
-/// A bijective mix of 64 bits in which every input bit reaches every output bit: the first number of SplitMix64.
+/// A bijective mix of 64 bits in which every input bit reaches every output bit: the first number
+/// of SplitMix64.
 pub(crate) fn mix(x: u64) -> u64 {
     SplitMix64::seed_from_u64(x).next_u64()
 }

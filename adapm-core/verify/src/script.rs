@@ -1,7 +1,8 @@
 //! Scenarios in text files: commands for a [`Cluster`], each followed by what it prints.
 //!
-//! A line that begins with `>` is output: [`play`] drops it and writes what really happens, so a file that is right is its
-//! own result. `#` begins a comment. Ids are written `n1`, `w0`; keys have names.
+//! A line that begins with `>` is output: [`play`] drops it and writes what really happens, so a
+//! file that is right is its own result. `#` begins a comment. Ids are written `n1`, `w0`; keys
+//! have names.
 //!
 //! | command | meaning |
 //! | --- | --- |
@@ -36,7 +37,8 @@ use crate::violation::Violation;
 /// Keys of a scenario's layout: every node is home of some.
 const KEYS: u64 = 64;
 
-/// Plays a scenario: its commands and comments as they are, each command followed by what it prints.
+/// Plays a scenario: its commands and comments as they are, each command followed by what it
+/// prints.
 ///
 /// # Errors
 /// One line for a person: which line cannot be read, or breaks which invariant.

@@ -21,7 +21,8 @@ pub struct Setup {
     pub workers: usize,
     /// Keys and value lengths.
     pub layout: Layout,
-    /// The channel whose engines are under test, and how many channels there are: only its keys are used.
+    /// The channel whose engines are under test, and how many channels there are: only its keys are
+    /// used.
     pub channel: (ChannelId, usize),
     /// The policy of each node.
     pub policy: MakePolicy,
@@ -54,7 +55,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A cluster of `nodes` nodes with `workers` workers each under `system`, with `keys` keys of 2 elements.
+    /// A cluster of `nodes` nodes with `workers` workers each under `system`, with `keys` keys of 2
+    /// elements.
     ///
     /// # Panics
     /// If there is no key.

@@ -1,5 +1,6 @@
-//! How long a test waits: for as long as something moves, on however busy a machine, and for [`patience`] behind the last
-//! move. A bound on the time in all would fail a sound run that gets a twentieth of a processor.
+//! How long a test waits: for as long as something moves, on however busy a machine, and for
+//! [`patience`] behind the last move. A bound on the time in all would fail a sound run that gets a
+//! twentieth of a processor.
 //!
 //! Not here: durations that are part of a claim. No test asserts one.
 
@@ -10,7 +11,8 @@ use std::time::Instant;
 /// Set by [`set_patience`], in milliseconds; 0: not set.
 static PATIENCE_MILLIS: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the time without any progress after which a wait fails: two minutes, or the seconds of `ADAPM_PATIENCE`.
+/// Returns the time without any progress after which a wait fails: two minutes, or the seconds of
+/// `ADAPM_PATIENCE`.
 ///
 /// # Panics
 /// If `ADAPM_PATIENCE` is not a number.
@@ -27,7 +29,8 @@ pub fn patience() -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Sets [`patience`] for this process: for tests of the suites themselves, which meet faults on purpose.
+/// Sets [`patience`] for this process: for tests of the suites themselves, which meet faults on
+/// purpose.
 pub fn set_patience(patience: Duration) {
     PATIENCE_MILLIS.store(patience.as_millis() as u64, Ordering::Relaxed);
 }
@@ -57,13 +60,14 @@ impl<P: PartialEq> Silence<P> {
         Self { since: Instant::now(), last: None }
     }
 
-    /// Returns true if `progress` has been the same for longer than [`patience`]. With `P = ()` that is the time since the
-    /// start.
+    /// Returns true if `progress` has been the same for longer than [`patience`]. With `P = ()`
+    /// that is the time since the start.
     pub fn is_too_long(&mut self, progress: P) -> bool {
         self.left(progress).is_none()
     }
 
-    /// Returns the time that is left until the silence is too long, if `progress` stays as it is; `None` if it is too long.
+    /// Returns the time that is left until the silence is too long, if `progress` stays as it is;
+    /// `None` if it is too long.
     pub fn left(&mut self, progress: P) -> Option<Duration> {
         match &self.last {
             Some(last) if *last == progress => {}

@@ -1,4 +1,5 @@
-//! The contract of [`Store`] as a suite: every claim is a function here and a test in what [`store_suite!`] expands to.
+//! The contract of [`Store`] as a suite: every claim is a function here and a test in what
+//! [`store_suite!`] expands to.
 //!
 //! Not here: what the contract does not promise, such as memory that is given back, or speed.
 //!
@@ -34,8 +35,9 @@ pub use threads::{
 
 /// Expands to a module of tests that check the whole contract of a store.
 ///
-/// Takes the module's name and the constructor: a function of a [`Layout`] that gives a store which holds nothing and can be
-/// used by several threads. Layouts are dense, with keys of several lengths.
+/// Takes the module's name and the constructor: a function of a [`Layout`] that gives a store which
+/// holds nothing and can be used by several threads. Layouts are dense, with keys of several
+/// lengths.
 ///
 /// ```
 /// adapm_verify::store_suite!(reference_f32, crate::ReferenceStore::<f32>::new);
@@ -43,8 +45,8 @@ pub use threads::{
 /// # fn main() {}
 /// ```
 ///
-/// A store that is not `Sync` is for one thread: `store_suite!(one_thread name, make)` leaves out the claims that need
-/// several.
+/// A store that is not `Sync` is for one thread: `store_suite!(one_thread name, make)` leaves out
+/// the claims that need several.
 #[macro_export]
 macro_rules! store_suite {
     ($suite:ident, $make:expr) => {
@@ -91,7 +93,8 @@ macro_rules! store_suite {
     };
 }
 
-/// A key that was never reserved: empty word, version 0, no elements; what is written to the word stays, to the version not.
+/// A key that was never reserved: empty word, version 0, no elements; what is written to the word
+/// stays, to the version not.
 pub fn absent_keys_hold_nothing_but_a_word<S: Store>(make: &impl Fn(&Layout) -> S) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
@@ -138,7 +141,8 @@ pub fn reserve_keeps_what_is_held<S: Store<Value: From<i16>>>(make: &impl Fn(&La
     }
 }
 
-/// `reserve` with another wish for the delta keeps value, word and version; a delta that comes is zero.
+/// `reserve` with another wish for the delta keeps value, word and version; a delta that comes is
+/// zero.
 pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     make: &impl Fn(&Layout) -> S,
 ) {
@@ -158,7 +162,8 @@ pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     }
 }
 
-/// After `release` only the word is left, also after a second one; what is reserved again is zero, of version 0.
+/// After `release` only the word is left, also after a second one; what is reserved again is zero,
+/// of version 0.
 pub fn release_keeps_the_word_alone<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
@@ -179,7 +184,8 @@ pub fn release_keeps_the_word_alone<S: Store<Value: From<i16>>>(make: &impl Fn(&
     }
 }
 
-/// `value_len` is the layout's, 0 for keys it has not; every key keeps elements of its own, whatever its neighbours do.
+/// `value_len` is the layout's, 0 for keys it has not; every key keeps elements of its own,
+/// whatever its neighbours do.
 pub fn keys_have_their_lengths_and_share_no_element<S: Store<Value: From<i16>>>(
     make: &impl Fn(&Layout) -> S,
 ) {

@@ -1,12 +1,14 @@
-//! The contract of [`Transport`] as tests of any implementation: once, whole, in order per pair, never blocking, never
-//! forgetting.
+//! The contract of [`Transport`] as tests of any implementation: once, whole, in order per pair,
+//! never blocking, never forgetting.
 //!
-//! [`transport_suite!`](crate::transport_suite!) makes one test of each function here. A constructor gets a number of nodes
-//! and returns their endpoints in the order of the node ids, connected or about to be. Endpoints are driven by their own
-//! calls only, so a transport without threads of its own passes too. No duration is asserted; the one clock is the
-//! [`patience`] after which a frame counts as lost.
+//! [`transport_suite!`](crate::transport_suite!) makes one test of each function here. A
+//! constructor gets a number of nodes and returns their endpoints in the order of the node ids,
+//! connected or about to be. Endpoints are driven by their own calls only, so a transport without
+//! threads of its own passes too. No duration is asserted; the one clock is the [`patience`] after
+//! which a frame counts as lost.
 //!
-//! Not here: connections that break, and how a peer that says nothing is given up, which is each transport's own.
+//! Not here: connections that break, and how a peer that says nothing is given up, which is each
+//! transport's own.
 
 mod drive;
 mod endings;
@@ -32,14 +34,16 @@ pub use endings::{
     an_orderly_end_is_no_loss_and_frames_arrive_before,
 };
 
-/// Makes a test of each rule of the transport contract, for the endpoints that `$network` returns for a number of nodes.
+/// Makes a test of each rule of the transport contract, for the endpoints that `$network` returns
+/// for a number of nodes.
 ///
 /// ```text
 /// // tests/suite.rs
 /// adapm_verify::transport_suite!(my_transport::network);
 /// ```
 ///
-/// A wait that does not end fails after two minutes; `ADAPM_PATIENCE=5` makes that five seconds while you look for the fault.
+/// A wait that does not end fails after two minutes; `ADAPM_PATIENCE=5` makes that five seconds
+/// while you look for the fault.
 #[macro_export]
 macro_rules! transport_suite {
     ($network:expr) => {
@@ -71,8 +75,8 @@ macro_rules! transport_suite {
     };
 }
 
-/// Every node sends to every other from a thread of its own, in sizes of all kinds: each frame arrives once, unchanged, and
-/// in the order sent.
+/// Every node sends to every other from a thread of its own, in sizes of all kinds: each frame
+/// arrives once, unchanged, and in the order sent.
 pub fn frames_arrive_once_whole_and_in_order<T>(network: impl Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -89,7 +93,8 @@ where
             let mut party = Party::new(node as u16, NODES as u16);
             while !party.is_done(FRAMES) {
                 party.send_all(&mut end, FRAMES);
-                // What was sent just then may have been the last thing to do: nothing more would come.
+                // What was sent just then may have been the last thing to do: nothing more would
+                // come.
                 if !party.is_done(FRAMES) {
                     party.receive(&mut end);
                 }
@@ -132,8 +137,8 @@ pub fn frames_of_any_size_arrive_whole<T: Transport>(network: impl Fn(usize) -> 
     }
 }
 
-/// A way that nobody drains refuses frames in the end, changes none of them, and its sender hears of room once there is
-/// some.
+/// A way that nobody drains refuses frames in the end, changes none of them, and its sender hears
+/// of room once there is some.
 pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
     network: impl Fn(usize) -> Vec<T>,
 ) {
@@ -276,7 +281,8 @@ where
     drive_until(&told, &mut b, "the sender was not told of room");
 }
 
-/// Wakes that nobody has heard yet may be told as one, but not as none, and not as more than there were.
+/// Wakes that nobody has heard yet may be told as one, but not as none, and not as more than there
+/// were.
 pub fn many_wakes_may_end_in_one<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
     let mut ends = network(2);
     let waker = ends[0].waker();

@@ -29,7 +29,8 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Returns the [`Violation`] that this checker finds, if it is among `checks`, unless the condition holds.
+/// Returns the [`Violation`] that this checker finds, if it is among `checks`, unless the condition
+/// holds.
 macro_rules! hold {
     ($checks:expr => $check:ident, $condition:expr, $($what:tt)+) => {
         if $checks.has($crate::Check::$check) && !$condition {

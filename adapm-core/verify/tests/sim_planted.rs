@@ -1,8 +1,10 @@
-//! Green must mean something: mistakes planted in engines and in link sessions are found by simulated clusters.
+//! Green must mean something: mistakes planted in engines and in link sessions are found by
+//! simulated clusters.
 //!
-//! A bug of the protocol runs with only the checker of the invariant that it breaks; a run that never ends breaks the sixth.
-//! What else it does (a failed assertion) does not count. A bug of a session counts whenever a run ends badly: links have
-//! no checkers of their own but what they promise.
+//! A bug of the protocol runs with only the checker of the invariant that it breaks; a run that
+//! never ends breaks the sixth. What else it does (a failed assertion) does not count. A bug of a
+//! session counts whenever a run ends badly: links have no checkers of their own but what they
+//! promise.
 
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};

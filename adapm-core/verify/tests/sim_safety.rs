@@ -1,7 +1,7 @@
 //! Random programs on random clusters under random faults: no order of events breaks an invariant.
 //!
-//! A failure prints one line with its seed and the command that runs it again, step by step. More seeds:
-//! `ADAPM_SEEDS=200000 cargo test --release -p adapm-verify --test sim_safety`.
+//! A failure prints one line with its seed and the command that runs it again, step by step. More
+//! seeds: `ADAPM_SEEDS=200000 cargo test --release -p adapm-verify --test sim_safety`.
 
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
@@ -33,7 +33,8 @@ fn random_programs_under_faults_keep_every_invariant() {
     assert!(totals.set_histories > 100, "hardly any set was judged with replication off");
 }
 
-/// The same with a node that vanishes: its peers give it up when it has been silent for the dead time, and not before.
+/// The same with a node that vanishes: its peers give it up when it has been silent for the dead
+/// time, and not before.
 #[test]
 fn survivors_of_a_loss_keep_every_invariant() {
     let totals = run_all(SEEDS_WITH_LOSS, Run::with_loss, "one_seed_with_loss");
@@ -50,7 +51,8 @@ fn survivors_of_a_loss_keep_every_invariant() {
     }
 }
 
-/// The same with a node that does nothing any more while its links live: who waits for it gives it up, and nobody else.
+/// The same with a node that does nothing any more while its links live: who waits for it gives it
+/// up, and nobody else.
 #[test]
 fn whoever_waits_for_a_mute_node_gives_it_up() {
     let totals = run_all(SEEDS_WITH_LOSS, mute, "one_seed_with_a_mute_node");
@@ -66,8 +68,8 @@ fn whoever_waits_for_a_mute_node_gives_it_up() {
     }
 }
 
-/// Links that are slow, links that are cut, a node that is stopped, all at once: nobody who lives is given up, and everything
-/// ends.
+/// Links that are slow, links that are cut, a node that is stopped, all at once: nobody who lives
+/// is given up, and everything ends.
 #[test]
 fn nobody_is_given_up_over_slow_links_that_are_cut() {
     let totals = run_all(SEEDS_WITH_SLOW_LINKS, slow_links, "one_seed_with_slow_links");
@@ -82,8 +84,8 @@ fn nobody_is_given_up_over_slow_links_that_are_cut() {
     }
 }
 
-/// A link on which handshakes and small packets pass and large ones do not, or on which bytes pass and packets do not: what
-/// is sent over it ends with a loss, in bounded time.
+/// A link on which handshakes and small packets pass and large ones do not, or on which bytes pass
+/// and packets do not: what is sent over it ends with a loss, in bounded time.
 #[test]
 fn ends_of_a_dead_link_give_each_other_up() {
     let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS_WITH_LOSS);

@@ -1,5 +1,5 @@
-//! Liveness, told one story at a time: whatever goes wrong, once it heals everything asked for ends, and nobody waits without
-//! a reason that can be named.
+//! Liveness, told one story at a time: whatever goes wrong, once it heals everything asked for
+//! ends, and nobody waits without a reason that can be named.
 
 use core::time::Duration;
 
@@ -14,7 +14,8 @@ use adapm_verify::sim::{Fact, Failure, FaultKind, Script, Simulator, Step, Then,
 
 type Simulation = Simulator<Checked, Faulty>;
 
-/// A message takes a millisecond; a peer is given up after 200 ms of silence, and suspected after 40.
+/// A message takes a millisecond; a peer is given up after 200 ms of silence, and suspected after
+/// 40.
 const LATENCY: Duration = Duration::from_millis(1);
 const DEAD_AFTER: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -183,8 +184,9 @@ fn a_way_without_room_fills_and_empties() {
     run(&mut simulation, program).expect("nothing is wrong");
 }
 
-/// A peer that is silent for the dead time is lost on every side that lives. That two nodes which both live give each other
-/// up is not simulated: no invariant spans two clusters, so what heals in these runs heals in time.
+/// A peer that is silent for the dead time is lost on every side that lives. That two nodes which
+/// both live give each other up is not simulated: no invariant spans two clusters, so what heals in
+/// these runs heals in time.
 #[test]
 fn a_node_that_vanishes_is_lost_when_the_dead_time_has_passed() {
     let mut simulation = simulation(System::Classic);

@@ -1,5 +1,6 @@
-//! The nodes of this process, started: stores, then main copies, then channel threads, then links. Before that the memory that
-//! they will need, as far as it is known, is asked for and given back: who has started cannot be refused any more.
+//! The nodes of this process, started: stores, then main copies, then channel threads, then links.
+//! Before that the memory that they will need, as far as it is known, is asked for and given back:
+//! who has started cannot be refused any more.
 //!
 //! Where there are other processes, all meet behind the main copies and behind the links.
 

@@ -1,4 +1,5 @@
-//! A cluster of several processes: what they agree on before they start, and the endpoints between them.
+//! A cluster of several processes: what they agree on before they start, and the endpoints between
+//! them.
 //!
 //! ```text
 //!   settings ──all_gather──> the same on all, or an error that names the node
@@ -6,7 +7,8 @@
 //!   main copies exist ──all_gather──> links are due ──all_gather──> the cluster starts
 //! ```
 //!
-//! A process that cannot go on takes part in the next exchange all the same, and says why: nobody waits for it.
+//! A process that cannot go on takes part in the next exchange all the same, and says why: nobody
+//! waits for it.
 //!
 //! Not here: how processes find each other ([`adapm_transport::group`]).
 
@@ -220,7 +222,8 @@ struct Linked {
     time: Duration,
     /// Peers that could not be linked with in time.
     given_up: Vec<NodeId>,
-    /// There were links to all others at once: from here on the endpoint tells what becomes of them.
+    /// There were links to all others at once: from here on the endpoint tells what becomes of
+    /// them.
     is_linked: bool,
     /// What the net has carried, for other threads.
     stats: Arc<Mutex<NetStats>>,
@@ -298,7 +301,8 @@ impl Endpoint for Linked {
 
 /// Exchanges texts, or why a process cannot go on: then all end with its reason.
 ///
-/// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone because of it.
+/// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone
+/// because of it.
 fn exchange(
     group: &Group,
     label: &str,

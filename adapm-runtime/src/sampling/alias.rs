@@ -1,17 +1,19 @@
-//! Random numbers with a reproducible sequence, and draws by given weights in constant time: the alias method of Walker (1977),
-//! built as Vose (1991) does.
+//! Random numbers with a reproducible sequence, and draws by given weights in constant time: the
+//! alias method of Walker (1977), built as Vose (1991) does.
 //!
 //! # Departure
-//! A small table of its own instead of `rand_distr`'s `WeightedAliasIndex`: that adds floats while it pairs columns, so that
-//! rounding can leave a column of weight zero without an alias, which is then drawn; and its sequence changes with its version.
-//! Here shares are integers whose sum is exact, the table is the same on every machine, and a key takes 8 bytes instead of 12.
+//! A small table of its own instead of `rand_distr`'s `WeightedAliasIndex`: that adds floats while
+//! it pairs columns, so that rounding can leave a column of weight zero without an alias, which is
+//! then drawn; and its sequence changes with its version. Here shares are integers whose sum is
+//! exact, the table is the same on every machine, and a key takes 8 bytes instead of 12.
 
 use std::fmt;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A source of random numbers with a reproducible sequence, for samples and for whoever needs some beside them.
+/// A source of random numbers with a reproducible sequence, for samples and for whoever needs some
+/// beside them.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -28,13 +30,14 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// A uniform number below `end`, 0 if `end` is 0. Exact: draws again rather than favour some numbers.
+    /// A uniform number below `end`, 0 if `end` is 0. Exact: draws again rather than favour some
+    /// numbers.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         loop {
             let product = u128::from(self.bits()) * u128::from(end);
-            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves. They are below `end`, as hardly any
-            // is, and few are divided.
+            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves. They
+            // are below `end`, as hardly any is, and few are divided.
             let low = product as u64;
             if low >= end || low >= end.wrapping_neg() % end {
                 return (product >> 64) as u64;
@@ -56,7 +59,8 @@ impl<W: sealed::Amount> Weight for W {}
 mod sealed {
     /// What a weight is worth.
     pub trait Amount: Copy + std::fmt::Display {
-        /// The largest weight that is one, for [`Amount::units`]; `None` for what cannot be a weight.
+        /// The largest weight that is one, for [`Amount::units`]; `None` for what cannot be a
+        /// weight.
         fn as_scale(self) -> Option<f64>;
         /// Parts of a number of parts that is the same for all weights, given the largest scale.
         fn units(self, largest: f64) -> u64;
@@ -123,7 +127,8 @@ pub struct AliasTable {
     drawable: usize,
 }
 
-/// Of 2^32 draws of a column, `own` are its own index, the rest are the alias. A column that is its own alias is full.
+/// Of 2^32 draws of a column, `own` are its own index, the rest are the alias. A column that is its
+/// own alias is full.
 #[derive(Clone, Copy)]
 struct Column {
     own: u32,
@@ -131,8 +136,9 @@ struct Column {
 }
 
 impl AliasTable {
-    /// The table of `weights`: index `i` is drawn with probability `weights[i]` by the sum of all, exact up to 2^-32 of an
-    /// equal share; a weight of 0 is never drawn. Takes 8 bytes a weight, 16 while it is built.
+    /// The table of `weights`: index `i` is drawn with probability `weights[i]` by the sum of all,
+    /// exact up to 2^-32 of an equal share; a weight of 0 is never drawn. Takes 8 bytes a weight,
+    /// 16 while it is built.
     ///
     /// # Errors
     /// No weight above 0, a negative or infinite one, a NaN, or more than 2^32 - 1.
@@ -209,7 +215,8 @@ fn shares<W: Weight>(weights: &[W], largest: f64) -> (Vec<u64>, usize) {
     let all = weights.len() as u128 * u128::from(FULL);
     let share = |weight: &W| (u128::from(weight.units(largest)) * all / sum) as u64;
     let mut shares: Vec<u64> = weights.iter().map(share).collect();
-    // Each of those above 0 was rounded by less than 1, so there are enough of them to take what is left.
+    // Each of those above 0 was rounded by less than 1, so there are enough of them to take what is
+    // left.
     let mut left = all - shares.iter().map(|share| u128::from(*share)).sum::<u128>();
     for (share, weight) in shares.iter_mut().zip(weights) {
         if left > 0 && weight.units(largest) > 0 {

@@ -7,23 +7,25 @@
 //! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, the intents of `preloc` for as many different keys | the same with less to bring here |
 //! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 looks a key where few are local | most training: samples need not be exact as long as what is local changes |
 //!
-//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local never changes; `preloc` under
-//! `lapse` and `adapm-no-replication`, where what is local is what was just used; else `local`.
-//! Systems that ignore intent ignore that of samples: under `classic` and `full`, `preloc` and `pool` only choose keys, which
-//! under `full` are all local anyway. Under `lapse` they localize their keys when they are prepared (NuPS's way), so prepare
-//! early enough for them to arrive and late enough for them not to have left again.
+//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local
+//! never changes; `preloc` under `lapse` and `adapm-no-replication`, where what is local is what
+//! was just used; else `local`. Systems that ignore intent ignore that of samples: under `classic`
+//! and `full`, `preloc` and `pool` only choose keys, which under `full` are all local anyway. Under
+//! `lapse` they localize their keys when they are prepared (NuPS's way), so prepare early enough
+//! for them to arrive and late enough for them not to have left again.
 //!
-//! Without replacement no key comes twice *in one sample*. The order of a sample is random in all schemes: a prefix of it is
-//! distributed as a smaller sample is.
+//! Without replacement no key comes twice *in one sample*. The order of a sample is random in all
+//! schemes: a prefix of it is distributed as a smaller sample is.
 //!
-//! Every scheme terminates: where the scan finds no key that is local (and that the sample has not used), `local` pulls the drawn
-//! key from its owner and counts it in [`crate::Stats::sample_fallbacks`]. So it does on a sparse range whose keys have hardly been
+//! Every scheme terminates: where the scan finds no key that is local (and that the sample has not
+//! used), `local` pulls the drawn key from its owner and counts it in
+//! [`crate::Stats::sample_fallbacks`]. So it does on a sparse range whose keys have hardly been
 //! accessed yet. A sample has at most [`Sample::KEYS_MAX`] keys.
 //!
 //! # How far `local` is from the drawing function
-//! A run of `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000 keys, uniformly, while they use
-//! others of these keys, some far more often than others. Distance is half the sum of differences between the keys' shares and
-//! equal ones.
+//! A run of `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000 keys,
+//! uniformly, while they use others of these keys, some far more often than others. Distance is
+//! half the sum of differences between the keys' shares and equal ones.
 //!
 //! | system, scheme | sampled keys local | MB sent | distance | of one node's | the 100 keys most in use come |
 //! | --- | ---: | ---: | ---: | ---: | ---: |
@@ -34,32 +36,39 @@
 //! | `classic`, `naive` | 25.0 % | 81 | 0.056 | 0.111 | 1.00 |
 //! | `classic`, `local` | 100.0 % | 27 | 0.070 | 0.750 | 1.01 |
 //!
-//! 0.056 and 0.111 are chance. So are the distances of `pool`: a sixteenth of the draws leaves four times as much to it. Those of
-//! `local` are not. It favours keys in use, as copies of these are on several nodes: whoever needs equal shares corrects for how
-//! often a key came, as knowledge graph training does. Under `classic` each node knows its own quarter only.
+//! 0.056 and 0.111 are chance. So are the distances of `pool`: a sixteenth of the draws leaves four
+//! times as much to it. Those of `local` are not. It favours keys in use, as copies of these are on
+//! several nodes: whoever needs equal shares corrects for how often a key came, as knowledge graph
+//! training does. Under `classic` each node knows its own quarter only.
 //!
 //! # Determinism
-//! Draws of a worker's random stream (its own; one more for each intent handle) depend on the seed, the ids of node and worker,
-//! the number of the stream, and the sizes of the samples that it prepared before: never on other threads, clocks or what is
-//! local. So `naive`, `preloc` and `pool` give a worker the same keys in every run. The keys of pools depend on seed and node
-//! alone; all streams of a node walk through the same pools, each in its own order. Under `local` the draws are the same in
-//! every run, but which key stands in for a drawn one depends on what is local at that moment.
+//! Draws of a worker's random stream (its own; one more for each intent handle) depend on the seed,
+//! the ids of node and worker, the number of the stream, and the sizes of the samples that it
+//! prepared before: never on other threads, clocks or what is local. So `naive`, `preloc` and
+//! `pool` give a worker the same keys in every run. The keys of pools depend on seed and node
+//! alone; all streams of a node walk through the same pools, each in its own order. Under `local`
+//! the draws are the same in every run, but which key stands in for a drawn one depends on what is
+//! local at that moment.
 //!
 //! # The window
-//! A sample's window is a promise about the worker's clock, as an intent's is. Pulls outside of it are right, and remote more
-//! often: nothing is signalled for what has passed, and what was signalled has expired. [`Sample::finish`], or dropping the
-//! sample, gives back what it holds and has not pulled; keys that were pulled stay for their updates, under `local` until the
-//! clock is raised, else until the window ends.
+//! A sample's window is a promise about the worker's clock, as an intent's is. Pulls outside of it
+//! are right, and remote more often: nothing is signalled for what has passed, and what was
+//! signalled has expired. [`Sample::finish`], or dropping the sample, gives back what it holds and
+//! has not pulled; keys that were pulled stay for their updates, under `local` until the clock is
+//! raised, else until the window ends.
 //!
 //! # Departure
-//! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which then is a remote access. Here
-//! the worker signals intent for keys that it chooses a step ahead, until the sample's window ends, and for others that it pulls,
-//! until it raises its clock: so they stay, or are back for the push. Where steps are shorter than the engines' rounds nothing is
-//! signalled: it would come too late. Knowledge graph training with a fact a step and 12 negatives (FB15k-237, 2 processes) signalled
-//! 27 keys a step with that and 3 without, with 45 % fewer replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
+//! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which
+//! then is a remote access. Here the worker signals intent for keys that it chooses a step ahead,
+//! until the sample's window ends, and for others that it pulls, until it raises its clock: so they
+//! stay, or are back for the push. Where steps are shorter than the engines' rounds nothing is
+//! signalled: it would come too late. Knowledge graph training with a fact a step and 12 negatives
+//! (FB15k-237, 2 processes) signalled 27 keys a step with that and 3 without, with 45 % fewer
+//! replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
 //!
-//! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge graph training on FB15k-237
-//! lost 0.014 of its filtered MRR by that, and 0.009 with more draws before the scan.
+//! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge
+//! graph training on FB15k-237 lost 0.014 of its filtered MRR by that, and 0.009 with more draws
+//! before the scan.
 //!
 //! | file | subject |
 //! | --- | --- |
@@ -113,7 +122,8 @@ impl Sampling {
         Self { scheme, keys, seed, with_replacement: true, draws: Draws::Uniform }
     }
 
-    /// Draws from `keys` in proportion to `weights` `[keys]`, with replacement. Keys of weight 0 are never sampled, by no scheme.
+    /// Draws from `keys` in proportion to `weights` `[keys]`, with replacement. Keys of weight 0
+    /// are never sampled, by no scheme.
     ///
     /// Takes 8 bytes a key, once in a process, and constant time a draw ([`AliasTable`]).
     ///
@@ -145,8 +155,9 @@ impl Sampling {
         Ok(Self { scheme, keys, seed, with_replacement: true, draws: Draws::Weighted(table) })
     }
 
-    /// Draws by `draw`, with replacement. A key that `draw` returns outside of `keys` is wrapped into the range. Under scheme
-    /// `Local`, and without replacement, keys that `draw` never returns may stand in for those it does.
+    /// Draws by `draw`, with replacement. A key that `draw` returns outside of `keys` is wrapped
+    /// into the range. Under scheme `Local`, and without replacement, keys that `draw` never
+    /// returns may stand in for those it does.
     #[must_use]
     pub fn drawn(
         scheme: Scheme,
@@ -157,10 +168,12 @@ impl Sampling {
         Self { scheme, keys, seed, with_replacement: true, draws: Draws::By(Arc::new(draw)) }
     }
 
-    /// No key occurs twice in one sample; a sample of more keys than the range has, or than weigh something, is refused.
+    /// No key occurs twice in one sample; a sample of more keys than the range has, or than weigh
+    /// something, is refused.
     ///
-    /// A drawn key that the sample has already used is drawn again; after 64 draws in vain the next unused key, scanning
-    /// upward with wrap, stands in, so that a drawing function with few possible keys terminates too.
+    /// A drawn key that the sample has already used is drawn again; after 64 draws in vain the next
+    /// unused key, scanning upward with wrap, stands in, so that a drawing function with few
+    /// possible keys terminates too.
     #[must_use]
     pub fn without_replacement(mut self) -> Self {
         self.with_replacement = false;
@@ -221,7 +234,8 @@ impl Sampling {
         if key.0 + 1 < self.keys.end.0 { Key(key.0 + 1) } else { self.keys.start }
     }
 
-    /// `key`, or the next one upward with wrap that may be sampled and is not used; there must be one.
+    /// `key`, or the next one upward with wrap that may be sampled and is not used; there must be
+    /// one.
     fn next_unused(&self, mut key: Key, is_used: impl Fn(Key) -> bool) -> Key {
         while is_used(key) || !self.can_draw(key) {
             key = self.after(key);

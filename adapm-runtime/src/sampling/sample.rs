@@ -1,4 +1,5 @@
-//! A prepared sample: which of its keys are chosen, which are left to pull, and what it gives back in the end.
+//! A prepared sample: which of its keys are chosen, which are left to pull, and what it gives back
+//! in the end.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,8 +14,8 @@ use foldhash::fast::FixedState;
 
 use super::{DRAWS_IN_VAIN, Random, Sampling, Scheme};
 
-/// Keys to be pulled by [`crate::Worker::pull_sample`], a few at a time, by the worker that prepared it or whose intent handle
-/// did. May outlive its worker and the cluster.
+/// Keys to be pulled by [`crate::Worker::pull_sample`], a few at a time, by the worker that
+/// prepared it or whose intent handle did. May outlive its worker and the cluster.
 #[derive(Debug)]
 pub struct Sample {
     sampling: Arc<Sampling>,
@@ -41,7 +42,8 @@ pub(crate) struct Owner {
 
 /// Who holds keys for samples, and takes back what they did not use.
 pub(crate) trait Holder: Send + Sync {
-    /// Takes back intent of `worker` for `keys` in `clocks`, signalled by that name; each key once for each time it was.
+    /// Takes back intent of `worker` for `keys` in `clocks`, signalled by that name; each key once
+    /// for each time it was.
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>);
 
     /// Notes that `keys` keys of a sample of `worker` were not pulled.
@@ -96,11 +98,14 @@ impl Sample {
         self.left
     }
 
-    /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and the rest of its keys, which
-    /// are not sampled again. Returns their number, which [`crate::Stats::sample_unpulled`] counts too.
+    /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and
+    /// the rest of its keys, which are not sampled again. Returns their number, which
+    /// [`crate::Stats::sample_unpulled`] counts too.
     ///
-    /// Keys that were pulled stay for the push of their updates: those that were signalled ahead until the sample's window ends, others
-    /// until the clock is raised. Never called: dropping the sample does the same. Early or late makes no difference to other samples, whose keys do not depend on it.
+    /// Keys that were pulled stay for the push of their updates: those that were signalled ahead
+    /// until the sample's window ends, others until the clock is raised. Never called: dropping the
+    /// sample does the same. Early or late makes no difference to other samples, whose keys do not
+    /// depend on it.
     pub fn finish(self) -> usize {
         self.left
     }
@@ -139,8 +144,8 @@ impl Sample {
         }
     }
 
-    /// The chosen keys that have not been pulled, in ascending order and each once: intent for them is signalled until the
-    /// window ends.
+    /// The chosen keys that have not been pulled, in ascending order and each once: intent for them
+    /// is signalled until the window ends.
     pub(crate) fn announce(&mut self) -> Vec<Key> {
         let mut keys = self.chosen[self.next..].to_vec();
         keys.sort_unstable();
@@ -171,8 +176,8 @@ impl Sample {
         &self.chosen[before..]
     }
 
-    /// The next `n` keys of scheme `Local`, which [`Sample::next_local`] will give one by one, if no other has to take the place of one;
-    /// as many as [`Sample::take`] has taken off.
+    /// The next `n` keys of scheme `Local`, which [`Sample::next_local`] will give one by one, if
+    /// no other has to take the place of one; as many as [`Sample::take`] has taken off.
     pub(crate) fn upcoming(&mut self, n: usize, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
         self.choose_up_to(self.next + n, &mut is_local);
         &self.chosen[self.next..self.next + n]
@@ -188,8 +193,9 @@ impl Sample {
         }
     }
 
-    /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Each is written down and counted if it is local:
-    /// whether the next will be, the processor cannot guess.
+    /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Each is
+    /// written down and counted if it is local: whether the next will be, the processor cannot
+    /// guess.
     fn draw_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
         let chosen = self.chosen.len();
         let draws = DRAWS * len.saturating_sub(chosen);
@@ -216,8 +222,9 @@ impl Sample {
         self.held.is_some()
     }
 
-    /// The next key of scheme `Local`, which [`Sample::upcoming`] has told: if `try_local` returns true for it, else the first for
-    /// which it does, from a drawn one upward; else the drawn one and false.
+    /// The next key of scheme `Local`, which [`Sample::upcoming`] has told: if `try_local` returns
+    /// true for it, else the first for which it does, from a drawn one upward; else the drawn one
+    /// and false.
     pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
         let chosen = self.chosen[self.next];
         self.next += 1;
@@ -310,9 +317,11 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// Draws before the scan for the next local key: with a quarter of the keys local, the scan is needed once in ten.
+/// Draws before the scan for the next local key: with a quarter of the keys local, the scan is
+/// needed once in ten.
 const DRAWS: usize = 8;
 
-/// Keys that a scan looks at: with a 256th of the keys local, one scan in fifty finds none. It costs then about as much as the pull
-/// that it was to save, which is done all the same; on a vast range with few local keys longer ones would never pay.
+/// Keys that a scan looks at: with a 256th of the keys local, one scan in fifty finds none. It
+/// costs then about as much as the pull that it was to save, which is done all the same; on a vast
+/// range with few local keys longer ones would never pay.
 const SCAN_MAX: u64 = 1_024;

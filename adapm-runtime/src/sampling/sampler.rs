@@ -1,5 +1,5 @@
-//! Prepares samples, one random stream for each worker and for each of its intent handles; and reuses draws for scheme `pool`: a
-//! pool of keys, each used several times, in random order (NuPS).
+//! Prepares samples, one random stream for each worker and for each of its intent handles; and
+//! reuses draws for scheme `pool`: a pool of keys, each used several times, in random order (NuPS).
 //!
 //! ```text
 //!   sequence of the node   d0 d1 d2 d3 | d4 d5 d6 d7 | ...      pool size 4: the same for all workers of a node
@@ -7,11 +7,13 @@
 //! ```
 //!
 //! # Departure
-//! The workers of a node share the *keys* of pools, not the places in them: each computes the node's sequence for itself and goes
-//! through it in an order of its own. So there is no lock, a worker's samples do not depend on how fast others are, and workers
-//! that are about equally far still use the same keys at the same time. In NuPS workers take turns in one list.
+//! The workers of a node share the *keys* of pools, not the places in them: each computes the
+//! node's sequence for itself and goes through it in an order of its own. So there is no lock, a
+//! worker's samples do not depend on how fast others are, and workers that are about equally far
+//! still use the same keys at the same time. In NuPS workers take turns in one list.
 //!
-//! Deliberately absent: NuPS's postponing of keys that are not local yet, which would make samples depend on the network.
+//! Deliberately absent: NuPS's postponing of keys that are not local yet, which would make samples
+//! depend on the network.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -125,8 +127,9 @@ impl Pool {
         key
     }
 
-    /// No draw is used twice for one sample; one whose key is in the sample already has been used in vain, as a draw without
-    /// a pool would have been. Where the sample needs more draws than are open, another pool is opened beside them.
+    /// No draw is used twice for one sample; one whose key is in the sample already has been used
+    /// in vain, as a draw without a pool would have been. Where the sample needs more draws than
+    /// are open, another pool is opened beside them.
     fn take_distinct(&mut self, sampling: &Sampling, random: &mut Random, n: usize) -> Vec<Key> {
         let mut keys = Vec::with_capacity(n);
         let mut used = HashSet::<Key, FixedState>::default();
@@ -214,7 +217,8 @@ mod tests {
         let samples: Vec<Vec<Key>> =
             (0..8).map(|_| pool.take(&sampling, &mut random, 15)).collect();
         assert!(samples.iter().all(|sample| counts(sample).len() == 15));
-        // 120 uses of draws that are used 4 times: 30 draws if none is left over, as three pools of 10 have.
+        // 120 uses of draws that are used 4 times: 30 draws if none is left over, as three pools of
+        // 10 have.
         let all = counts(&samples.concat());
         assert!(all.values().all(|uses| *uses <= 4));
         assert!((30..=50).contains(&all.len()), "{} draws", all.len());

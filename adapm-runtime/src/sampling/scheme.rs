@@ -1,4 +1,5 @@
-//! The names of the sampling schemes, which one goes with which system, and what cannot be sampled from.
+//! The names of the sampling schemes, which one goes with which system, and what cannot be sampled
+//! from.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,9 +36,10 @@ impl Scheme {
     /// Draws of the largest pool.
     pub const POOL_SIZE_MAX: u32 = 1 << 24;
 
-    /// The scheme to use under `system` unless something speaks for another: `Local` where keys are replicated; `Naive` under static
-    /// partitioning, where the local keys are always the same ones and make poor samples (AdaPM App. C); `Preloc` where keys only
-    /// move, since there the local keys are those that have just been used.
+    /// The scheme to use under `system` unless something speaks for another: `Local` where keys are
+    /// replicated; `Naive` under static partitioning, where the local keys are always the same ones
+    /// and make poor samples (AdaPM App. C); `Preloc` where keys only move, since there the local
+    /// keys are those that have just been used.
     #[must_use]
     pub fn of(system: System) -> Self {
         match system.supply() {
@@ -47,7 +49,8 @@ impl Scheme {
         }
     }
 
-    /// Why samples are poor on several nodes of `system`, in a few words; `None` if nothing is known against them.
+    /// Why samples are poor on several nodes of `system`, in a few words; `None` if nothing is
+    /// known against them.
     #[must_use]
     pub fn caveat(self, system: System) -> Option<&'static str> {
         match (self, Self::of(system)) {

@@ -1,8 +1,10 @@
-//! What happens to some keys, event by event, in a text file: the material of AdaPM Figure 15 (AdaPM §E).
+//! What happens to some keys, event by event, in a text file: the material of AdaPM Figure 15
+//! (AdaPM §E).
 //!
-//! A [`Tracer`] writes while a cluster runs; a [`Trace`] is what a reader gets. Only traced keys cost: for any other, an event
-//! is one look at a short sorted list, and accesses of workers are no events at all. Nothing is kept in memory but one write
-//! buffer. Events of a key are what the node that has the copy saw, in its own order.
+//! A [`Tracer`] writes while a cluster runs; a [`Trace`] is what a reader gets. Only traced keys
+//! cost: for any other, an event is one look at a short sorted list, and accesses of workers are no
+//! events at all. Nothing is kept in memory but one write buffer. Events of a key are what the node
+//! that has the copy saw, in its own order.
 //!
 //! ```
 //! use adapm_core::{Key, Layout};
@@ -23,7 +25,8 @@
 //!
 //! # The file
 //!
-//! Lines of UTF-8, fields separated by one space; what follows `#` at the start of a line is for people.
+//! Lines of UTF-8, fields separated by one space; what follows `#` at the start of a line is for
+//! people.
 //!
 //! ```text
 //! adapm trace 2                              version
@@ -46,11 +49,12 @@
 //! 12000000 end                               missing if the run was cut off
 //! ```
 //!
-//! A replica that becomes the main copy ends with `main-arrived`. Lines of one node and key are in the order of time; lines of
-//! different nodes come nearly so. If nodes are processes, each has its own part: parts of one run number are put together
-//! ([`Trace::merge`]), whatever the clocks of their hosts say. Time 0 is when the processes have last waited for each other
-//! before their engines start, on all of them within about a round trip. In a sparse layout a main copy counts as there from
-//! the start.
+//! A replica that becomes the main copy ends with `main-arrived`. Lines of one node and key are in
+//! the order of time; lines of different nodes come nearly so. If nodes are processes, each has its
+//! own part: parts of one run number are put together ([`Trace::merge`]), whatever the clocks of
+//! their hosts say. Time 0 is when the processes have last waited for each other before their
+//! engines start, on all of them within about a round trip. In a sparse layout a main copy counts
+//! as there from the start.
 //!
 //! Not here: pictures, which the command `adapm trace` draws.
 

@@ -1,5 +1,5 @@
-//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is what happened; and from events to
-//! stretches of time, which a picture shows.
+//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is
+//! what happened; and from events to stretches of time, which a picture shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
@@ -35,7 +35,8 @@ pub struct Mark {
 }
 
 impl Trace {
-    /// Reads a trace; needs 32 bytes an event. What was cut off with the end of the file is as if it had not happened.
+    /// Reads a trace; needs 32 bytes an event. What was cut off with the end of the file is as if
+    /// it had not happened.
     ///
     /// # Errors
     /// A place that cannot be read, or the first line that makes no sense.
@@ -61,8 +62,8 @@ impl Trace {
         reading.finish().map_err(|fault| TraceError::Line { line, fault })
     }
 
-    /// Puts the parts of one run together, which all began at the same moment; the origin is that of the lowest node. A single
-    /// trace of all nodes stays as it is.
+    /// Puts the parts of one run together, which all began at the same moment; the origin is that
+    /// of the lowest node. A single trace of all nodes stays as it is.
     ///
     /// # Errors
     /// Parts that are not of one run, or not each of another node. Nodes may be missing.
@@ -150,7 +151,8 @@ impl Trace {
         &self.marks
     }
 
-    /// When it ends: where the run ended, or at the last event if that is later or the run was cut off.
+    /// When it ends: where the run ended, or at the last event if that is later or the run was cut
+    /// off.
     #[must_use]
     pub fn end(&self) -> Instant {
         self.end

@@ -16,7 +16,8 @@ use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
 
 /// Writes what happens to some keys. Clones write to the same place.
 ///
-/// An error of the place never disturbs the run: nothing more is written, and [`Tracer::finish`] tells.
+/// An error of the place never disturbs the run: nothing more is written, and [`Tracer::finish`]
+/// tells.
 #[derive(Clone)]
 pub struct Tracer(Arc<Shared>);
 
@@ -48,7 +49,8 @@ pub struct TraceHead {
     pub nodes: usize,
     /// The node this file is of, if each is a process; else it is of all.
     pub part: Option<NodeId>,
-    /// The run that a part is of: a number that all its processes have agreed on, and no other run has.
+    /// The run that a part is of: a number that all its processes have agreed on, and no other run
+    /// has.
     pub run: u64,
     /// The system that decides.
     pub system: String,
@@ -66,8 +68,8 @@ impl TraceHead {
 }
 
 impl Tracer {
-    /// Writes to `out` what happens to `keys`, each with a name for people, cut off at 1,000 characters. The file
-    /// lists them in this order, each once.
+    /// Writes to `out` what happens to `keys`, each with a name for people, cut off at 1,000
+    /// characters. The file lists them in this order, each once.
     #[must_use]
     pub fn new(
         out: impl Write + Send + 'static,
@@ -105,8 +107,8 @@ impl Tracer {
         &self.0.keys
     }
 
-    /// Writes the head, and the main copies at their homes. [`crate::Builder::trace`] does this when the cluster starts; a second
-    /// time does nothing.
+    /// Writes the head, and the main copies at their homes. [`crate::Builder::trace`] does this
+    /// when the cluster starts; a second time does nothing.
     pub fn begin(&self, head: &TraceHead) {
         let mut sink = lock(&self.0.sink);
         if sink.phase != Phase::Fresh {
@@ -141,7 +143,8 @@ impl Tracer {
         Box::new(Tap { tracer: self.clone(), node })
     }
 
-    /// Says something of this moment, such as that an epoch begins. Before the cluster has started it does nothing.
+    /// Says something of this moment, such as that an epoch begins. Before the cluster has started
+    /// it does nothing.
     pub fn mark(&self, text: &str) {
         let now = lock(&self.0.sink).now();
         now.into_iter().for_each(|now| self.mark_at(now, text));

@@ -1,6 +1,6 @@
 //! The handle of one worker: pull, push and set, intent, localize, waiting (protocol,
-//! "Operations"); and the one for its loader thread, which signals and localizes ahead of the worker
-//! (AdaPM §3, Lapse §3.2).
+//! "Operations"); and the one for its loader thread, which signals and localizes ahead of the
+//! worker (AdaPM §3, Lapse §3.2).
 //!
 //! Local keys are served by the worker's own thread under their latches, in one pass, without
 //! allocation and without a shared counter. What is not local, or closed by the order rule

@@ -6,7 +6,8 @@ use adapm_transport::net::NetStats;
 
 use super::{KEYS, builder, clusters, keys};
 
-/// What the links of a node have carried once they have carried `beats` more heartbeats than in `since`.
+/// What the links of a node have carried once they have carried `beats` more heartbeats than in
+/// `since`.
 pub(super) fn after(cluster: &Cluster<i64>, since: NetStats, beats: u64) -> NetStats {
     loop {
         let [now] = cluster.link_stats()[..] else { panic!("one channel") };

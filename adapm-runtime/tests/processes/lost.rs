@@ -74,7 +74,8 @@ fn ends_and_names(name: &str, call: Call) {
     let rendezvous = rendezvous();
     let victim = Mutex::new(start("lost::the_victim", &rendezvous));
     let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
-    // A group that is left is a loss of its own to the others: nobody leaves before both have looked.
+    // A group that is left is a loss of its own to the others: nobody leaves before both have
+    // looked.
     let groups = thread::scope(|scope| {
         let survivor = |node| {
             scope.spawn(move || {

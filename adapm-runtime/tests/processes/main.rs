@@ -1,4 +1,5 @@
-//! Clusters of several processes over the loopback device: nodes are threads here, but for those that are to be killed.
+//! Clusters of several processes over the loopback device: nodes are threads here, but for those
+//! that are to be killed.
 
 #[path = "../support/channels.rs"]
 mod channels;

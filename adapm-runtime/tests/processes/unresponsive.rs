@@ -1,5 +1,5 @@
-//! A process whose links live, with heartbeats and acknowledgements, and which answers nothing: whatever waits for it ends, all
-//! name it, and it learns that it was given up.
+//! A process whose links live, with heartbeats and acknowledgements, and which answers nothing:
+//! whatever waits for it ends, all name it, and it learns that it was given up.
 
 use std::sync::Arc;
 use std::thread;
@@ -140,7 +140,8 @@ fn drop_all(mut net: Net, group: &Group) {
     }
 }
 
-/// What the others say of their settings, as a rehearsal shows in which the mute one says that it cannot start.
+/// What the others say of their settings, as a rehearsal shows in which the mute one says that it
+/// cannot start.
 fn settings_beside(mute: NodeId) -> Vec<u8> {
     let told = together(|group| {
         if group.node() == mute {
@@ -156,7 +157,8 @@ fn settings_beside(mute: NodeId) -> Vec<u8> {
     told[mute.index()][(mute.index() + 1) % NODES].clone()
 }
 
-/// What `work` returns for each node. A group that is left is a loss of its own to the others: nobody leaves before all are done.
+/// What `work` returns for each node. A group that is left is a loss of its own to the others:
+/// nobody leaves before all are done.
 fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
     let rendezvous = rendezvous();
     let done: Vec<(R, Arc<Group>)> = thread::scope(|scope| {

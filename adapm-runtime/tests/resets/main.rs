@@ -1,7 +1,8 @@
-//! Conservation over real connections that are reset at random bytes the whole time: at the end every key is what it was,
-//! plus every push, once.
+//! Conservation over real connections that are reset at random bytes the whole time: at the end
+//! every key is what it was, plus every push, once.
 //!
-//! The proxies count what they do, and the tests assert that it was much. `cargo test -- --nocapture` shows the figures.
+//! The proxies count what they do, and the tests assert that it was much. `cargo test --
+//! --nocapture` shows the figures.
 
 #[path = "../../../adapm-transport/tests/support/mod.rs"]
 mod support;
@@ -197,7 +198,8 @@ fn hundreds_of_resets_lose_and_double_no_update() {
 #[test]
 fn every_system_conserves_updates_under_resets() {
     for (system, seed) in System::ALL.into_iter().zip(20..) {
-        // Behind most handshakes: each that fails puts off the next, and those of the test above suffice.
+        // Behind most handshakes: each that fails puts off the next, and those of the test above
+        // suffice.
         let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
         conserves(system, faults, |counts| counts.resets >= 60);
     }

@@ -1,8 +1,9 @@
-//! Each scheme draws what it was told to, with and without replacement: tests of goodness of fit by chi-square.
+//! Each scheme draws what it was told to, with and without replacement: tests of goodness of fit by
+//! chi-square.
 //!
-//! A right distribution is refused with probability 10^-6 a test (fewer where uses of one draw are not independent, see
-//! [`Test::fits`]); seeds are fixed. A planted one, which draws again for half of the draws from the upper half, is refused by
-//! each test.
+//! A right distribution is refused with probability 10^-6 a test (fewer where uses of one draw are
+//! not independent, see [`Test::fits`]); seeds are fixed. A planted one, which draws again for half
+//! of the draws from the upper half, is refused by each test.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +43,8 @@ impl Test {
         self.counts.iter().zip(&self.expected).map(term).sum()
     }
 
-    /// Whether the counts can be by chance. `uses` is how often each draw counts: that many times larger is the variance, exactly
-    /// where all are used up, and at most else.
+    /// Whether the counts can be by chance. `uses` is how often each draw counts: that many times
+    /// larger is the variance, exactly where all are used up, and at most else.
     fn fits(&self, uses: f64) -> bool {
         let freedom = self.expected.iter().filter(|expected| **expected > 0.0).count() - 1;
         let bound =
@@ -127,7 +128,8 @@ fn cases() -> Vec<(Scheme, Vec<f64>, bool)> {
     EXACT.into_iter().flat_map(of_scheme).collect()
 }
 
-/// All keys of a sample of 20: each is in it equally often, a little more evenly than independent draws would be.
+/// All keys of a sample of 20: each is in it equally often, a little more evenly than independent
+/// draws would be.
 #[test]
 fn without_replacement_even_keys_are_in_a_sample_equally_often() {
     const N: usize = 20;
@@ -151,7 +153,8 @@ fn without_replacement_even_keys_are_in_a_sample_equally_often() {
     }
 }
 
-/// The first key of a sample comes by its share, the second by what the first leaves of it: no part of a sample is special.
+/// The first key of a sample comes by its share, the second by what the first leaves of it: no part
+/// of a sample is special.
 #[test]
 fn without_replacement_each_key_comes_by_its_share_of_what_is_left() {
     for (scheme, weights, planted) in cases() {
@@ -187,8 +190,8 @@ fn local_draws_by_the_shares_where_all_keys_are_local() {
     }
 }
 
-/// Static partitioning, so that what is local is known: half of the keys on each of two nodes. Eight draws in vain are one in
-/// 256, too few to show.
+/// Static partitioning, so that what is local is known: half of the keys on each of two nodes.
+/// Eight draws in vain are one in 256, too few to show.
 #[test]
 fn local_draws_by_the_shares_among_the_local_keys() {
     for weights in [even(), weights()] {

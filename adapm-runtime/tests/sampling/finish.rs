@@ -20,7 +20,8 @@ fn all_foreign() -> Vec<Key> {
     (0..KEYS).filter(|key| home(*key, 2) == NodeId(1)).map(Key).collect()
 }
 
-/// Node 0 does `work` while node 1 has intent for its own keys, so that node 0 gets replicas, which go with its intent.
+/// Node 0 does `work` while node 1 has intent for its own keys, so that node 0 gets replicas, which
+/// go with its intent.
 fn contended(cluster: &Ints, work: impl Fn(&mut crate::IntWorker) + Sync) {
     let outcome = cluster.run(|mut worker| {
         if worker.node() == NodeId(1) {
@@ -101,8 +102,8 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
     }
 }
 
-/// What a pull under `local` finds here stays for the push, if another worker brought it and does not need it any more; not where
-/// steps are so short that the engines would hear of it too late.
+/// What a pull under `local` finds here stays for the push, if another worker brought it and does
+/// not need it any more; not where steps are so short that the engines would hear of it too late.
 #[test]
 fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
     for (raises, pause) in [(1, Duration::from_millis(2)), (20_000, Duration::ZERO)] {
@@ -211,8 +212,8 @@ fn what_was_not_pulled_is_counted_under_every_scheme_and_for_every_window() {
     }
 }
 
-/// What a dropped sample costs does not depend on how many others are open: else engines would be busy for minutes, and their
-/// peers take them for lost.
+/// What a dropped sample costs does not depend on how many others are open: else engines would be
+/// busy for minutes, and their peers take them for lost.
 #[test]
 fn many_prepared_samples_are_dropped_while_others_work() {
     const MANY: usize = 20_000;

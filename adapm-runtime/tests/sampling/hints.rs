@@ -1,4 +1,5 @@
-//! Scheme `local` over a store whose hints are wrong: samples end all the same, and what is pulled is right.
+//! Scheme `local` over a store whose hints are wrong: samples end all the same, and what is pulled
+//! is right.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -76,7 +77,8 @@ fn wrong_hints_cost_looks_and_nothing_else() {
         }
         let stats = cluster.stats();
         assert_eq!(stats.sampled, 2 * KEYS);
-        // The pull finds out, and draws others; without replacement, all keys of the range are the sample, half of them elsewhere.
+        // The pull finds out, and draws others; without replacement, all keys of the range are the
+        // sample, half of them elsewhere.
         assert_eq!(stats.sampled_local, if with_replacement { 2 * KEYS } else { KEYS });
     }
 }

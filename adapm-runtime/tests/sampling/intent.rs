@@ -34,7 +34,8 @@ fn drawn_keys_are_brought_here_before_they_are_pulled() {
                     .intent_handle()
                     .prepare_sample(30, Clock(0)..Clock(5))
                     .expect("sampling is configured");
-                // Twice the same draws: a sampler of the same stream number in another cluster gives its keys away.
+                // Twice the same draws: a sampler of the same stream number in another cluster
+                // gives its keys away.
                 let twin = crate::cluster(system, 1, 1, foreign(scheme)).run(|mut worker| {
                     let mut sample = worker
                         .intent_handle()

@@ -1,4 +1,5 @@
-//! Scheme `local` beyond its distribution: which key stands in, and what happens where none is local.
+//! Scheme `local` beyond its distribution: which key stands in, and what happens where none is
+//! local.
 
 use std::collections::BTreeSet;
 
@@ -69,7 +70,8 @@ fn without_replacement_all_keys_come_once_and_the_foreign_ones_last() {
     assert_eq!(cluster.stats().sample_fallbacks, 5 * KEYS);
 }
 
-/// 2^33 keys, of which none exists before it is accessed: whoever looked at all of them would never be done.
+/// 2^33 keys, of which none exists before it is accessed: whoever looked at all of them would never
+/// be done.
 #[test]
 fn on_a_vast_range_of_keys_that_hardly_exist_a_sample_ends() {
     const VAST: u64 = 1 << 33;
@@ -90,7 +92,8 @@ fn on_a_vast_range_of_keys_that_hardly_exist_a_sample_ends() {
     }
 }
 
-/// All keys are chosen, one of them leaves before the pull, and no other is free to stand in for it.
+/// All keys are chosen, one of them leaves before the pull, and no other is free to stand in for
+/// it.
 #[test]
 fn a_chosen_key_that_leaves_is_pulled_all_the_same() {
     let own: Vec<u64> = at(0);

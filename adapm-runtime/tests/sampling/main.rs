@@ -1,5 +1,5 @@
-//! Sampling: values match their keys, distributions are as documented, every scheme terminates, seeds repeat, nothing is held
-//! for longer than it is meant (NuPS; AdaPM §A.5).
+//! Sampling: values match their keys, distributions are as documented, every scheme terminates,
+//! seeds repeat, nothing is held for longer than it is meant (NuPS; AdaPM §A.5).
 
 #[path = "../support/channels.rs"]
 mod channels;
@@ -65,7 +65,8 @@ fn pull(worker: &mut IntWorker, sample: &mut Sample, n: usize) -> Vec<Key> {
     keys
 }
 
-/// The keys that a worker gets in `samples` samples of `n` keys, prepared a few ahead and pulled at most `step` at a time.
+/// The keys that a worker gets in `samples` samples of `n` keys, prepared a few ahead and pulled at
+/// most `step` at a time.
 fn take(worker: &mut IntWorker, samples: usize, n: usize, step: usize) -> Vec<Key> {
     let mut all = Vec::new();
     let mut prepared = Vec::new();

@@ -1,10 +1,13 @@
-//! How many channels the clusters of a suite have: drawn from a seed, so that calls are split by channel wherever calls are made.
+//! How many channels the clusters of a suite have: drawn from a seed, so that calls are split by
+//! channel wherever calls are made.
 //!
-//! `ADAPM_SEED=7 cargo test -p adapm-runtime` draws others. A test that fails shows what was drawn for it.
+//! `ADAPM_SEED=7 cargo test -p adapm-runtime` draws others. A test that fails shows what was drawn
+//! for it.
 
 use std::cell::Cell;
 
-/// 1 to 4 channels for the next cluster of this test. Every fourth has 4; of four in a row, each has another number.
+/// 1 to 4 channels for the next cluster of this test. Every fourth has 4; of four in a row, each
+/// has another number.
 pub(crate) fn draw() -> usize {
     let index = CASES.replace(CASES.get() + 1);
     let channels = drawn(seed(), index);

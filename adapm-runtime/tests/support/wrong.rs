@@ -1,5 +1,6 @@
-//! Wrong copies of what threads share: each does the steps of its original, on loom's primitives, with one mistake that somebody
-//! could make. The models must fail with them, and pass with a copy that has none.
+//! Wrong copies of what threads share: each does the steps of its original, on loom's primitives,
+//! with one mistake that somebody could make. The models must fail with them, and pass with a copy
+//! that has none.
 
 #![allow(dead_code, reason = "each suite uses the copies of what it models")]
 
@@ -172,7 +173,8 @@ impl Order for InFlight {
     }
 }
 
-/// A copy of [`InFlight`]. `forgets`: it says that it has taken all calls when it no longer holds the list it took them from.
+/// A copy of [`InFlight`]. `forgets`: it says that it has taken all calls when it no longer holds
+/// the list it took them from.
 pub(crate) struct WrongOrder {
     forgets: bool,
     order: order::InFlight<u64>,

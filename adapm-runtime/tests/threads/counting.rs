@@ -1,4 +1,5 @@
-//! Pushes to one key are counted once each: asynchronous, with intents, with localizes, with moves of every kind.
+//! Pushes to one key are counted once each: asynchronous, with intents, with localizes, with moves
+//! of every kind.
 
 use adapm_core::Key;
 use adapm_runtime::{Random, System};
@@ -7,7 +8,8 @@ use crate::{IntWorker, Size, builder, cluster, seed};
 
 const HOT: Key = Key(9);
 
-/// Pushes (1, 2) to one key `times` times, with whatever `besides` does, and reads the total when all are quiet.
+/// Pushes (1, 2) to one key `times` times, with whatever `besides` does, and reads the total when
+/// all are quiet.
 fn count(
     worker: &mut IntWorker,
     times: u64,

@@ -1,4 +1,5 @@
-//! Where keys are: at home first, where intent is while it lasts, where they were moved to after that.
+//! Where keys are: at home first, where intent is while it lasts, where they were moved to after
+//! that.
 
 use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::System;

@@ -1,7 +1,8 @@
-//! Whole clusters in threads: totals are exact whatever the schedule, under every system, on 1 to 4 nodes.
+//! Whole clusters in threads: totals are exact whatever the schedule, under every system, on 1 to 4
+//! nodes.
 //!
-//! Values are integers. What is visible when is asked with `quiesce` and `wait_sync`; what happens eventually is asked
-//! again and again, round by round. Nothing depends on time.
+//! Values are integers. What is visible when is asked with `quiesce` and `wait_sync`; what happens
+//! eventually is asked again and again, round by round. Nothing depends on time.
 
 #[path = "../support/channels.rs"]
 mod channels;

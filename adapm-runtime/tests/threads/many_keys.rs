@@ -1,4 +1,5 @@
-//! Many keys at once: reads are exact while copies move, updates cancel exactly, values land at their places.
+//! Many keys at once: reads are exact while copies move, updates cancel exactly, values land at
+//! their places.
 
 use std::collections::VecDeque;
 

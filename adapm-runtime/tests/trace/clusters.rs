@@ -8,7 +8,8 @@ use adapm_runtime::{Builder, Cluster, System};
 
 use crate::Page;
 
-/// Three nodes whose workers want the same few keys at different times, so that copies of all kinds come and go.
+/// Three nodes whose workers want the same few keys at different times, so that copies of all kinds
+/// come and go.
 fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<V> {
     let layout = Layout::dense(&[(KEYS, 1)]).expect("a sound layout");
     let builder = Builder::<V>::new(layout).nodes(3).workers(2).channels(2).system(system);

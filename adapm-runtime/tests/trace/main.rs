@@ -1,4 +1,5 @@
-//! Traces: what is written of a run is what happened, in a file that can be read again, and the run is as without.
+//! Traces: what is written of a run is what happened, in a file that can be read again, and the run
+//! is as without.
 
 mod clusters;
 mod files;

@@ -109,7 +109,8 @@ fn every_line_of_a_scripted_run_is_known() {
     // The second gets a replica.
     stage.intent(1_900, 0, key, 0..2);
     stage.round(2_000, 0, 0);
-    // The owner's intent expires first: the holder, the only one left, is handed the main copy with its next request.
+    // The owner's intent expires first: the holder, the only one left, is handed the main copy with
+    // its next request.
     stage.round(3_000, 1, 2);
     stage.round(4_000, 0, 1);
     stage.round(5_000, 0, 2);

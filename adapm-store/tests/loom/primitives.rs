@@ -1,5 +1,6 @@
-//! The primitives of `src/sync.rs` under loom, and mistakes in how they are used, which a model plants to show that it would
-//! find them. The crate takes this file in under `--cfg adapm_loom`; nothing of it is in what is shipped.
+//! The primitives of `src/sync.rs` under loom, and mistakes in how they are used, which a model
+//! plants to show that it would find them. The crate takes this file in under `--cfg adapm_loom`;
+//! nothing of it is in what is shipped.
 
 pub(crate) use loom::sync::atomic::Ordering;
 pub(crate) use loom::sync::{Mutex, MutexGuard};
@@ -75,8 +76,8 @@ impl<T> AtomicPtr<T> {
 /// Swaps `new` in and returns what was there; does not write if that was `new`.
 ///
 /// # Departure
-/// A swap of a value for the same would be a store, which loom may take for later than the store of a holder that lets
-/// go, forever: no processor does that, but the model would not end.
+/// A swap of a value for the same would be a store, which loom may take for later than the store of
+/// a holder that lets go, forever: no processor does that, but the model would not end.
 pub(crate) fn replace(entry: &AtomicPtr<u8>, new: *mut u8, order: Ordering) -> *mut u8 {
     let order = if Mistake::LatchRelaxed.is_planted() { Ordering::Relaxed } else { order };
     let early = Mistake::LookUpEarly.is_planted().then(|| entry.load(Ordering::Relaxed));
@@ -95,8 +96,8 @@ pub(crate) fn pause(_attempt: u32) {
     loom::thread::yield_now();
 }
 
-/// Marks memory that one thread at a time may use: loom fails the model if two do, or if the second does not see what
-/// the first wrote.
+/// Marks memory that one thread at a time may use: loom fails the model if two do, or if the second
+/// does not see what the first wrote.
 #[derive(Debug)]
 pub(crate) struct Watch(loom::cell::UnsafeCell<()>);
 

@@ -78,7 +78,8 @@ pub(crate) fn read_binary(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(inner)
 }
 
-/// What a file that begins with these bytes is read as: as many as are at hand up to [`HEAD_BYTES`].
+/// What a file that begins with these bytes is read as: as many as are at hand up to
+/// [`HEAD_BYTES`].
 ///
 /// # Errors
 ///

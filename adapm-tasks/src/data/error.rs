@@ -32,7 +32,8 @@ pub enum DataError {
         /// Name of the file without its ending, `train`.
         split: &'static str,
     },
-    /// A folder has the files of OpenKE, whose columns are in another order than those of other files.
+    /// A folder has the files of OpenKE, whose columns are in another order than those of other
+    /// files.
     #[error("{path} is OpenKE's, its columns are h t r; read it in the column order htr")]
     OpenKe {
         /// The file of train.

@@ -1,8 +1,9 @@
 //! Generated family trees: facts of kinship with planted structure.
 //!
-//! Every relation has an inverse among the relations (`parent_of` and `child_of`) or is its own (`sibling_of`), and of a
-//! fact and its mirror at most one is held out: each held-out fact follows from a training fact, so an oracle that
-//! knows the rules ranks every answer first, and the best possible filtered MRR is 1.
+//! Every relation has an inverse among the relations (`parent_of` and `child_of`) or is its own
+//! (`sibling_of`), and of a fact and its mirror at most one is held out: each held-out fact follows
+//! from a training fact, so an oracle that knows the rules ranks every answer first, and the best
+//! possible filtered MRR is 1.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -51,7 +52,8 @@ impl Family {
         [a, b]
     }
 
-    /// Two founders, their children, who marry people from elsewhere, their grandchildren, and so on.
+    /// Two founders, their children, who marry people from elsewhere, their grandchildren, and so
+    /// on.
     fn grow(random: &mut Xoshiro256PlusPlus) -> Self {
         let mut family = Self::default();
         let (a, b) = (family.add(None), family.add(None));

@@ -1,7 +1,9 @@
-//! Kinds of bytes that are no UTF-8 text: encodings of two or four bytes a character, archives, formats of other programs.
+//! Kinds of bytes that are no UTF-8 text: encodings of two or four bytes a character, archives,
+//! formats of other programs.
 //!
-//! A file is known by its first bytes, whatever its name. Bytes are called binary if more than one in 32 of the first 64 KiB is a
-//! control character that no text has; a stray one does not make a text binary.
+//! A file is known by its first bytes, whatever its name. Bytes are called binary if more than one
+//! in 32 of the first 64 KiB is a control character that no text has; a stray one does not make a
+//! text binary.
 
 use std::fmt;
 use std::path::Path;
@@ -13,13 +15,15 @@ use memchr::memmem;
 pub struct Foreign(&'static Kind);
 
 impl Foreign {
-    /// The kind of a file that begins with these bytes, as many as are at hand up to [`HEAD_BYTES`]; `None` for text.
+    /// The kind of a file that begins with these bytes, as many as are at hand up to
+    /// [`HEAD_BYTES`]; `None` for text.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let kind = KINDS.iter().find(|kind| kind.begins(head)).or_else(|| without_mark(head));
         kind.or_else(|| is_binary(head).then_some(&BINARY)).map(Self)
     }
 
-    /// The end of a sentence that begins with the file's name: what it is and, behind a semicolon, what to do.
+    /// The end of a sentence that begins with the file's name: what it is and, behind a semicolon,
+    /// what to do.
     pub(crate) fn describe(
         self,
         path: &Path,
@@ -98,7 +102,8 @@ impl Kind {
     }
 }
 
-/// UTF-16 and UTF-32 without a byte order mark: what is Latin has a zero in most characters, always at the same places.
+/// UTF-16 and UTF-32 without a byte order mark: what is Latin has a zero in most characters, always
+/// at the same places.
 fn without_mark(head: &[u8]) -> Option<&'static Kind> {
     let head = &head[..head.len().min(ENCODING_BYTES)];
     let characters = head.len() / 4;

@@ -1,10 +1,11 @@
 //! Generated sentences with planted analogies.
 //!
-//! A section has items, and each item two words: its two forms (`country07`, `capital07`). A sentence is about one form of
-//! one item: around its word stand words of the item, whichever form it is (`country07_about3`), words of the form, whichever
-//! item it is (`capital_like5`), and words that say nothing (`filler012`, the frequency of the `n`th as `1 / n`). So a word
-//! means its item and its form and nothing else: what `capital07` is to `country07`, `capital11` is to `country11`, and a model
-//! that has learnt all there is answers every question.
+//! A section has items, and each item two words: its two forms (`country07`, `capital07`). A
+//! sentence is about one form of one item: around its word stand words of the item, whichever form
+//! it is (`country07_about3`), words of the form, whichever item it is (`capital_like5`), and words
+//! that say nothing (`filler012`, the frequency of the `n`th as `1 / n`). So a word means its item
+//! and its form and nothing else: what `capital07` is to `country07`, `capital11` is to
+//! `country11`, and a model that has learnt all there is answers every question.
 
 use std::io::{self, Write};
 
@@ -54,8 +55,8 @@ const TEMPLATES: [&[Slot]; 4] = {
     ]
 };
 
-/// Writes `sentences` sentences, one a line; a few hundred bytes of memory whatever their number. The same seed writes the
-/// same bytes.
+/// Writes `sentences` sentences, one a line; a few hundred bytes of memory whatever their number.
+/// The same seed writes the same bytes.
 pub(crate) fn write(seed: u64, sentences: u64, mut writer: impl Write) -> io::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let fillers =
@@ -129,7 +130,8 @@ mod tests {
         assert_eq!(asked.len(), SECTIONS.len() * ITEMS * (ITEMS - 1));
         assert!(asked.iter().all(|line| line.split(' ').count() == 4));
         assert!(asked.iter().flat_map(|line| line.split(' ')).all(|word| words.contains(word)));
-        // What stands around both forms of an item is of this item, what stands around a form of this form.
+        // What stands around both forms of an item is of this item, what stands around a form of
+        // this form.
         for line in
             text.lines().filter(|line| line.contains("capital07 ") || line.ends_with("capital07"))
         {

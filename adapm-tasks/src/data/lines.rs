@@ -24,7 +24,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
     Ok(Some(text))
 }
 
-/// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and byte order mark.
+/// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and
+/// byte order mark.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let bytes = bytes::without_mark(bytes);
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);
@@ -40,8 +41,8 @@ pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
         .filter(|(_, line)| !line.iter().all(u8::is_ascii_whitespace))
 }
 
-/// Splits a line into exactly `N` fields: at tabs if there is one, else at runs of spaces. The error comes with the
-/// column it was found at.
+/// Splits a line into exactly `N` fields: at tabs if there is one, else at runs of spaces. The
+/// error comes with the column it was found at.
 pub(crate) fn fields<const N: usize>(line: &[u8]) -> Result<[Field<'_>; N], (u64, Malformation)> {
     let tabs = memchr(b'\t', line).is_some();
     let mut found = [Field { bytes: &line[..0], column: 1 }; N];

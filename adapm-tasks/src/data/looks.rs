@@ -46,8 +46,8 @@ impl fmt::Display for Looks {
     }
 }
 
-/// Tells what a file looks like by its first 64 KiB, a folder by its training data; `None` if that is not clear, or
-/// cannot be read.
+/// Tells what a file looks like by its first 64 KiB, a folder by its training data; `None` if that
+/// is not clear, or cannot be read.
 #[must_use]
 pub fn looks_like(path: &Path) -> Option<Looks> {
     let file = if path.is_dir() { training_file(path)? } else { path.to_path_buf() };
@@ -116,7 +116,8 @@ fn of_lines(text: &[u8]) -> Option<Looks> {
     }
 }
 
-/// Three numbers a line: ratings have few different values or fractions, triples few different relations.
+/// Three numbers a line: ratings have few different values or fractions, triples few different
+/// relations.
 fn of_numbers(rows: &[Vec<&[u8]>], seconds: usize, thirds: usize) -> Option<Looks> {
     let has_fraction = |row: &Vec<&[u8]>| row[2].contains(&b'.');
     if rows.iter().any(has_fraction) || (rows.len() >= FEW && 2 * thirds < seconds) {

@@ -1,7 +1,8 @@
 //! Reading and generating the examples of the tasks.
 //!
-//! A reader takes any bytes: what is wrong comes back as a [`DataError`] that names file, line and column, and what to
-//! do. Data that has no file comes from seeded generators with planted structure.
+//! A reader takes any bytes: what is wrong comes back as a [`DataError`] that names file, line and
+//! column, and what to do. Data that has no file comes from seeded generators with planted
+//! structure.
 
 use std::env;
 use std::io;
@@ -25,7 +26,8 @@ pub use ratings::{RatingFault, RatingFormat, RatingId, Separator, UnknownColumns
 /// Environment variable that names the folder in which data is looked up by name.
 pub const DATA_VARIABLE: &str = "ADAPM_DATA";
 
-/// Finds the data that `name` means: a path that exists, else the folder `$ADAPM_DATA/<task>/<name>`, ignoring case.
+/// Finds the data that `name` means: a path that exists, else the folder
+/// `$ADAPM_DATA/<task>/<name>`, ignoring case.
 ///
 /// # Errors
 ///
@@ -40,7 +42,8 @@ pub fn locate(task: &'static str, name: &Path) -> Result<PathBuf, DataError> {
     found.ok_or_else(|| DataError::UnknownName { name: name.to_path_buf(), searched })
 }
 
-/// The entry of `folder` whose name equals `name` but for the case of letters; the first by name if there are several.
+/// The entry of `folder` whose name equals `name` but for the case of letters; the first by name if
+/// there are several.
 fn entry_ignoring_case(folder: &Path, name: &Path) -> io::Result<Option<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in folder.read_dir()? {

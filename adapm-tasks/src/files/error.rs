@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::reason;
 
-/// A file that cannot be written. Its text is what is wrong and what to do, without the file's name.
+/// A file that cannot be written. Its text is what is wrong and what to do, without the file's
+/// name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {

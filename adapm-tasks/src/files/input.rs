@@ -17,8 +17,8 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// The identity of the file at `path`, behind links; `None` if there is none, or if nothing is lost
-    /// by writing to it, as to a character device.
+    /// The identity of the file at `path`, behind links; `None` if there is none, or if nothing is
+    /// lost by writing to it, as to a character device.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         Self::of(&fs::metadata(path).ok()?)
@@ -67,8 +67,8 @@ pub fn input(path: &Path) -> Option<PathBuf> {
     (FileId::at(&input) == Some(id)).then_some(input)
 }
 
-/// Returns true if each byte of `path` can be read by one process alone: it is a pipe, or a file that
-/// this process has open, as `/dev/stdin`, which is another file in another process.
+/// Returns true if each byte of `path` can be read by one process alone: it is a pipe, or a file
+/// that this process has open, as `/dev/stdin`, which is another file in another process.
 #[must_use]
 pub fn is_shared(path: &Path) -> bool {
     super::target::descriptor(path).is_some()
@@ -88,7 +88,8 @@ fn inputs() -> std::sync::MutexGuard<'static, BTreeMap<FileId, PathBuf>> {
 /// Makes a file of mode 600 that holds `text`, synced. A file that is there already stays as it is.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`] if something is at `path`; else what the system refuses, and then no file is left.
+/// [`io::ErrorKind::AlreadyExists`] if something is at `path`; else what the system refuses, and
+/// then no file is left.
 pub fn create_private(path: &Path, text: &str) -> io::Result<()> {
     create(&Os, path, text)
 }
@@ -112,8 +113,8 @@ fn create(system: &dyn System, path: &Path, text: &str) -> io::Result<()> {
     write().inspect_err(|_| drop(system.remove(path)))
 }
 
-/// What was read so far. Of the process, as which files were read is a fact of the process: a reader
-/// that had to be handed a list could be called without one.
+/// What was read so far. Of the process, as which files were read is a fact of the process: a
+/// reader that had to be handed a list could be called without one.
 static INPUTS: Mutex<BTreeMap<FileId, PathBuf>> = Mutex::new(BTreeMap::new());
 
 #[cfg(test)]

@@ -11,12 +11,13 @@
 //! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
 //!
-//! A file that is written has a unique name, `NAME.PID-RANDOM.partial`, is created with `O_EXCL`, and
-//! is locked (`flock`) from [`Output::prepare`] on. So the next run tells the file of a run that was
-//! killed, which it removes, from that of a run that goes on, which it leaves alone: it is refused, as
-//! one of the two models would be lost.
+//! A file that is written has a unique name, `NAME.PID-RANDOM.partial`, is created with `O_EXCL`,
+//! and is locked (`flock`) from [`Output::prepare`] on. So the next run tells the file of a run
+//! that was killed, which it removes, from that of a run that goes on, which it leaves alone: it is
+//! refused, as one of the two models would be lost.
 //!
-//! Not here: formats, which are the tasks'; which flag an output belongs to, which the command knows.
+//! Not here: formats, which are the tasks'; which flag an output belongs to, which the command
+//! knows.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -46,7 +47,8 @@ pub fn reason(error: &std::io::Error) -> String {
     lowered(&text)
 }
 
-/// Why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if that is known.
+/// Why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if that
+/// is known.
 #[must_use]
 pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String {
     let name = match flag {

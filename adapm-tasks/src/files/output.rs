@@ -1,15 +1,16 @@
 //! A file that is going to be written: prepared before the work, saved behind it.
 //!
-//! It is a pipe or a device, written to where it is without waiting for a reader that never comes ([`Stream`]), or a file under a
-//! name of its own until it is complete and takes the name it is written for ([`Partial`]).
+//! It is a pipe or a device, written to where it is without waiting for a reader that never comes
+//! ([`Stream`]), or a file under a name of its own until it is complete and takes the name it is
+//! written for ([`Partial`]).
 //!
 //! ```text
 //!   claim: lock folder | remove what killed runs left | create | write, sync, rename, sync folder: all of a save
 //!   commit: permissions | sync | rename | sync folder
 //! ```
 //!
-//! The lock of the folder is held for the time of the claim only. It keeps two runs that begin at once
-//! from not seeing each other.
+//! The lock of the folder is held for the time of the claim only. It keeps two runs that begin at
+//! once from not seeing each other.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -54,8 +55,8 @@ enum Way {
 type WriteAll<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 impl Output {
-    /// Looks at what is at `path`, decides how it can be written, and tries each step of it. Waits a few
-    /// seconds for the reader of a pipe, unless `stop` is raised.
+    /// Looks at what is at `path`, decides how it can be written, and tries each step of it. Waits
+    /// a few seconds for the reader of a pipe, unless `stop` is raised.
     ///
     /// # Errors
     ///
@@ -82,8 +83,8 @@ impl Output {
         Ok(Self { path: path.to_path_buf(), way, system })
     }
 
-    /// Writes the file by `write`, which is called again if an attempt fails. An older file stays as it is
-    /// until the new one is complete, and stays if all attempts fail.
+    /// Writes the file by `write`, which is called again if an attempt fails. An older file stays
+    /// as it is until the new one is complete, and stays if all attempts fail.
     ///
     /// # Errors
     ///
@@ -98,8 +99,8 @@ impl Output {
         }
     }
 
-    /// Writes by `write` to a new file in `folder`, or in that of the file if none is given, whose name ends
-    /// with `word` and a number. Gives the new file's path.
+    /// Writes by `write` to a new file in `folder`, or in that of the file if none is given, whose
+    /// name ends with `word` and a number. Gives the new file's path.
     ///
     /// # Errors
     ///
@@ -192,7 +193,8 @@ impl Output {
     }
 }
 
-/// Writes a new file for `place`, and again if that fails: others may free space, or the disk may recover.
+/// Writes a new file for `place`, and again if that fails: others may free space, or the disk may
+/// recover.
 fn replace(
     place: &Place,
     mut claimed: Option<Partial>,
@@ -360,7 +362,8 @@ impl Partial {
     pub(super) fn commit(mut self) -> io::Result<()> {
         if let Ok(old) = fs::metadata(&self.place.path) {
             self.system.set_mode(&self.file, old.mode() & 0o7777)?;
-            // Only a privileged process can give a file to another owner; one group is as good as the other.
+            // Only a privileged process can give a file to another owner; one group is as good as
+            // the other.
             let owner = (Some(Uid::from_raw(old.uid())), Some(Gid::from_raw(old.gid())));
             let _ =
                 fchown(&self.file, owner.0, owner.1).or_else(|_| fchown(&self.file, None, owner.1));
@@ -400,8 +403,8 @@ impl Drop for Partial {
     }
 }
 
-/// Removes all files of this process that are not complete, for a process that is about to end without
-/// dropping what it holds.
+/// Removes all files of this process that are not complete, for a process that is about to end
+/// without dropping what it holds.
 pub fn discard() {
     for path in std::mem::take(&mut *partials()) {
         let _ = fs::remove_file(path);
@@ -425,7 +428,8 @@ pub(super) fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Removes what killed runs left of their work on `place`. The file of one that goes on, if there is one.
+/// Removes what killed runs left of their work on `place`. The file of one that goes on, if there
+/// is one.
 fn clear(place: &Place) -> Option<PathBuf> {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().filter_map(Result::ok);
     let partial =
@@ -495,7 +499,8 @@ impl Stream {
         }
     }
 
-    /// Opens a pipe by name, for whose reader it waits a few seconds: both may have been started together.
+    /// Opens a pipe by name, for whose reader it waits a few seconds: both may have been started
+    /// together.
     pub(super) fn pipe(
         path: &Path,
         system: &Arc<dyn System>,
@@ -528,7 +533,8 @@ impl Stream {
         })
     }
 
-    /// Writes some of `bytes`. Waits for the reader; once the run is to stop, for a few seconds only.
+    /// Writes some of `bytes`. Waits for the reader; once the run is to stop, for a few seconds
+    /// only.
     pub(super) fn write(&self, bytes: &[u8], stop: &AtomicBool) -> io::Result<usize> {
         let mut patience = STOP_POLLS;
         loop {

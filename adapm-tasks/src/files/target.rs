@@ -1,4 +1,5 @@
-//! What is at a path that is going to be written, and how it can be written; and the operating system that writes it.
+//! What is at a path that is going to be written, and how it can be written; and the operating
+//! system that writes it.
 
 use std::fmt::Debug;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -75,7 +76,8 @@ pub(super) fn look(path: &Path) -> Result<Target, OutputError> {
     Ok(Target::File(place))
 }
 
-/// The number of the descriptor of this process that a path stands for, as `/dev/stdout` or `/dev/fd/1`.
+/// The number of the descriptor of this process that a path stands for, as `/dev/stdout` or
+/// `/dev/fd/1`.
 pub(super) fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
@@ -148,8 +150,8 @@ impl Place {
         Some(fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777)
     }
 
-    /// Returns true if only others may rename the file that is there, as its folder is sticky; `own` is a
-    /// file of this process.
+    /// Returns true if only others may rename the file that is there, as its folder is sticky;
+    /// `own` is a file of this process.
     pub(super) fn is_of_another(&self, own: &Metadata) -> bool {
         let (Ok(file), Ok(folder)) = (fs::metadata(&self.path), fs::metadata(&self.folder)) else {
             return false;
@@ -169,7 +171,8 @@ fn owned(descriptor: io::Result<std::os::fd::OwnedFd>) -> Result<Target, OutputE
     descriptor.map(|descriptor| Target::Open(descriptor.into())).map_err(OutputError::Refused)
 }
 
-/// The calls by which a save changes something: behind a trait, so that tests can make each of them fail.
+/// The calls by which a save changes something: behind a trait, so that tests can make each of them
+/// fail.
 pub(super) trait System: Debug + Send + Sync {
     /// Creates a file that was not there, with these permissions as far as the process allows them.
     fn create(&self, path: &Path, mode: u32) -> io::Result<File> {

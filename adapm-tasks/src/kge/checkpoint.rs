@@ -1,5 +1,6 @@
-//! Parameters of a trained model in a file, and as text that people and other programs read. And digests: numbers that differ
-//! between graphs, or parameters, that differ, which processes compare before they train together.
+//! Parameters of a trained model in a file, and as text that people and other programs read. And
+//! digests: numbers that differ between graphs, or parameters, that differ, which processes compare
+//! before they train together.
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64
@@ -7,12 +8,13 @@
 //!   | floats u64 | values in key order f32 | checksum u64
 //! ```
 //!
-//! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency; what it weighs is found again in the
-//! training facts.
+//! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency;
+//! what it weighs is found again in the training facts.
 //!
-//! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is that of all bytes
-//! before. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held the values. Files of version 1
-//! did not tell what they were trained on, and are refused: by the names alone, parts drawn by another seed look the same.
+//! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is
+//! that of all bytes before. Only parameters are kept, no accumulators. The bytes do not depend on
+//! how many nodes held the values. Files of version 1 did not tell what they were trained on, and
+//! are refused: by the names alone, parts drawn by another seed look the same.
 //!
 //! As text:
 //!
@@ -82,8 +84,8 @@ impl Checkpoint {
         decode(bytes).map_err(|fault| fault.at(path))
     }
 
-    /// Writes the parameters in key order; the same bytes for any number of nodes. An older file of that name stays as it
-    /// is until the new one is complete.
+    /// Writes the parameters in key order; the same bytes for any number of nodes. An older file of
+    /// that name stays as it is until the new one is complete.
     ///
     /// # Errors
     ///
@@ -122,14 +124,15 @@ impl Checkpoint {
         self.reciprocal
     }
 
-    /// How much the frequency of a candidate with the relation counts in its score, beside the vectors.
+    /// How much the frequency of a candidate with the relation counts in its score, beside the
+    /// vectors.
     #[must_use]
     pub fn frequency_weight(&self) -> f32 {
         self.weight.factor()
     }
 
-    /// Checks that the parameters are of the graph's entities and relations, and were trained on its train part: else what is to be
-    /// ranked may have been trained on.
+    /// Checks that the parameters are of the graph's entities and relations, and were trained on
+    /// its train part: else what is to be ranked may have been trained on.
     pub(crate) fn check_data(&self, graph: &Graph) -> Result<(), CheckpointError> {
         if self.entities != graph.entities || self.relations != graph.relations {
             return Err(CheckpointError::OtherData {
@@ -255,8 +258,9 @@ fn add_triples(digest: &mut Digest, triples: &[Triple]) {
 }
 
 impl Checkpoint {
-    /// Writes all parameters as lines of fields between tabs: what it is, its name, its numbers, as short as they can be and
-    /// still read as the same bits. An older file of that name stays as it is until the new one is complete.
+    /// Writes all parameters as lines of fields between tabs: what it is, its name, its numbers, as
+    /// short as they can be and still read as the same bits. An older file of that name stays as it
+    /// is until the new one is complete.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! What can be chosen about a training or an evaluation, which choices make sense, and which sizes of a step follow from them.
+//! What can be chosen about a training or an evaluation, which choices make sense, and which sizes
+//! of a step follow from them.
 
 use adapm_runtime::trace::Tracer;
 
@@ -14,7 +15,8 @@ use crate::{Scheme, System};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelKind {
-    /// `Re<s, r, conj o>`: a vector per entity and relation, first half real, second half imaginary parts.
+    /// `Re<s, r, conj o>`: a vector per entity and relation, first half real, second half imaginary
+    /// parts.
     #[default]
     Complex,
     /// `s^T R o`: a vector per entity, a `dim x dim` matrix (row-major) per relation.
@@ -25,12 +27,12 @@ pub enum ModelKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
-    /// The positives of a chunk share one set of negatives, used for the subject and for the object side. The clock
-    /// counts chunks.
+    /// The positives of a chunk share one set of negatives, used for the subject and for the object
+    /// side. The clock counts chunks.
     #[default]
     Shared,
-    /// Every positive has `n` negatives for the subject and `n` for the object side (AdaPM §5.1). The clock counts
-    /// data points.
+    /// Every positive has `n` negatives for the subject and `n` for the object side (AdaPM §5.1).
+    /// The clock counts data points.
     Independent,
 }
 
@@ -49,31 +51,34 @@ pub enum LossKind {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
+    /// Defaults to adapm.
     pub system: Option<System>,
     /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
-    /// for all nodes. Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
+    /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// Seed of initial values, order of the data and negatives. Defaults to 1.
     pub seed: u64,
     /// The score function. Defaults to ComplEx.
     pub model: ModelKind,
-    /// Length of an entity's vector, in reals (ComplEx: half real, half imaginary). Defaults to 128.
+    /// Length of an entity's vector, in reals (ComplEx: half real, half imaginary). Defaults to
+    /// 128.
     pub dim: usize,
     /// Passes over the training data; 0 evaluates the initial values. Defaults to 10.
     pub epochs: u32,
     /// How negatives are drawn. Defaults to shared.
     pub negatives: Negatives,
-    /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: twice as many as entities, at most 1000,
-    /// and 50 ([`negatives_of`](Self::negatives_of)). Defaults to `None`.
+    /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: twice as
+    /// many as entities, at most 1000, and 50 ([`negatives_of`](Self::negatives_of)). Defaults to
+    /// `None`.
     pub negative_count: Option<usize>,
-    /// How the parameter manager samples negatives; `None`: the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
-    /// uniformly whatever it is. Defaults to `None`.
+    /// How the parameter manager samples negatives; `None`: the usual scheme of the system
+    /// ([`Scheme::of`]). Plain arrays draw uniformly whatever it is. Defaults to `None`.
     pub scheme: Option<Scheme>,
-    /// Positives of a chunk, with shared negatives; `None`: a fortieth of a worker's part of the data, 16 to 256
-    /// ([`chunk_of`](Self::chunk_of)). Defaults to `None`.
+    /// Positives of a chunk, with shared negatives; `None`: a fortieth of a worker's part of the
+    /// data, 16 to 256 ([`chunk_of`](Self::chunk_of)). Defaults to `None`.
     pub chunk: Option<usize>,
     /// What is minimised. Defaults to softmax.
     pub loss: LossKind,
@@ -83,28 +88,33 @@ pub struct TrainConfig {
     pub l2_entity: f32,
     /// Weight of the squared norm of a positive's relation in its loss. Defaults to 0.
     pub l2_relation: f32,
-    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss. Defaults to 0.05.
+    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss.
+    /// Defaults to 0.05.
     pub n3: f32,
-    /// Lets the frequency of a candidate with the relation count in evaluation, as much as is best on valid. Defaults to true.
+    /// Lets the frequency of a candidate with the relation count in evaluation, as much as is best
+    /// on valid. Defaults to true.
     pub prior: bool,
     /// Standard deviation of the initial values. Defaults to 0.1.
     pub initial_deviation: f32,
-    /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults to false.
+    /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults
+    /// to false.
     pub reciprocal: bool,
-    /// Clocks between `localize` and the access at most, and three quarters of them at least, under [`System::Lapse`]. Defaults
-    /// to 8.
+    /// Clocks between `localize` and the access at most, and three quarters of them at least, under
+    /// [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
-    /// Evaluates valid to select the epoch, and test with the selected one. Without valid triples, a twentieth of the training
-    /// triples, at most 10,000, is held back for it. Defaults to true.
+    /// Evaluates valid to select the epoch, and test with the selected one. Without valid triples,
+    /// a twentieth of the training triples, at most 10,000, is held back for it. Defaults to true.
     pub evaluate: bool,
-    /// Epochs between two evaluations of valid; the last epoch is always evaluated. `None`: so many that they take no more than about
-    /// a tenth of the time, at most 5 ([`valid_every_of`](Self::valid_every_of)). Defaults to `None`.
+    /// Epochs between two evaluations of valid; the last epoch is always evaluated. `None`: so many
+    /// that they take no more than about a tenth of the time, at most 5
+    /// ([`valid_every_of`](Self::valid_every_of)). Defaults to `None`.
     pub valid_every: Option<u32>,
-    /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
-    /// choice counts. Defaults to true.
+    /// Puts the chosen parameters into the report; where nodes are processes they are brought
+    /// together on node 0, whose choice counts. Defaults to true.
     pub checkpoint: bool,
-    /// Writes what happens to some keys while training, for instance to [`traced_keys`](crate::kge::traced_keys); where nodes
-    /// are processes each writes its own part, if it wants to. Defaults to `None`.
+    /// Writes what happens to some keys while training, for instance to
+    /// [`traced_keys`](crate::kge::traced_keys); where nodes are processes each writes its own
+    /// part, if it wants to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -140,10 +150,12 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Negatives of a chunk (shared) or of each side of a positive (independent), of a graph with so many entities.
+    /// Negatives of a chunk (shared) or of each side of a positive (independent), of a graph with
+    /// so many entities.
     ///
-    /// Negatives are drawn with replacement: of twice as many as there are entities, a chunk misses every seventh. UMLS (135
-    /// entities) reaches the same with 270 as with 1000, in a quarter of the time.
+    /// Negatives are drawn with replacement: of twice as many as there are entities, a chunk misses
+    /// every seventh. UMLS (135 entities) reaches the same with 270 as with 1000, in a quarter of
+    /// the time.
     #[must_use]
     pub fn negatives_of(&self, entities: usize) -> usize {
         self.negative_count.unwrap_or(match self.negatives {
@@ -152,10 +164,12 @@ impl TrainConfig {
         })
     }
 
-    /// Positives of a step where `workers` of all nodes train on `examples`: of a chunk, or one if negatives are independent.
+    /// Positives of a step where `workers` of all nodes train on `examples`: of a chunk, or one if
+    /// negatives are independent.
     ///
-    /// A chunk is one step of AdaGrad for each of its rows: where a worker has only a few of them in an epoch they are too few, and
-    /// the more workers there are, the more rows are stepped on from the same values at once.
+    /// A chunk is one step of AdaGrad for each of its rows: where a worker has only a few of them
+    /// in an epoch they are too few, and the more workers there are, the more rows are stepped on
+    /// from the same values at once.
     #[must_use]
     pub fn chunk_of(&self, examples: usize, workers: usize) -> usize {
         match self.negatives {
@@ -167,9 +181,11 @@ impl TrainConfig {
         }
     }
 
-    /// Epochs between two evaluations of `valid` triples where an epoch trains on `train` of them, of a graph with so many entities.
+    /// Epochs between two evaluations of `valid` triples where an epoch trains on `train` of them,
+    /// of a graph with so many entities.
     ///
-    /// Valid is ranked against all entities, a training triple against its negatives, whose gradients cost twice as much again.
+    /// Valid is ranked against all entities, a training triple against its negatives, whose
+    /// gradients cost twice as much again.
     #[must_use]
     pub fn valid_every_of(&self, train: usize, valid: usize, entities: usize) -> u32 {
         let ranked = valid as f64 * entities as f64;
@@ -179,8 +195,9 @@ impl TrainConfig {
         self.valid_every.unwrap_or(usual as u32)
     }
 
-    /// Triples that are held back of `train` to select on, if they can be spared: a twentieth, at most 10,000; none where there are
-    /// `valid` ones, nothing is evaluated, or train has fewer than twenty.
+    /// Triples that are held back of `train` to select on, if they can be spared: a twentieth, at
+    /// most 10,000; none where there are `valid` ones, nothing is evaluated, or train has fewer
+    /// than twenty.
     #[must_use]
     pub fn held_back_of(&self, train: usize, valid: usize) -> usize {
         let is_whole = !self.evaluate || valid > 0 || train < PART;
@@ -234,8 +251,8 @@ pub struct EvalConfig {
     pub system: Option<System>,
     /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
-    /// for all nodes. Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
+    /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// What is evaluated. Defaults to test.
     pub split: Split,
@@ -254,7 +271,8 @@ pub(crate) struct Sizes {
     pub(crate) chunk: usize,
     /// Negatives of a step, or of each side of its positive.
     pub(crate) negatives: usize,
-    /// Steps on the row of an entity, and on that of a relation, that start from the same value, on average.
+    /// Steps on the row of an entity, and on that of a relation, that start from the same value, on
+    /// average.
     pub(crate) at_once: [f32; 2],
 }
 
@@ -272,10 +290,11 @@ impl Sizes {
     }
 }
 
-/// Steps on a row at once, itself counted, where each of `workers` touches this share of all rows in a step.
+/// Steps on a row at once, itself counted, where each of `workers` touches this share of all rows
+/// in a step.
 ///
-/// Of steps that are taken at once each is, one after the other, behind half of the others on average. So one worker is as if alone,
-/// and all are where rows are many.
+/// Of steps that are taken at once each is, one after the other, behind half of the others on
+/// average. So one worker is as if alone, and all are where rows are many.
 fn at_once_of(workers: usize, share: f32) -> f32 {
     let others = workers.saturating_sub(1) as f32;
     1.0 + others / 2.0 * share.min(1.0)

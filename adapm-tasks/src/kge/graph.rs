@@ -71,8 +71,9 @@ impl fmt::Debug for Names {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphOptions {
-    /// The order of the columns where no first line names them; `None`: head, relation, tail, unless that cannot be meant. With
-    /// [`ColumnOrder::Htr`] the files of OpenKE are read, too. Defaults to `None`.
+    /// The order of the columns where no first line names them; `None`: head, relation, tail,
+    /// unless that cannot be meant. With [`ColumnOrder::Htr`] the files of OpenKE are read, too.
+    /// Defaults to `None`.
     pub column_order: Option<ColumnOrder>,
     /// Seed by which one file is split into train, valid and test. Defaults to 1.
     pub seed: u64,
@@ -158,7 +159,8 @@ impl fmt::Display for GraphForm {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphCounts {
-    /// Triples that occur more than once in train, counted beyond the first; they are trained on once.
+    /// Triples that occur more than once in train, counted beyond the first; they are trained on
+    /// once.
     pub duplicates: u64,
     /// The same in valid; they are evaluated as often as they occur.
     pub duplicates_valid: u64,
@@ -206,14 +208,15 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Reads the folder `path`: `train`, and where they exist `valid` (or `dev`) and `test`, each as `.txt`, `.tsv`, `.csv` or
-    /// `.del`, compressed (`.gz`) or not. A file is split into the three: of ten triples eight, one and one, by a seed, and no
-    /// name is left out of train. Cost: a few hash tables of all triples.
+    /// Reads the folder `path`: `train`, and where they exist `valid` (or `dev`) and `test`, each
+    /// as `.txt`, `.tsv`, `.csv` or `.del`, compressed (`.gz`) or not. A file is split into the
+    /// three: of ten triples eight, one and one, by a seed, and no name is left out of train. Cost:
+    /// a few hash tables of all triples.
     ///
     /// # Errors
     ///
-    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column), no training triple, columns
-    /// that are in another order.
+    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column),
+    /// no training triple, columns that are in another order.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         Self::load_with(path, &GraphOptions::default())
     }
@@ -227,14 +230,15 @@ impl Graph {
         reader::load(path, options)
     }
 
-    /// Generates family trees: facts of kinship in which every held-out fact follows from training facts, so that the
-    /// best possible filtered MRR is 1. The same seed gives the same graph.
+    /// Generates family trees: facts of kinship in which every held-out fact follows from training
+    /// facts, so that the best possible filtered MRR is 1. The same seed gives the same graph.
     #[must_use]
     pub fn family(seed: u64) -> Self {
         Self::families(seed, FAMILIES)
     }
 
-    /// [`Graph::family`] with another number of families than 60, at least one; a family has about 44 people.
+    /// [`Graph::family`] with another number of families than 60, at least one; a family has about
+    /// 44 people.
     #[must_use]
     pub fn families(seed: u64, families: usize) -> Self {
         family::graph(seed, families.max(1))
@@ -290,7 +294,8 @@ impl Graph {
         &self.source
     }
 
-    /// Tells whether the graph is generated, which has to be said wherever a figure of it is printed.
+    /// Tells whether the graph is generated, which has to be said wherever a figure of it is
+    /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, GraphSource::Generated { .. })

@@ -1,5 +1,5 @@
-//! What a worker's loader does: prepares chunks ahead, with all that a step needs to know before it starts, draws their samples and
-//! announces their keys (AdaPM §3, Fig. 2).
+//! What a worker's loader does: prepares chunks ahead, with all that a step needs to know before it
+//! starts, draws their samples and announces their keys (AdaPM §3, Fig. 2).
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
@@ -67,11 +67,13 @@ fn prepare<A: Announcer>(
     Ok(Chunk { positives, keys, floats, relation_floats, clock, sample, steps })
 }
 
-/// Positives of a chunk, and chunks that wait in the queue, for a configuration whose steps are `step` positives.
+/// Positives of a chunk, and chunks that wait in the queue, for a configuration whose steps are
+/// `step` positives.
 ///
-/// Shared negatives: a chunk is a step, and the queue holds the larger of 1000 positives and 16 chunks. Independent: a
-/// step is one positive, and the queue holds 2048; chunks only spare hand-overs between threads, and signals: each key of a chunk is
-/// signalled once, for all its steps. A task that localizes chooses the distance.
+/// Shared negatives: a chunk is a step, and the queue holds the larger of 1000 positives and 16
+/// chunks. Independent: a step is one positive, and the queue holds 2048; chunks only spare
+/// hand-overs between threads, and signals: each key of a chunk is signalled once, for all its
+/// steps. A task that localizes chooses the distance.
 pub(crate) fn pace(config: &TrainConfig, step: usize, localizes: bool) -> (usize, usize) {
     let steps = |points: usize| if localizes { config.localize_ahead as usize } else { points };
     match config.negatives {
@@ -84,8 +86,8 @@ pub(crate) fn pace(config: &TrainConfig, step: usize, localizes: bool) -> (usize
     }
 }
 
-/// A positive of a chunk: its entities' keys, and where the values of its parts start among those that are pulled
-/// with it.
+/// A positive of a chunk: its entities' keys, and where the values of its parts start among those
+/// that are pulled with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Positive {
     pub(crate) subject_key: Key,
@@ -101,10 +103,11 @@ pub(crate) struct Positive {
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk<S> {
     pub(crate) positives: Vec<Positive>,
-    /// What is pulled: with shared negatives the keys of the chunk, ascending, each once; with independent ones
-    /// [`Planner::keys_of_positive`] keys for each positive in turn.
+    /// What is pulled: with shared negatives the keys of the chunk, ascending, each once; with
+    /// independent ones [`Planner::keys_of_positive`] keys for each positive in turn.
     pub(crate) keys: Vec<Key>,
-    /// Floats of the values of `keys`, with shared negatives; of those of one positive, with independent ones.
+    /// Floats of the values of `keys`, with shared negatives; of those of one positive, with
+    /// independent ones.
     pub(crate) floats: usize,
     /// Where the relations' values start among them.
     pub(crate) relation_floats: usize,
@@ -126,7 +129,8 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// The keys of a triple: subject, object, relation, and its inverse if relations have one (else the relation again).
+    /// The keys of a triple: subject, object, relation, and its inverse if relations have one (else
+    /// the relation again).
     fn keys_of(self, triple: &Triple) -> [Key; 4] {
         let relation = self.shape.entities + u64::from(triple.relation);
         [
@@ -216,9 +220,10 @@ impl Planner {
 }
 
 const POINTS_AHEAD: usize = 1000;
-/// Steps of one positive: twice as many as the papers' tasks announce ahead. A step takes some microseconds, 1,000 of them hardly more
-/// than the rounds in which nodes ask for what they need, and workers waited. With 4,096 they hardly wait, but more keys are
-/// replicas, which are refreshed.
+/// Steps of one positive: twice as many as the papers' tasks announce ahead. A step takes some
+/// microseconds, 1,000 of them hardly more than the rounds in which nodes ask for what they need,
+/// and workers waited. With 4,096 they hardly wait, but more keys are replicas, which are
+/// refreshed.
 const STEPS_AHEAD: usize = 2048;
 const CLOCKS_AHEAD: usize = 16;
 const POINTS_AT_ONCE: usize = 64;

@@ -3,11 +3,11 @@
 use crate::kge::config::LossKind;
 use crate::matrix::exponentiate;
 
-/// The loss of one query. Overwrites `negatives`, its scores, by their slopes and returns the loss and the slope of the
-/// answer. A score of minus infinity takes no part.
+/// The loss of one query. Overwrites `negatives`, its scores, by their slopes and returns the loss
+/// and the slope of the answer. A score of minus infinity takes no part.
 ///
-/// Softmax is the cross entropy of the answer among answer and negatives; logistic the sum of the binary cross
-/// entropies of all of them (AdaPM §5.1).
+/// Softmax is the cross entropy of the answer among answer and negatives; logistic the sum of the
+/// binary cross entropies of all of them (AdaPM §5.1).
 pub(crate) fn loss(kind: LossKind, answer: f32, negatives: &mut [f32]) -> (f64, f32) {
     match kind {
         LossKind::Softmax => softmax(answer, negatives),

@@ -1,4 +1,5 @@
-//! Knowledge graph embeddings: a vector per entity and per relation, trained so that true facts score high.
+//! Knowledge graph embeddings: a vector per entity and per relation, trained so that true facts
+//! score high.
 //!
 //! ```text
 //!   Graph (files or generated) --> train(): loaders -> workers -> per-epoch selection on valid --> Checkpoint, test figures
@@ -6,7 +7,8 @@
 //!   Graph ----------------------------------------------------------------> evaluate() <--------------+
 //! ```
 //!
-//! The task of AdaPM §5.1 and Lapse §4.1. Entity `e` is key `e`, relation `r` is key `entities + r`.
+//! The task of AdaPM §5.1 and Lapse §4.1. Entity `e` is key `e`, relation `r` is key `entities +
+//! r`.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -32,9 +34,10 @@
 //! # Nodes as processes
 //!
 //! [`train_in_group`] and [`evaluate_in_group`] do the same as one node of a
-//! [`Group`](adapm_transport::group::Group), on every process of it. Parameters move as the manager moves them; beside them
-//! the first workers of the nodes exchange a note at the end of a phase ([`Exchange`](crate::exchange::Exchange)) and decide
-//! the same from the same notes. All reports are the same; the chosen parameters are brought together on node 0, if at all.
+//! [`Group`](adapm_transport::group::Group), on every process of it. Parameters move as the manager
+//! moves them; beside them the first workers of the nodes exchange a note at the end of a phase
+//! ([`Exchange`](crate::exchange::Exchange)) and decide the same from the same notes. All reports
+//! are the same; the chosen parameters are brought together on node 0, if at all.
 //!
 #![doc = include_str!("../../docs/kge.md")]
 

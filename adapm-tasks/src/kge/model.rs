@@ -1,10 +1,12 @@
-//! The score functions behind one interface, which key has which vector, and what a vector is at first: pure functions on slices.
+//! The score functions behind one interface, which key has which vector, and what a vector is at
+//! first: pure functions on slices.
 //!
-//! Both models score a candidate by the inner product of its vector and a query, made of the relation and the entity
-//! that is given. A step and an evaluation need no more than the query and what a query's gradient means for its parts.
+//! Both models score a candidate by the inner product of its vector and a query, made of the
+//! relation and the entity that is given. A step and an evaluation need no more than the query and
+//! what a query's gradient means for its parts.
 //!
-//! - ComplEx: `score = Re<s, r, conj o>`, vectors in the complex numbers: `dim` reals are `dim / 2` complex numbers, real parts
-//!   first.
+//! - ComplEx: `score = Re<s, r, conj o>`, vectors in the complex numbers: `dim` reals are `dim / 2`
+//!   complex numbers, real parts first.
 //! - RESCAL: `score = s^T R o`, a vector per entity, a row-major `dim x dim` matrix per relation.
 
 use adapm_core::Key;
@@ -70,7 +72,8 @@ impl Model {
         gradient(given, relation, slope, given_gradient, relation_gradient);
     }
 
-    /// Adds the gradient of `weight * sum |x|^3` of a positive's vector; moduli of complex numbers under ComplEx.
+    /// Adds the gradient of `weight * sum |x|^3` of a positive's vector; moduli of complex numbers
+    /// under ComplEx.
     pub(crate) fn n3_gradient(self, weight: f32, vector: &[f32], gradient: &mut [f32]) {
         match self.kind {
             ModelKind::Complex => {
@@ -93,9 +96,9 @@ impl Model {
     }
 }
 
-/// Fills a value `[parameter | accumulator]`: uniform parameters of mean 0 and the given standard deviation, AdaGrad's
-/// initial accumulator. Uniform, since it needs no function whose last bit depends on the machine; of seed and key alone, so that
-/// any node can compute any of them.
+/// Fills a value `[parameter | accumulator]`: uniform parameters of mean 0 and the given standard
+/// deviation, AdaGrad's initial accumulator. Uniform, since it needs no function whose last bit
+/// depends on the machine; of seed and key alone, so that any node can compute any of them.
 pub(crate) fn initial_value(seed: u64, deviation: f32, key: Key, value: &mut [f32]) {
     // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
     let mut random = Xoshiro256PlusPlus::seed_from_u64(
@@ -172,7 +175,8 @@ pub(crate) fn complex_subject_query(object: &[f32], relation: &[f32], query: &mu
     }
 }
 
-/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query means for them.
+/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query
+/// means for them.
 pub(crate) fn complex_object_query_gradient(
     subject: &[f32],
     relation: &[f32],
@@ -193,7 +197,8 @@ pub(crate) fn complex_object_query_gradient(
     }
 }
 
-/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query means for them.
+/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query
+/// means for them.
 pub(crate) fn complex_subject_query_gradient(
     object: &[f32],
     relation: &[f32],
@@ -229,7 +234,8 @@ pub(crate) fn rescal_subject_query(object: &[f32], relation: &[f32], query: &mut
     }
 }
 
-/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query means for them.
+/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query
+/// means for them.
 pub(crate) fn rescal_object_query_gradient(
     subject: &[f32],
     relation: &[f32],
@@ -245,7 +251,8 @@ pub(crate) fn rescal_object_query_gradient(
     }
 }
 
-/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query means for them.
+/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query
+/// means for them.
 pub(crate) fn rescal_subject_query_gradient(
     object: &[f32],
     relation: &[f32],

@@ -1,14 +1,16 @@
 //! Who trains on which facts, and in which order: a pure function of the seed.
 //!
-//! Facts are dealt to workers anew every epoch: by chance, by their rarer entity, or by the part of the graph that it is in
-//! ([`Dealing`]). By entity, most entities are needed by one node only for as long as an epoch lasts; by part, for the whole run.
+//! Facts are dealt to workers anew every epoch: by chance, by their rarer entity, or by the part of
+//! the graph that it is in ([`Dealing`]). By entity, most entities are needed by one node only for
+//! as long as an epoch lasts; by part, for the whole run.
 //!
 //! # Parts
 //! The parts of a graph are equally large and have few facts between them.
 //!
-//! Label propagation: an entity joins the part in which most of its neighbours are, the less so the fuller that part is (after
-//! J. Ugander and L. Backstrom: Balanced label propagation for partitioning massive graphs, WSDM 2013, who bound the moves between
-//! parts instead; HET-GMP, too, partitions its graph of samples and embeddings before it trains).
+//! Label propagation: an entity joins the part in which most of its neighbours are, the less so the
+//! fuller that part is (after J. Ugander and L. Backstrom: Balanced label propagation for
+//! partitioning massive graphs, WSDM 2013, who bound the moves between parts instead; HET-GMP, too,
+//! partitions its graph of samples and embeddings before it trains).
 
 use std::sync::OnceLock;
 
@@ -19,9 +21,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::kge::graph::Triple;
 use crate::run::crew::Seat;
 
-/// The part of one worker: positions in the training data, in another order every epoch. 4 bytes for each entity, and 4 more while
-/// an epoch is dealt; 4 for each fact of the part, and for a moment 24 for each with an entity of another part; an epoch looks at
-/// all facts once.
+/// The part of one worker: positions in the training data, in another order every epoch. 4 bytes
+/// for each entity, and 4 more while an epoch is dealt; 4 for each fact of the part, and for a
+/// moment 24 for each with an entity of another part; an epoch looks at all facts once.
 #[derive(Clone, Debug)]
 pub(crate) struct Order<'a> {
     train: &'a [Triple],
@@ -37,25 +39,29 @@ pub(crate) struct Order<'a> {
     shuffler: Xoshiro256PlusPlus,
 }
 
-/// To whom facts go. `step` facts are one step: the more of an entity's facts are in it, the more gradients come from the same
-/// value of it, and the more of an entity's facts a node has, the more of them are in a step.
+/// To whom facts go. `step` facts are one step: the more of an entity's facts are in it, the more
+/// gradients come from the same value of it, and the more of an entity's facts a node has, the more
+/// of them are in a step.
 #[derive(Clone, Debug)]
 enum Dealing<'a> {
     /// To any worker: where steps are many facts of few entities.
     Chance,
-    /// Those with the same rarer entity to the same worker, another one every epoch: while an average entity is the rarer one of
-    /// at most a fact in eight steps. Against that rule, CoDEx-S on four nodes ended at a mean reciprocal rank of 0.423 instead of
-    /// 0.435 (means of three seeds, with the recipe).
+    /// Those with the same rarer entity to the same worker, another one every epoch: while an
+    /// average entity is the rarer one of at most a fact in eight steps. Against that rule, CoDEx-S
+    /// on four nodes ended at a mean reciprocal rank of 0.423 instead of 0.435 (means of three
+    /// seeds, with the recipe).
     Entity,
-    /// To the node in whose part of the graph the rarer entity is, and those with the same rarer entity to the same of its workers:
-    /// while a step is one fact. What a node needs of entities in other parts stands together, so that they come once for many
-    /// facts. The first epoch is dealt by entity: negatives come from what is here, and a node that has only ever seen its own part
-    /// never learns to tell other parts from it.
+    /// To the node in whose part of the graph the rarer entity is, and those with the same rarer
+    /// entity to the same of its workers: while a step is one fact. What a node needs of entities
+    /// in other parts stands together, so that they come once for many facts. The first epoch is
+    /// dealt by entity: negatives come from what is here, and a node that has only ever seen its
+    /// own part never learns to tell other parts from it.
     Part(&'a [u32]),
 }
 
 impl<'a> Order<'a> {
-    /// The part of the worker in `seat`, where `step` facts are one step; `parts` are shared with the other workers of the process.
+    /// The part of the worker in `seat`, where `step` facts are one step; `parts` are shared with
+    /// the other workers of the process.
     pub(crate) fn new(
         seed: u64,
         train: &'a [Triple],
@@ -93,7 +99,8 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Deals and shuffles for the next epoch and gives the positions. The parts' sizes differ by one at most.
+    /// Deals and shuffles for the next epoch and gives the positions. The parts' sizes differ by
+    /// one at most.
     pub(crate) fn next_epoch(&mut self) -> &[u32] {
         self.positions.clear();
         self.deal();
@@ -146,7 +153,8 @@ impl<'a> Order<'a> {
         self.positions.extend_from_slice(&left_over[before..before + room[self.seat.number]]);
     }
 
-    /// Lets facts with entities of other parts change places with each other, so that some of the same entity follow each other.
+    /// Lets facts with entities of other parts change places with each other, so that some of the
+    /// same entity follow each other.
     fn gather(&mut self) {
         let Dealing::Part(nodes) = &self.dealing else { return };
         let (train, node) = (self.train, self.seat.node() as u32);
@@ -175,9 +183,11 @@ impl<'a> Order<'a> {
 /// The part of each entity, found once for all workers of a process.
 pub(crate) type Parts = OnceLock<Vec<u32>>;
 
-/// The part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer ones of about as many facts each.
+/// The part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer ones of
+/// about as many facts each.
 ///
-/// Looks [`SCANS`] times at all facts; 4 bytes for each entity, and one more for each entity and part meanwhile.
+/// Looks [`SCANS`] times at all facts; 4 bytes for each entity, and one more for each entity and
+/// part meanwhile.
 pub(crate) fn partition(
     train: &[Triple],
     degrees: &[u32],
@@ -217,7 +227,8 @@ pub(crate) fn partition(
     of
 }
 
-/// How many neighbours in each part the entities of a block have: `votes` `[entities of the block × parts]`.
+/// How many neighbours in each part the entities of a block have: `votes` `[entities of the block ×
+/// parts]`.
 fn count_votes(train: &[Triple], of: &[u32], block: usize, parts: usize, votes: &mut [u32]) {
     votes.fill(0);
     for triple in train {
@@ -236,15 +247,16 @@ pub(crate) fn rarer(degrees: &[u32], triple: &Triple) -> usize {
     if degrees[subject] <= degrees[object] { subject } else { object }
 }
 
-/// Facts of an entity that follow each other, most of them with some of the node's own part between. More would bring the same
-/// entity seldomer, at the price of steps that are all about it.
+/// Facts of an entity that follow each other, most of them with some of the node's own part
+/// between. More would bring the same entity seldomer, at the price of steps that are all about it.
 const GROUP: usize = 16;
 
-/// Entities that move at the same time are one of this many blocks: if all did, neighbours would follow each other to and fro.
+/// Entities that move at the same time are one of this many blocks: if all did, neighbours would
+/// follow each other to and fro.
 const BLOCKS: usize = 4;
 
-/// FB15k-237 in two parts: 0.16 of its facts are between parts after 16 scans, 0.15 after 32, 0.14 after 64; in four 0.33, 0.30,
-/// 0.28. By chance it would be 0.50 and 0.75.
+/// FB15k-237 in two parts: 0.16 of its facts are between parts after 16 scans, 0.15 after 32, 0.14
+/// after 64; in four 0.33, 0.30, 0.28. By chance it would be 0.50 and 0.75.
 const SCANS: usize = 32;
 
 /// A part that is a tenth larger than the others attracts nobody.

@@ -1,14 +1,17 @@
-//! What is known of a candidate before the given entity is looked at: how often it occurs with the relation.
+//! What is known of a candidate before the given entity is looked at: how often it occurs with the
+//! relation.
 //!
-//! In evaluation, a score is what the vectors say plus a weight times the logarithm of how much likelier the candidate is than one that
-//! never occurs there, by its count in train. The weight is the one of [`Weight::ALL`] that is best on valid. Of a graph where the
-//! given entity says little, vectors of many numbers learn by heart what they see and rank worse than frequency does: with the largest
-//! weight frequency decides, and vectors only where it ties; it is also taken if no other is better by a standard error on valid. Where
-//! the given entity says all, the weight is 0.
+//! In evaluation, a score is what the vectors say plus a weight times the logarithm of how much
+//! likelier the candidate is than one that never occurs there, by its count in train. The weight is
+//! the one of [`Weight::ALL`] that is best on valid. Of a graph where the given entity says little,
+//! vectors of many numbers learn by heart what they see and rank worse than frequency does: with
+//! the largest weight frequency decides, and vectors only where it ties; it is also taken if no
+//! other is better by a standard error on valid. Where the given entity says all, the weight is 0.
 //!
-//! Of a relation with `n` facts, on one side of which `n1` entities occur once, Good and Turing expect the next fact to have an
-//! entity that is new there with probability `n1 / n`. If the others share the rest by their counts, smoothed by as much for each of
-//! `e` entities, the candidate with count `c` is
+//! Of a relation with `n` facts, on one side of which `n1` entities occur once, Good and Turing
+//! expect the next fact to have an entity that is new there with probability `n1 / n`. If the
+//! others share the rest by their counts, smoothed by as much for each of `e` entities, the
+//! candidate with count `c` is
 //!
 //! ```text
 //!   1 + c * e * (n - n1 + 1/2) / (n * (n1 + 1/2))
@@ -16,7 +19,8 @@
 //!
 //! times as likely as a new one; the halves keep it finite.
 //!
-//! I. J. Good: The population frequencies of species and the estimation of population parameters, Biometrika 40 (1953).
+//! I. J. Good: The population frequencies of species and the estimation of population parameters,
+//! Biometrika 40 (1953).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -49,11 +53,12 @@ impl Weight {
     }
 }
 
-/// Scores are logarithms of likelihoods, so 1 takes both as equally good estimates. 1000 lets vectors decide only where counts are
-/// equal, and leaves them three digits.
+/// Scores are logarithms of likelihoods, so 1 takes both as equally good estimates. 1000 lets
+/// vectors decide only where counts are equal, and leaves them three digits.
 const FACTORS: [f32; Weight::COUNT] = [0.0, 0.3, 1.0, 1000.0];
 
-/// The weights to rank by, and what is weighed. Without a prior there is one weight, which does not count.
+/// The weights to rank by, and what is weighed. Without a prior there is one weight, which does not
+/// count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weighing<'a> {
     pub(crate) prior: Option<&'a Prior>,
@@ -81,7 +86,8 @@ impl<'a> Weighing<'a> {
     }
 }
 
-/// The weight that was best on valid so far. All processes come to the same, as they have the same figures.
+/// The weight that was best on valid so far. All processes come to the same, as they have the same
+/// figures.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen(Mutex<(f64, Weight)>);
 
@@ -132,7 +138,8 @@ impl Prior {
         self.known(side).counts.of(relation)
     }
 
-    /// The logarithm of how much likelier a candidate with this count is than one that never occurs.
+    /// The logarithm of how much likelier a candidate with this count is than one that never
+    /// occurs.
     pub(crate) fn of_count(&self, side: Side, relation: u32, count: u32) -> f32 {
         let slope = self.known(side).slopes.get(relation as usize).copied().unwrap_or(0.0);
         (count as f32 * slope).ln_1p()
@@ -158,13 +165,15 @@ fn slope(counts: &Counts, relation: u32) -> f32 {
     (f64::from(counts.entities()) * (facts - once + 0.5) / (facts.max(1.0) * (once + 0.5))) as f32
 }
 
-/// Counts of one side: 8 bytes for each entity that is there with a relation, and 4 for the order of counts.
+/// Counts of one side: 8 bytes for each entity that is there with a relation, and 4 for the order
+/// of counts.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     entities: u32,
     /// Of all relations, where their entries end.
     ends: Vec<usize>,
-    /// Of one relation after the other: entity and count, ascending by entity; those that are never there left out.
+    /// Of one relation after the other: entity and count, ascending by entity; those that are never
+    /// there left out.
     entries: Vec<[u32; 2]>,
     /// The same entries' counts, of each relation ascending.
     ordered: Vec<u32>,

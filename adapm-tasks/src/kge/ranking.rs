@@ -1,16 +1,20 @@
-//! How embeddings are judged: by the filtered ranks of the triples of a split. On valid, by the weight of the prior that is best there.
+//! How embeddings are judged: by the filtered ranks of the triples of a split. On valid, by the
+//! weight of the prior that is best there.
 //!
 //! # Ranks
 //! Ranks are filtered, of the two queries of each triple, in bounded memory.
 //!
-//! A ranker takes a batch of queries, pulls the candidates block by block and counts those that beat the answer, so that
-//! at no time more than a block of the model is on hand. A score is one sum in a fixed order ([`crate::matrix`]):
-//! ranks do not depend on how queries are split over workers and nodes.
+//! A ranker takes a batch of queries, pulls the candidates block by block and counts those that
+//! beat the answer, so that at no time more than a block of the model is on hand. A score is one
+//! sum in a fixed order ([`crate::matrix`]): ranks do not depend on how queries are split over
+//! workers and nodes.
 //!
 //! # Baseline
-//! The obvious baseline ranks candidates by how often they are the object, or the subject, of the relation in train.
+//! The obvious baseline ranks candidates by how often they are the object, or the subject, of the
+//! relation in train.
 //!
-//! It looks at nothing but the relation, so what a model knows of the given entity shows in how much better it ranks.
+//! It looks at nothing but the relation, so what a model knows of the given entity shows in how
+//! much better it ranks.
 
 use std::ops::Range;
 
@@ -25,7 +29,8 @@ use crate::run::config::Split;
 use crate::run::parameters::Parameters;
 use crate::run::task::Examination;
 
-/// What is ranked, and how. An item is a triple, its answer the ranks of its object and of its subject by each weight.
+/// What is ranked, and how. An item is a triple, its answer the ranks of its object and of its
+/// subject by each weight.
 pub(crate) struct Ranking<'a> {
     split: Split,
     triples: &'a [Triple],
@@ -39,7 +44,8 @@ pub(crate) struct Ranking<'a> {
 }
 
 impl<'a> Ranking<'a> {
-    /// Ranks a split of `graph` with parameters of `shape`, of whose values the first half counts if they carry accumulators.
+    /// Ranks a split of `graph` with parameters of `shape`, of whose values the first half counts
+    /// if they carry accumulators.
     pub(crate) fn new(
         graph: &'a Graph,
         split: Split,
@@ -113,8 +119,9 @@ impl<'a> Examination for Ranking<'a> {
         Ok(())
     }
 
-    /// Of several weights, the figures of the one that is best; of the last, where frequency decides, unless another is better by a
-    /// standard error: what a few queries say is not worth more.
+    /// Of several weights, the figures of the one that is best; of the last, where frequency
+    /// decides, unless another is better by a standard error: what a few queries say is not worth
+    /// more.
     fn figures(&self, answers: &[Answer]) -> RankMetrics {
         let weights = self.weighing.weights;
         let ranks: Vec<Vec<Rank>> =
@@ -133,7 +140,8 @@ impl<'a> Examination for Ranking<'a> {
     }
 }
 
-/// The standard error of the difference of two mean reciprocal ranks over the same queries; infinite for one query.
+/// The standard error of the difference of two mean reciprocal ranks over the same queries;
+/// infinite for one query.
 fn standard_error(one: &[Rank], other: &[Rank]) -> f64 {
     let reciprocal = |rank: &Rank| 1.0 / f64::from(rank.mean());
     let differences =
@@ -192,7 +200,8 @@ impl Query {
 }
 
 impl<'a> Ranker<'a> {
-    /// A ranker for parameters of `shape`, of whose values the first half counts if they carry accumulators.
+    /// A ranker for parameters of `shape`, of whose values the first half counts if they carry
+    /// accumulators.
     pub(crate) fn new(
         model: Model,
         shape: Shape,
@@ -219,7 +228,8 @@ impl<'a> Ranker<'a> {
         }
     }
 
-    /// Appends to `ranks` two for each of at most [`BATCH`] triples, of the object and of the subject, each by all weights.
+    /// Appends to `ranks` two for each of at most [`BATCH`] triples, of the object and of the
+    /// subject, each by all weights.
     pub(crate) fn rank<P: Parameters>(
         &mut self,
         triples: &[Triple],
@@ -337,7 +347,8 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// Adds to `rank` the candidates of a block that beat or tie the answer, but those known as answers.
+/// Adds to `rank` the candidates of a block that beat or tie the answer, but those known as
+/// answers.
 fn count(
     query: Query,
     known: &[[u32; 3]],
@@ -371,7 +382,8 @@ fn count(
     rank.tied += tied;
 }
 
-/// Whether a candidate is (better than, tied with) the answer. NaN is below every number; two of them are tied.
+/// Whether a candidate is (better than, tied with) the answer. NaN is below every number; two of
+/// them are tied.
 #[inline(always)]
 fn standing(candidate: f32, answer: f32) -> (u32, u32) {
     let (better, tied) = (candidate > answer, candidate == answer);
@@ -423,8 +435,9 @@ impl Filter {
     }
 }
 
-/// Computes the filtered figures of the frequency baseline on a split: a candidate scores how many training facts of the relation
-/// it is the object of, or the subject. Ties are treated as those of a model, and there are many.
+/// Computes the filtered figures of the frequency baseline on a split: a candidate scores how many
+/// training facts of the relation it is the object of, or the subject. Ties are treated as those of
+/// a model, and there are many.
 #[must_use]
 pub fn frequency_baseline(graph: &Graph, split: Split) -> RankMetrics {
     let asked = graph.part(split);

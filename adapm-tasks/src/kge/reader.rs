@@ -1,16 +1,18 @@
-//! Reads a knowledge graph from a folder of triple files, or from one file that is split. [`Facts`] are what was read, with what is
-//! odd about them: repeated, in several splits, of names that train does not know.
+//! Reads a knowledge graph from a folder of triple files, or from one file that is split. [`Facts`]
+//! are what was read, with what is odd about them: repeated, in several splits, of names that train
+//! does not know.
 //!
-//! `train.del` makes a folder one of integer ids (as LibKGE writes them, with optional `entity_ids.del` and
-//! `relation_ids.del`), else `train.txt`, `train.tsv` or `train.csv` one of names. `train2id.txt` (OpenKE) is read if its order
-//! of columns is asked for.
+//! `train.del` makes a folder one of integer ids (as LibKGE writes them, with optional
+//! `entity_ids.del` and `relation_ids.del`), else `train.txt`, `train.tsv` or `train.csv` one of
+//! names. `train2id.txt` (OpenKE) is read if its order of columns is asked for.
 //!
 //! # One file
 //! Facts of one list are held out, for valid and for test.
 //!
-//! Of ten facts eight are trained on, one is for valid, and one for test, by a seed (as PyKEEN splits: Ali et al., JMLR 2021). No
-//! entity and no relation is held out with its last fact, so train knows all names, and the parts become smaller if that leaves
-//! too few. A fact that is listed twice is taken once, or it could be in two parts.
+//! Of ten facts eight are trained on, one is for valid, and one for test, by a seed (as PyKEEN
+//! splits: Ali et al., JMLR 2021). No entity and no relation is held out with its last fact, so
+//! train knows all names, and the parts become smaller if that leaves too few. A fact that is
+//! listed twice is taken once, or it could be in two parts.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -29,7 +31,8 @@ use crate::kge::graph::{
 
 /// [`Graph::load_with`].
 pub(crate) fn load(path: &Path, options: &GraphOptions) -> Result<Graph, DataError> {
-    // What is told in which order its columns are is no data of another task; a pipe can be read once.
+    // What is told in which order its columns are is no data of another task; a pipe can be read
+    // once.
     let looks =
         if options.column_order.is_some() || is_shared(path) { None } else { looks_like(path) };
     let other = |looks| DataError::OtherTask { path: path.to_path_buf(), looks };
@@ -42,14 +45,15 @@ pub(crate) fn load(path: &Path, options: &GraphOptions) -> Result<Graph, DataErr
     }
 }
 
-/// Returns true if there are fewer tails than twice the relations, as of ratings read as triples: facts with numbers are of few
-/// relations.
+/// Returns true if there are fewer tails than twice the relations, as of ratings read as triples:
+/// facts with numbers are of few relations.
 fn has_few_tails(graph: &Graph) -> bool {
     let tails: HashSet<u32> = graph.train.iter().map(|triple| triple.object).collect();
     tails.len() < 2 * graph.relations.len()
 }
 
-/// Returns true if what is wrong may be that the lines are no triples. Words are no text because of a line in their middle.
+/// Returns true if what is wrong may be that the lines are no triples. Words are no text because of
+/// a line in their middle.
 fn is_of_lines(error: &DataError, looks: Looks) -> bool {
     match error {
         DataError::Malformed { line, .. } => match looks {
@@ -128,7 +132,8 @@ fn read_train(
     Ok(triples)
 }
 
-/// Returns true if what is read as relations are entities: most of them are heads, too, and no tail is.
+/// Returns true if what is read as relations are entities: most of them are heads, too, and no tail
+/// is.
 fn looks_like_htr(triples: &[RawTriple], entities: &Vocabulary, relations: &Vocabulary) -> bool {
     let (mut is_head, mut is_tail) =
         (vec![false; entities.names().len()], vec![false; entities.names().len()]);
@@ -265,8 +270,8 @@ fn names(list: &[&[u8]]) -> Names {
     names
 }
 
-/// Replaces the ids at `places` of the triples by their position among those that occur, so that a large id costs no
-/// memory, and returns the ids as names.
+/// Replaces the ids at `places` of the triples by their position among those that occur, so that a
+/// large id costs no memory, and returns the ids as names.
 fn renumber(splits: &mut [Vec<RawTriple>; 3], places: &[usize]) -> Names {
     let occurrences =
         splits.iter().flatten().flat_map(|triple| places.iter().map(|place| triple[*place]));
@@ -388,7 +393,8 @@ fn unknown(known: &[bool], seen: &[bool]) -> u64 {
 /// One of so many facts is held out for valid, and one for test.
 const HELD_OUT: usize = 10;
 
-/// Moves facts from train to valid and test, each part in the order of the list. The same seed moves the same facts.
+/// Moves facts from train to valid and test, each part in the order of the list. The same seed
+/// moves the same facts.
 pub(crate) fn hold_out(facts: Facts, seed: u64) -> Facts {
     let Facts { splits: [all, ..], entities, relations, source, .. } = facts;
     let mut seen = HashSet::with_capacity(all.len());
@@ -453,7 +459,8 @@ impl Uses {
 const TRAIN: [&str; 1] = ["train"];
 const VALID: [&str; 2] = ["valid", "dev"];
 const TEST: [&str; 1] = ["test"];
-/// Endings of files of names, in the order in which they are looked for; each may be followed by `.gz`.
+/// Endings of files of names, in the order in which they are looked for; each may be followed by
+/// `.gz`.
 const NAMES: [&str; 3] = ["txt", "tsv", "csv"];
 /// The ending of files of ids.
 const IDS: [&str; 1] = ["del"];
@@ -521,7 +528,8 @@ mod tests {
 
     #[test]
     fn no_name_is_held_out_with_its_last_fact() {
-        // A star: each entity but the one in the middle has one fact. And a relation of one fact, and loops.
+        // A star: each entity but the one in the middle has one fact. And a relation of one fact,
+        // and loops.
         let mut all: Vec<[u32; 3]> = (1..100).map(|i| [0, 0, i]).collect();
         assert_eq!(parts(&split(&all, 3)), [99, 0, 0]);
         all.extend((1..100).map(|i| [i, 1, i]));

@@ -1,7 +1,8 @@
-//! Training embeddings as a run does it: what a loader prepares, what a step does, which epoch is better.
+//! Training embeddings as a run does it: what a loader prepares, what a step does, which epoch is
+//! better.
 //!
-//! Keys that are worth tracing are those asked for by name, or a few between the most frequent and a typical one (as AdaPM
-//! Figure 15 chooses).
+//! Keys that are worth tracing are those asked for by name, or a few between the most frequent and
+//! a typical one (as AdaPM Figure 15 chooses).
 
 use std::sync::Arc;
 
@@ -33,7 +34,8 @@ pub(crate) struct Embeddings<'a> {
     /// Empty until facts are dealt by them.
     pub(crate) parts: &'a Parts,
     pub(crate) sizes: Sizes,
-    /// What frequency says, if it counts: in what is trained on, for valid, and in all training triples, for test.
+    /// What frequency says, if it counts: in what is trained on, for valid, and in all training
+    /// triples, for test.
     pub(crate) priors: Option<&'a [Prior; 2]>,
     /// How much it counts.
     pub(crate) chosen: &'a Chosen,
@@ -201,7 +203,8 @@ impl<S> Unit<S> for Chunk<S> {
 /// What keys can be asked for by name; a relation is with its inverse if it has one.
 pub const KEY_KINDS: &[&str] = &["entity", "relation"];
 
-/// The keys that `choices` name, each with what it is; without choices five between the most frequent and a typical one.
+/// The keys that `choices` name, each with what it is; without choices five between the most
+/// frequent and a typical one.
 ///
 /// Frequency is that in the training triples: negatives come on top, the same for all entities.
 ///

@@ -99,7 +99,8 @@ pub fn agree(
     Ok(agreed.checkpoint)
 }
 
-/// Ends a phase with others in which `triples` triples are ranked: examples done by all, and the figures.
+/// Ends a phase with others in which `triples` triples are ranked: examples done by all, and the
+/// figures.
 ///
 /// # Errors
 ///
@@ -130,7 +131,8 @@ pub fn conclude(
     Ok((totals.done, totals.stats, figures))
 }
 
-/// Brings the values of a checkpoint of `graph` together at node 0, a few floats at a time: how many there are.
+/// Brings the values of a checkpoint of `graph` together at node 0, a few floats at a time: how
+/// many there are.
 ///
 /// # Errors
 ///

@@ -1,7 +1,9 @@
-//! Training, and the ranks of a split with a checkpoint: with all nodes in this process, or as one node of a group of processes.
+//! Training, and the ranks of a split with a checkpoint: with all nodes in this process, or as one
+//! node of a group of processes.
 //!
-//! Every process of the group makes the same calls with the same data and the same choices, or all end with the name of the
-//! node that differs. What a process needs is what it owns: only `TrainReport::checkpoint` brings a model together.
+//! Every process of the group makes the same calls with the same data and the same choices, or all
+//! end with the name of the node that differs. What a process needs is what it owns: only
+//! `TrainReport::checkpoint` brings a model together.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -31,7 +33,8 @@ use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
 use crate::run::training::{Evaluation, Run};
 
-/// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so far.
+/// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so
+/// far.
 ///
 /// # Errors
 ///
@@ -115,8 +118,8 @@ fn settings<'a>(config: &'a TrainConfig, graph: &Graph) -> Settings<'a> {
     Settings { system, nodes, workers, seed, epochs, evaluate, valid_every, trace: trace.as_ref() }
 }
 
-/// Computes the filtered ranks of a split with the parameters of `checkpoint`. The ranks do not depend on the number of
-/// nodes and workers. Raising `stop` ends it early, without figures.
+/// Computes the filtered ranks of a split with the parameters of `checkpoint`. The ranks do not
+/// depend on the number of nodes and workers. Raising `stop` ends it early, without figures.
 ///
 /// # Errors
 ///
@@ -174,12 +177,13 @@ pub(crate) fn evaluate_as(
 /// [`train`] as one node of `group`; collective. The report is the same on all nodes, but for the
 /// checkpoint, which is on node 0.
 ///
-/// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at the end of their epoch;
-/// [`Group::on_stop`] raises it everywhere at once.
+/// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at
+/// the end of their epoch; [`Group::on_stop`] raises it everywhere at once.
 ///
 /// # Errors
 ///
-/// As [`train`], on all nodes if on one; data or choices that differ between nodes; a node that is lost.
+/// As [`train`], on all nodes if on one; data or choices that differ between nodes; a node that is
+/// lost.
 pub fn train_in_group(
     graph: &Graph,
     config: &TrainConfig,
@@ -195,8 +199,8 @@ pub fn train_in_group(
 ///
 /// # Errors
 ///
-/// As [`evaluate`], on all nodes if on one; data, parameters or choices that differ between nodes; a
-/// node that is lost.
+/// As [`evaluate`], on all nodes if on one; data, parameters or choices that differ between nodes;
+/// a node that is lost.
 pub fn evaluate_in_group(
     graph: &Graph,
     checkpoint: &Checkpoint,
@@ -209,8 +213,9 @@ pub fn evaluate_in_group(
     peers.told_of(|| evaluate_as(graph, checkpoint, config, &peers, observer, stop))
 }
 
-/// The graph with some of its training triples as valid, a pure function of the seed: as many as are to be held back, never the last one
-/// of an entity or relation. `None` if none is, or none can be spared.
+/// The graph with some of its training triples as valid, a pure function of the seed: as many as
+/// are to be held back, never the last one of an entity or relation. `None` if none is, or none can
+/// be spared.
 pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     let wanted = config.held_back_of(graph.train.len(), graph.valid.len());
     if wanted == 0 {
@@ -279,31 +284,38 @@ fn describe(graph: &Graph) -> String {
     )
 }
 
-/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but
+/// for `checkpoint`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport {
     /// Every finished epoch.
     pub epochs: Vec<Epoch<RankMetrics>>,
-    /// The epoch whose parameters are in `checkpoint`: best on valid; without evaluation the last; 0 = initial values.
+    /// The epoch whose parameters are in `checkpoint`: best on valid; without evaluation the last;
+    /// 0 = initial values.
     pub chosen_epoch: u32,
-    /// Figures on test with the chosen parameters; `None` without evaluation, without test triples, or if stopped.
+    /// Figures on test with the chosen parameters; `None` without evaluation, without test triples,
+    /// or if stopped.
     pub test: Option<RankMetrics>,
     /// Seconds of the evaluation of test.
     pub test_seconds: f64,
-    /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)) on the same triples: on test, or
-    /// on valid if that alone was evaluated; `None` if neither was.
+    /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline))
+    /// on the same triples: on test, or on valid if that alone was evaluated; `None` if neither
+    /// was.
     pub baseline: Option<RankMetrics>,
-    /// How much frequency counts beside the vectors, as was best on valid ([`TrainConfig::prior`](crate::kge::TrainConfig::prior)).
+    /// How much frequency counts beside the vectors, as was best on valid
+    /// ([`TrainConfig::prior`](crate::kge::TrainConfig::prior)).
     pub frequency_weight: f32,
     /// The manager's counts of training, evaluation not counted.
     pub stats: ManagerStats,
-    /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on
-    /// node 0 only if nodes are processes.
+    /// Parameters of the chosen epoch, if
+    /// [`TrainConfig::checkpoint`](crate::kge::TrainConfig::checkpoint) asks for them; on node 0
+    /// only if nodes are processes.
     pub checkpoint: Option<Checkpoint>,
     /// The stop flag ended the run early.
     pub stopped: bool,
-    /// Training triples that were held back to select the epoch on, as there was no valid set: their figures are those of valid.
+    /// Training triples that were held back to select the epoch on, as there was no valid set:
+    /// their figures are those of valid.
     pub held_back: usize,
     /// Nodes that took part.
     pub nodes: usize,
@@ -325,7 +337,8 @@ pub struct EvalReport {
     pub baseline: RankMetrics,
     /// How much frequency counts beside the vectors, as the checkpoint says.
     pub frequency_weight: f32,
-    /// Two ranks per triple, in the order of the triples: first of the object, then of the subject. Empty if stopped.
+    /// Two ranks per triple, in the order of the triples: first of the object, then of the subject.
+    /// Empty if stopped.
     pub ranks: Vec<Rank>,
     /// Seconds it took.
     pub seconds: f64,

@@ -8,9 +8,9 @@
 //!   ids: form u64 | count u64 | 0: nothing, as the index is the id (generated ratings); 1: u64 each; 2: text each
 //! ```
 //!
-//! No effects are written where rows or columns have none. Only factors are kept, no accumulators: rows first, then columns. The
-//! bytes do not depend on how many nodes held the values. Files of version 1 had no means; what they predict is not what this program
-//! does, so they are refused.
+//! No effects are written where rows or columns have none. Only factors are kept, no accumulators:
+//! rows first, then columns. The bytes do not depend on how many nodes held the values. Files of
+//! version 1 had no means; what they predict is not what this program does, so they are refused.
 //!
 //! As text:
 //!
@@ -20,8 +20,8 @@
 //!   column  tab id tab effect tab number tab number ...
 //! ```
 //!
-//! The prediction for a row and a column is `mean + effect of the row + effect of the column + sum of the products of their numbers`; of one
-//! that is not known nothing is added.
+//! The prediction for a row and a column is `mean + effect of the row + effect of the column + sum
+//! of the products of their numbers`; of one that is not known nothing is added.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -36,8 +36,9 @@ use crate::mf::ratings::Ratings;
 use crate::run::agreement::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
-/// A trained model: the means, the factors, rows first, then columns, and what is needed to use them. The prediction for a row and a
-/// column is `mean + effect of the row + effect of the column + scale * (product of their factors)`.
+/// A trained model: the means, the factors, rows first, then columns, and what is needed to
+/// use them. The prediction for a row and a column is `mean + effect of the row + effect of
+/// the column + scale * (product of their factors)`.
 #[derive(Clone, PartialEq)]
 pub struct Checkpoint {
     pub(super) dim: usize,
@@ -92,13 +93,14 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// A file that is missing, foreign, truncated, damaged, of another task or of another format version.
+    /// A file that is missing, foreign, truncated, damaged, of another task or of another format
+    /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
         Self::of_bytes(&file::read(path)?, path)
     }
 
-    /// Writes the factors in key order; the same bytes for any number of nodes. An older file of that name stays as it is
-    /// until the new one is complete.
+    /// Writes the factors in key order; the same bytes for any number of nodes. An older file of
+    /// that name stays as it is until the new one is complete.
     ///
     /// # Errors
     ///
@@ -173,7 +175,8 @@ impl Checkpoint {
         self.scale
     }
 
-    /// The prediction for a row and a column by their indices; `None`, or one beyond the last: a row or column that is not known.
+    /// The prediction for a row and a column by their indices; `None`, or one beyond the last: a
+    /// row or column that is not known.
     #[must_use]
     pub fn predict(&self, row: Option<usize>, column: Option<usize>) -> f64 {
         let factors =
@@ -189,8 +192,9 @@ impl Checkpoint {
         decode(bytes).map_err(|fault| fault.at(path))
     }
 
-    /// Checks that the factors are of the rows and columns of these ratings. Of generated ratings, which have no ids, also that they
-    /// are those that were trained on; read ones may be others to predict.
+    /// Checks that the factors are of the rows and columns of these ratings. Of generated ratings,
+    /// which have no ids, also that they are those that were trained on; read ones may be others to
+    /// predict.
     pub(crate) fn check_data(&self, ratings: &Ratings) -> Result<(), CheckpointError> {
         let (rows, columns) = (u64::from(ratings.rows), u64::from(ratings.columns));
         let are_equal = (self.rows, self.columns) == (rows, columns)
@@ -293,9 +297,10 @@ fn counts(reader: &mut Reader<'_>, len: u64) -> Result<Vec<u64>, Fault> {
 }
 
 impl Checkpoint {
-    /// Writes the model as lines of fields between tabs: the mean; then `row` or `column`, its id in the data, its effect, its numbers,
-    /// which are its factors times the root of the [scale](Self::scale); all as short as they can be and still read as the same
-    /// bits. An older file of that name stays as it is until the new one is complete.
+    /// Writes the model as lines of fields between tabs: the mean; then `row` or `column`, its id
+    /// in the data, its effect, its numbers, which are its factors times the root of the
+    /// [scale](Self::scale); all as short as they can be and still read as the same bits. An older
+    /// file of that name stays as it is until the new one is complete.
     ///
     /// # Errors
     ///

@@ -13,10 +13,12 @@ use crate::run::peers::Peers;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// A worker visits its columns in groups, all cells of a group behind each other (AdaPM App. C).
+    /// A worker visits its columns in groups, all cells of a group behind each other (AdaPM App.
+    /// C).
     #[default]
     Columnwise,
-    /// In each sub-epoch a worker visits another block of columns; a barrier ends it (Gemulla et al.; Lapse §4.1).
+    /// In each sub-epoch a worker visits another block of columns; a barrier ends it (Gemulla et
+    /// al.; Lapse §4.1).
     Dsgd,
     /// A worker visits its cells in random order.
     Plain,
@@ -37,10 +39,12 @@ pub enum Optimizer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Penalty {
-    /// Every observed cell penalises its row and its column: a vector counts as often as it has cells.
+    /// Every observed cell penalises its row and its column: a vector counts as often as it has
+    /// cells.
     #[default]
     Cell,
-    /// Every vector counts once, however many cells it has: each of them bears its part (as the programs of the papers).
+    /// Every vector counts once, however many cells it has: each of them bears its part (as the
+    /// programs of the papers).
     Vector,
 }
 
@@ -48,36 +52,39 @@ pub enum Penalty {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
+    /// Defaults to adapm.
     pub system: Option<System>,
     /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
-    /// for all nodes. Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
+    /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// Seed of initial values and order of the data. Defaults to 1.
     pub seed: u64,
-    /// The order of visits. `None`: columnwise, but `dsgd` after cross-fitting ([`Selection`]): the steps of several workers on one column
-    /// add up, which is much where each sees all cells of an epoch at once. Defaults to `None`.
+    /// The order of visits. `None`: columnwise, but `dsgd` after cross-fitting ([`Selection`]): the
+    /// steps of several workers on one column add up, which is much where each sees all cells of an
+    /// epoch at once. Defaults to `None`.
     pub order: Option<Order>,
     /// How a gradient becomes an update. Defaults to AdaGrad.
     pub optimizer: Optimizer,
     /// Number of factors, the rank. Defaults to 32.
     pub dim: usize,
-    /// Passes over the training data; 0 predicts the means. `None`: as many as help, at most 100; if nothing tells what
-    /// helps ([`Selection::Nothing`]) 20. Defaults to `None`.
+    /// Passes over the training data; 0 predicts the means. `None`: as many as help, at most 100;
+    /// if nothing tells what helps ([`Selection::Nothing`]) 20. Defaults to `None`.
     ///
     /// [`Selection::Nothing`]: crate::mf::Selection::Nothing
     pub epochs: Option<u32>,
-    /// Factor of every step, at first, where what is learnt has deviation 1. `None`: 0.1 with AdaGrad, 0.02 with SGD.
-    /// Defaults to `None`.
+    /// Factor of every step, at first, where what is learnt has deviation 1. `None`: 0.1 with
+    /// AdaGrad, 0.02 with SGD. Defaults to `None`.
     pub learning_rate: Option<f32>,
-    /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after one in which it rose
-    /// (bold driver). Defaults to false.
+    /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after
+    /// one in which it rose (bold driver). Defaults to false.
     pub bold_driver: bool,
-    /// Weight of the squared norms of rows and columns, the same in all epochs, where what is learnt has deviation 1. `None`:
-    /// it begins with 0.12 for each cell, or with 4 for each vector, and is halved behind each epoch after which the error on
-    /// what is selected on has not fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
+    /// Weight of the squared norms of rows and columns, the same in all epochs, where what is
+    /// learnt has deviation 1. `None`: it begins with 0.12 for each cell, or with 4 for each
+    /// vector, and is halved behind each epoch after which the error on what is selected on has not
+    /// fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
     /// `None`.
     pub l2: Option<f32>,
     /// What squared norms are weighted by. Defaults to the number of cells.
@@ -86,21 +93,21 @@ pub struct TrainConfig {
     pub initial_deviation: f32,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
-    /// Chunks of up to 4,096 cells between `localize` and the access at most, and three quarters of them at least, under
-    /// [`System::Lapse`]. Defaults to 8.
+    /// Chunks of up to 4,096 cells between `localize` and the access at most, and three quarters of
+    /// them at least, under [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
     /// Selects the epoch, and evaluates test with the selected one. Defaults to true.
     pub evaluate: bool,
-    /// Holds cells of train back to select on, or leaves them out in turn, if the data has no valid part
-    /// ([`Selection`](crate::mf::Selection)). Defaults to true.
+    /// Holds cells of train back to select on, or leaves them out in turn, if the data has no valid
+    /// part ([`Selection`](crate::mf::Selection)). Defaults to true.
     pub holds_back: bool,
     /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 1.
     pub valid_every: u32,
-    /// Puts the chosen parameters into the report; where nodes are processes they are brought together on node 0, whose
-    /// choice counts. Defaults to true.
+    /// Puts the chosen parameters into the report; where nodes are processes they are brought
+    /// together on node 0, whose choice counts. Defaults to true.
     pub checkpoint: bool,
-    /// Writes what happens to some keys while training; where nodes are processes each writes its own part, if it wants to.
-    /// Defaults to `None`.
+    /// Writes what happens to some keys while training; where nodes are processes each writes its
+    /// own part, if it wants to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -193,8 +200,8 @@ pub struct EvalConfig {
     pub system: Option<System>,
     /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores they share, and as many
-    /// for all nodes. Defaults to `None`.
+    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
+    /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
     /// What is evaluated. Defaults to test.
     pub split: Split,

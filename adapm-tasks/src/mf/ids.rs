@@ -1,8 +1,10 @@
-//! Ids of rows or columns as files have them, and the dense indices of those that occur, which cells are of.
+//! Ids of rows or columns as files have them, and the dense indices of those that occur, which
+//! cells are of.
 //!
-//! While files are read an id gets its index by first appearance; in the end indices are put into the order of the ids, so
-//! that they do not depend on the order of the lines. Ids are held as numbers as long as all of them are; one that is a name
-//! makes names of all, which loses nothing: a number has one way to be written.
+//! While files are read an id gets its index by first appearance; in the end indices are put into
+//! the order of the ids, so that they do not depend on the order of the lines. Ids are held as
+//! numbers as long as all of them are; one that is a name makes names of all, which loses nothing:
+//! a number has one way to be written.
 
 use std::hash::BuildHasher as _;
 use std::io;

@@ -1,4 +1,5 @@
-//! The inner loop: stochastic gradient descent on cells of one column, on plain slices that the compiler vectorises.
+//! The inner loop: stochastic gradient descent on cells of one column, on plain slices that the
+//! compiler vectorises.
 //!
 //! For a cell `x` with factors `w` of its row and `h` of its column, `e = x - w * h`:
 //!
@@ -25,7 +26,8 @@ pub(crate) struct Rule {
     pub(crate) dim: usize,
 }
 
-/// Cells with the values they need, which follow their updates. A value is [`Rule::value_len`] long.
+/// Cells with the values they need, which follow their updates. A value is [`Rule::value_len`]
+/// long.
 pub(crate) struct Cells<'a> {
     pub(crate) visits: &'a [Visit],
     pub(crate) rows: &'a mut [f32],
@@ -45,8 +47,8 @@ impl Rule {
         }
     }
 
-    /// Steps on every cell. Gives the sum of the losses, each before its step. What is too large for the arithmetic is no finite
-    /// number in the loss or in a value afterwards.
+    /// Steps on every cell. Gives the sum of the losses, each before its step. What is too large
+    /// for the arithmetic is no finite number in the loss or in a value afterwards.
     pub(crate) fn train(self, cells: Cells<'_>) -> f64 {
         simd::factorize(self, cells)
     }
@@ -108,7 +110,8 @@ struct Elements {
 type Lanes = [f32; LANES];
 
 impl Slopes {
-    /// Steps on one cell; gives its error before, and adds its squared norms before, by their weights, to `norms`.
+    /// Steps on one cell; gives its error before, and adds its squared norms before, by their
+    /// weights, to `norms`.
     #[inline(always)]
     fn step<const ADAGRAD: bool>(
         self,
@@ -222,8 +225,9 @@ fn load_rest(values: &[f32], padding: f32) -> Lanes {
     lanes
 }
 
-/// `1 / sqrt(x)` for a normal positive `x`, relative error below 5e-6: a guess by its bits, then Newton twice. Roots and
-/// divisions of the machine cost more than all the rest of a cell; this one gives the same bits everywhere.
+/// `1 / sqrt(x)` for a normal positive `x`, relative error below 5e-6: a guess by its bits, then
+/// Newton twice. Roots and divisions of the machine cost more than all the rest of a cell; this one
+/// gives the same bits everywhere.
 #[inline(always)]
 fn inverse_root(x: f32) -> f32 {
     let guess = f32::from_bits(0x5f37_59df_u32.wrapping_sub(x.to_bits() >> 1));

@@ -1,4 +1,5 @@
-//! Matrix factorization: a vector of factors per row and per column, trained so that their products are the observed cells.
+//! Matrix factorization: a vector of factors per row and per column, trained so that their products
+//! are the observed cells.
 //!
 //! ```text
 //!   Ratings (files or generated) --> train(): loaders -> workers -> per-epoch selection on valid --> Checkpoint, RMSE on test
@@ -6,9 +7,9 @@
 //!   Ratings ------------------------------------------------------------------> evaluate() <-----------+
 //! ```
 //!
-//! The task of AdaPM App. C and Lapse §4.1, on what the means of rows and columns leave. Row `i` is key `i`, column `j` is key
-//! `rows + j`. Rows or columns that train does not know have no key: a known row with an unknown column is predicted to have its mean,
-//! and the reverse.
+//! The task of AdaPM App. C and Lapse §4.1, on what the means of rows and columns leave. Row `i` is
+//! key `i`, column `j` is key `rows + j`. Rows or columns that train does not know have no key: a
+//! known row with an unknown column is predicted to have its mean, and the reverse.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;
@@ -34,8 +35,8 @@
 //!
 //! # What is read
 //!
-//! A line is a rating: row, column and value between tabs, `;`, `,`, `::` or blanks, or an entry of a MatrixMarket file
-//! ([`RatingFormat`]). Files are UTF-8, plain or compressed by gzip.
+//! A line is a rating: row, column and value between tabs, `;`, `,`, `::` or blanks, or an entry of
+//! a MatrixMarket file ([`RatingFormat`]). Files are UTF-8, plain or compressed by gzip.
 //!
 //! | the first line | is taken as |
 //! | --- | --- |
@@ -44,18 +45,20 @@
 //! | has names that are not known | an error that shows them; but a single one that is left is the one of the three that is missing |
 //! | begins with `#` or `%` | a comment, or names; a rating if it is one as the other lines are, without a space behind the sign |
 //!
-//! An id is any text. Those of a side that are all numbers (`7`, not `007` or `7.0`) are in the order of numbers, else in that
-//! of their bytes. Fields may be quoted, with quotes doubled in them; numbers may have a comma for a point, where it
-//! separates nothing. Repeated cells are all trained on. Without a file for test, one cell in ten is held out, always the same ones.
+//! An id is any text. Those of a side that are all numbers (`7`, not `007` or `7.0`) are in the
+//! order of numbers, else in that of their bytes. Fields may be quoted, with quotes doubled in
+//! them; numbers may have a comma for a point, where it separates nothing. Repeated cells are all
+//! trained on. Without a file for test, one cell in ten is held out, always the same ones.
 //!
 //! # What a cell costs
 //!
-//! A worker's cells come in tiles, of up to 256 columns by up to 1,024 rows with up to 4,096 cells. It pulls their vectors, steps
-//! on the cells one after the other, and pushes what each vector has moved by: in a matrix whose cells are a hundredth of all, a
-//! vector each way per three to six cells. In memory a cell has 8 bytes and its share of the list of rows of a tile (in order
-//! `plain` 12 bytes), at the node that has its row; what was read from files also 12 bytes in [`Ratings`], on every node.
-//! Generated cells exist only where they are trained on, so a matrix of a billion cells needs about 10 GB in all, spread over
-//! the nodes.
+//! A worker's cells come in tiles, of up to 256 columns by up to 1,024 rows with up to 4,096 cells.
+//! It pulls their vectors, steps on the cells one after the other, and pushes what each vector has
+//! moved by: in a matrix whose cells are a hundredth of all, a vector each way per three to six
+//! cells. In memory a cell has 8 bytes and its share of the list of rows of a tile (in order
+//! `plain` 12 bytes), at the node that has its row; what was read from files also 12 bytes in
+//! [`Ratings`], on every node. Generated cells exist only where they are trained on, so a matrix of
+//! a billion cells needs about 10 GB in all, spread over the nodes.
 //!
 #![doc = include_str!("../../docs/mf.md")]
 

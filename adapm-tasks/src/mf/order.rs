@@ -1,17 +1,19 @@
 //! Who trains on which cells, and in which order a worker visits them: a pure function of the seed.
 //!
 //! - `columnwise` (AdaPM App. C): its columns group by group, the groups in random order.
-//! - `dsgd` (Gemulla et al., KDD'11; Lapse §4.1): as many blocks of columns as there are workers. In each sub-epoch every
-//!   worker visits another block, so that no two workers update the same parameters; a barrier ends it. Which worker visits
-//!   which block when is drawn anew each epoch; each visits each once. Within a block, group by group as above.
+//! - `dsgd` (Gemulla et al., KDD'11; Lapse §4.1): as many blocks of columns as there are workers.
+//!   In each sub-epoch every worker visits another block, so that no two workers update the same
+//!   parameters; a barrier ends it. Which worker visits which block when is drawn anew each epoch;
+//!   each visits each once. Within a block, group by group as above.
 //! - `plain`: its cells in random order.
 //!
-//! What is visited comes in chunks, which a loader announces and a worker trains on as one clock: for the first two the
-//! [tiles](crate::mf::tiles) of a group.
+//! What is visited comes in chunks, which a loader announces and a worker trains on as one clock:
+//! for the first two the [tiles](crate::mf::tiles) of a group.
 //!
 //! # Departure
-//! The papers' programs visit one column after the other. Cells of one column, or row, can only be computed one after the
-//! other, and each of them needs a row of its own. Those of a tile share rows and columns, and go in random order.
+//! The papers' programs visit one column after the other. Cells of one column, or row, can only be
+//! computed one after the other, and each of them needs a row of its own. Those of a tile share
+//! rows and columns, and go in random order.
 //!
 //! # Parts
 //! Rows belong to nodes, columns to their workers; or rows to workers.
@@ -115,8 +117,8 @@ impl Visits {
         &self.part
     }
 
-    /// Passes the chunks of a round to `take`, in order. `dsgd` has as many rounds an epoch as there are workers, others have
-    /// one; they come in order, and round 0 begins an epoch.
+    /// Passes the chunks of a round to `take`, in order. `dsgd` has as many rounds an epoch as
+    /// there are workers, others have one; they come in order, and round 0 begins an epoch.
     ///
     /// # Errors
     ///
@@ -173,7 +175,8 @@ impl Schedule {
     }
 }
 
-/// How ratings are divided among workers. What several workers of a process need is made once, by the first that asks.
+/// How ratings are divided among workers. What several workers of a process need is made once, by
+/// the first that asks.
 #[derive(Debug)]
 pub(crate) struct Division<'a> {
     residuals: &'a Residuals<'a>,
@@ -225,10 +228,12 @@ impl<'a> Division<'a> {
 
     /// The part of a worker, by its number among those of all nodes.
     ///
-    /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for `columnwise` once for the workers
-    /// of a node; 12 bytes a cell for `plain`. Nothing of other nodes is kept.
+    /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for
+    /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`. Nothing of other
+    /// nodes is kept.
     ///
-    /// Goes over the cells twice, and tells how far it is. What the workers of a node share is made by as many threads.
+    /// Goes over the cells twice, and tells how far it is. What the workers of a node share is made
+    /// by as many threads.
     pub(crate) fn part(&self, worker: usize, tell: &Tell<'_>) -> Part {
         let (residuals, seed) = (self.residuals, self.seed);
         let sweep = |rows, threads| Sweep { residuals, rows, threads, passes: 2, tell };

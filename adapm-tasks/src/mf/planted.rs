@@ -1,9 +1,12 @@
-//! Generated matrices: low rank, skewed rows and columns, noise of known size; any rows without the others.
+//! Generated matrices: low rank, skewed rows and columns, noise of known size; any rows without the
+//! others.
 //!
-//! The cell `(i, j)` is `w_i * h_j` plus noise. Factors are uniform with mean 0, such that the product has variance 1. A row
-//! has a share of the cells, and draws columns, that fall with their rank as a power with exponent 1.1 (the synthetic data of
-//! AdaPM App. C), flattened for the first ranks: a row cannot have more cells than there are columns, nor a column more than
-//! rows. Everything about a row follows from seed and row alone, so a node generates the rows it has, and nothing else.
+//! The cell `(i, j)` is `w_i * h_j` plus noise. Factors are uniform with mean 0, such that the
+//! product has variance 1. A row has a share of the cells, and draws columns, that fall with their
+//! rank as a power with exponent 1.1 (the synthetic data of AdaPM App. C), flattened for the first
+//! ranks: a row cannot have more cells than there are columns, nor a column more than rows.
+//! Everything about a row follows from seed and row alone, so a node generates the rows it has, and
+//! nothing else.
 //!
 //! ```text
 //!   row -> rank -> cells n = share of the rank
@@ -11,8 +14,9 @@
 //!                           of equal share in the rest, so that no column comes twice and n come in all
 //! ```
 //!
-//! Test data is drawn anew, rows and columns by their shares: it may meet a training cell, with other noise. The RMSE of the
-//! planted factors on it is what the best of models can be expected to reach.
+//! Test data is drawn anew, rows and columns by their shares: it may meet a training cell, with
+//! other noise. The RMSE of the planted factors on it is what the best of models can be expected to
+//! reach.
 
 use std::fmt;
 use std::ops::Range;
@@ -216,8 +220,8 @@ impl Planted {
         row.iter().zip(column).map(|(a, b)| a * b).sum()
     }
 
-    /// A sum of four uniform numbers with the deviation of the noise: near enough to normal, and without a function whose
-    /// last bit depends on the machine.
+    /// A sum of four uniform numbers with the deviation of the noise: near enough to normal, and
+    /// without a function whose last bit depends on the machine.
     fn noise(&self, random: &mut Xoshiro256PlusPlus) -> f32 {
         let sum: f32 = (0..4).map(|_| random.random::<f32>() - 0.5).sum();
         self.config.noise * 3f32.sqrt() * sum
@@ -238,8 +242,9 @@ fn random(seed: u64, stream: u64, index: u32) -> Xoshiro256PlusPlus {
     Xoshiro256PlusPlus::seed_from_u64(seed ^ place)
 }
 
-/// Ranks `0..len` with shares that fall as a power: rank `r` has the integral of `(x + flat)^-exponent` from `r` to `r + 1`,
-/// so that cumulative shares and their inverse are closed forms.
+/// Ranks `0..len` with shares that fall as a power: rank `r` has the integral of `(x +
+/// flat)^-exponent` from `r` to `r + 1`, so that cumulative shares and their inverse are closed
+/// forms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skew {
     len: u32,
@@ -251,7 +256,8 @@ pub(crate) struct Skew {
 }
 
 impl Skew {
-    /// The least flattened shares of which none exceeds `share_max`, which has to be above `1 / len`; an exponent above 1.
+    /// The least flattened shares of which none exceeds `share_max`, which has to be above `1 /
+    /// len`; an exponent above 1.
     pub(crate) fn flattened(exponent: f64, len: u32, share_max: f64) -> Self {
         let mut flat = 1.0;
         loop {
@@ -292,7 +298,8 @@ impl Skew {
     }
 }
 
-/// A permutation of `0..len`, so that ranks are spread over the rows: multiplication by a number without common divisor.
+/// A permutation of `0..len`, so that ranks are spread over the rows: multiplication by a number
+/// without common divisor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shuffle {
     len: u64,

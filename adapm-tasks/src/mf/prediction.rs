@@ -1,11 +1,12 @@
-//! The data points of a split, predicted by the means of row and column and a share of the product of their factors, and how far
-//! predictions are off.
+//! The data points of a split, predicted by the means of row and column and a share of the product
+//! of their factors, and how far predictions are off.
 //!
 //! # Means
 //! Shrunken means of rows and columns are the part of a prediction that needs no factors.
 //!
-//! The value of a cell is taken to be `mean + a_row + b_column + rest`, where the `a` and the `b` vary around 0. With the residuals
-//! `r = value - mean - b_column` of rows (of columns with `a_row`), by the method of moments:
+//! The value of a cell is taken to be `mean + a_row + b_column + rest`, where the `a` and the `b`
+//! vary around 0. With the residuals `r = value - mean - b_column` of rows (of columns with
+//! `a_row`), by the method of moments:
 //!
 //! ```text
 //!   within    variance of r within rows, about their means
@@ -13,17 +14,20 @@
 //!   a_row     g * sum(r) / (cells + within / between)        0 if `between` is not positive
 //! ```
 //!
-//! Rows of few cells are drawn to 0, those of many hardly. `g` is the [gain] of the same formula without the cell
-//! itself: it is near 1, but where few cells or an outlier made `between`. Rows and columns take turns.
+//! Rows of few cells are drawn to 0, those of many hardly. `g` is the [gain] of the same formula
+//! without the cell itself: it is near 1, but where few cells or an outlier made `between`. Rows
+//! and columns take turns.
 //!
 //! Sums run in the order of cells, in f64: every node has the same bits.
 //!
 //! # Gain
-//! The gain is the share of predictions that is worth adding, judged on cells that they were not made from.
+//! The gain is the share of predictions that is worth adding, judged on cells that they were not
+//! made from.
 //!
-//! For residuals `r` and predictions `p` of them, the factor with the least squared error is `g = sum(r p) / sum(p p)`. Its standard
-//! error is `sqrt(sum((p (r - g p))^2)) / sum(p p)`, which holds whatever the deviation of each residual (White 1980). What is
-//! added is `g` less one standard error, between 0 and 1 times the predictions: nothing where it might as well be noise, nearly
+//! For residuals `r` and predictions `p` of them, the factor with the least squared error is `g =
+//! sum(r p) / sum(p p)`. Its standard error is `sqrt(sum((p (r - g p))^2)) / sum(p p)`, which holds
+//! whatever the deviation of each residual (White 1980). What is added is `g` less one standard
+//! error, between 0 and 1 times the predictions: nothing where it might as well be noise, nearly
 //! all of it where there are many cells.
 
 use std::iter;
@@ -71,8 +75,8 @@ pub(crate) struct Predictor {
     values: Vec<f32>,
 }
 
-/// The figures of predictions of `held` by means, and by `factor` times the product of each of its cells that were seen; without
-/// products by the means alone.
+/// The figures of predictions of `held` by means, and by `factor` times the product of each of its
+/// cells that were seen; without products by the means alone.
 pub(crate) fn figures(
     held: &Held,
     means: &Means,
@@ -166,19 +170,21 @@ impl Examination for Prediction<'_> {
 pub struct RatingMetrics {
     /// Data points.
     pub predicted: u64,
-    /// Those of them with a row or column that train does not know: what is known of the other one was predicted, or the training mean.
+    /// Those of them with a row or column that train does not know: what is known of the other one
+    /// was predicted, or the training mean.
     pub unseen: u64,
     /// Root of the mean squared error.
     pub rmse: f64,
     /// Mean absolute error.
     pub mae: f64,
-    /// The share of the products of factors that was added to the means, 0 to 1: by these data points if they are selected on.
+    /// The share of the products of factors that was added to the means, 0 to 1: by these data
+    /// points if they are selected on.
     pub gain: f64,
 }
 
 impl RatingMetrics {
-    /// The figures of errors, all of data points that were seen and with all of the products; 0 if there is none. Sums run in order, in
-    /// f64.
+    /// The figures of errors, all of data points that were seen and with all of the products; 0 if
+    /// there is none. Sums run in order, in f64.
     pub(crate) fn of(errors: impl Iterator<Item = f64>) -> Self {
         let (mut predicted, mut squares, mut absolute) = (0_u64, 0.0, 0.0);
         for error in errors {
@@ -207,7 +213,8 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// The means of cells of a matrix of `rows` x `columns`, over which it goes 17 times. Of no cell: 0.
+    /// The means of cells of a matrix of `rows` x `columns`, over which it goes 17 times. Of no
+    /// cell: 0.
     pub(crate) fn of<'a>(
         cells: impl Iterator<Item = &'a Cell> + Clone,
         rows: usize,
@@ -229,7 +236,8 @@ impl Means {
         means
     }
 
-    /// The prediction for a row and a column; `None`: one that no training cell has, which is taken to be as the mean of all.
+    /// The prediction for a row and a column; `None`: one that no training cell has, which is taken
+    /// to be as the mean of all.
     pub(crate) fn predict(&self, row: Option<u32>, column: Option<u32>) -> f64 {
         self.mean + effect(&self.rows, row) + effect(&self.columns, column)
     }
@@ -253,7 +261,8 @@ struct Group {
     sum: f64,
 }
 
-/// The effects of `len` rows (or columns) by pairs of a row and the residual of one of its cells; none if they hardly differ.
+/// The effects of `len` rows (or columns) by pairs of a row and the residual of one of its cells;
+/// none if they hardly differ.
 fn effects(residuals: impl Iterator<Item = (usize, f64)> + Clone, len: usize) -> Vec<f64> {
     let (mut groups, mut squares) = (vec![Group::default(); len], 0.0);
     residuals.clone().for_each(|(row, residual)| {
@@ -277,8 +286,8 @@ fn effects(residuals: impl Iterator<Item = (usize, f64)> + Clone, len: usize) ->
     groups.into_iter().map(effect).collect()
 }
 
-/// The variance within groups over that between them; `None` if no variance between them shows. `squares` is the sum of squared
-/// residuals.
+/// The variance within groups over that between them; `None` if no variance between them shows.
+/// `squares` is the sum of squared residuals.
 fn prior(groups: &[Group], squares: f64) -> Option<f64> {
     let occupied = groups.iter().filter(|group| group.cells > 0.0);
     let (mut count, mut cells, mut sum, mut cells_squared, mut means) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -320,7 +329,8 @@ impl Products {
     }
 }
 
-/// The factor for predictions, 0 to 1, by the sums of each cell; 0 if there are fewer than two cells.
+/// The factor for predictions, 0 to 1, by the sums of each cell; 0 if there are fewer than two
+/// cells.
 pub(crate) fn gain(cells: impl Iterator<Item = Products>) -> f64 {
     let (mut count, mut all, mut squares) = (0.0, Products::default(), [0.0; 3]);
     cells.for_each(|Products { crossed, squared }| {
@@ -436,7 +446,8 @@ mod tests {
 
     #[test]
     fn one_standard_error_is_taken_off() {
-        // Four residuals 1 +- 0.5 of predictions 1: g = 1, standard error sqrt(4 / 3) * sqrt(4 * 0.25) / 4.
+        // Four residuals 1 +- 0.5 of predictions 1: g = 1, standard error sqrt(4 / 3) * sqrt(4 *
+        // 0.25) / 4.
         let expected = 1.0 - (4.0_f64 / 3.0).sqrt() / 4.0;
         assert!(
             (gain_of(&[(1.5, 1.0), (0.5, 1.0), (1.5, 1.0), (0.5, 1.0)]) - expected).abs() < 1e-12

@@ -57,15 +57,18 @@ impl fmt::Display for RatingsSource {
 pub struct RatingCounts {
     /// Lines of comments before the first rating of each file, left out.
     pub comments: u64,
-    /// Data points of train whose row and column occur more than once, counted beyond the first; each is trained on.
+    /// Data points of train whose row and column occur more than once, counted beyond the first;
+    /// each is trained on.
     pub repeated: u64,
     /// Data points of valid whose row and column train has, too.
     pub trained_valid: u64,
     /// Data points of test whose row and column train has, too.
     pub trained_test: u64,
-    /// Data points of valid with a row or column that train does not know; the mean of what is known is predicted.
+    /// Data points of valid with a row or column that train does not know; the mean of what is
+    /// known is predicted.
     pub unseen_valid: u64,
-    /// Data points of test with a row or column that train does not know; the mean of what is known is predicted.
+    /// Data points of test with a row or column that train does not know; the mean of what is known
+    /// is predicted.
     pub unseen_test: u64,
 }
 
@@ -140,25 +143,29 @@ impl fmt::Debug for Ratings {
 impl Ratings {
     /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
     ///
-    /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`, `.tsv`, `.csv`, `.dat`, `.mmc`
-    ///   or `.mtx`,
+    /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`,
+    ///   `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,
     /// - `NAME.tr.txt` and `NAME.te.txt`, as libmf's demo,
     /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above,
-    /// - a single file with `rating` in its name, or a single one of those endings, held out as above.
+    /// - a single file with `rating` in its name, or a single one of those endings, held out as
+    ///   above.
     ///
-    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is recognised
-    /// ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an index, in the order of the ids, so that
-    /// large ids cost nothing; ids that are names are kept as names.
+    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is
+    /// recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
+    /// index, in the order of the ids, so that large ids cost nothing; ids that are names are kept
+    /// as names.
     ///
     /// # Errors
     ///
-    /// A file or folder that is missing or unreadable, a malformed line (with file, line, column), a file without ratings.
+    /// A file or folder that is missing or unreadable, a malformed line (with file, line, column),
+    /// a file without ratings.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         reader::load(path)
     }
 
-    /// Reads ratings to predict with the parameters of `checkpoint`: as [`load`](Self::load) if they are the data that it was
-    /// trained on. Else what was learnt is used by the ids: of a folder the file of `split`, of a single file all cells.
+    /// Reads ratings to predict with the parameters of `checkpoint`: as [`load`](Self::load) if
+    /// they are the data that it was trained on. Else what was learnt is used by the ids: of a
+    /// folder the file of `split`, of a single file all cells.
     ///
     /// # Errors
     ///
@@ -167,7 +174,8 @@ impl Ratings {
         reader::load_for(path, checkpoint, split)
     }
 
-    /// Generates a matrix of low rank with known noise; nothing of its training data is kept in memory.
+    /// Generates a matrix of low rank with known noise; nothing of its training data is kept in
+    /// memory.
     ///
     /// # Errors
     ///
@@ -254,13 +262,15 @@ impl Ratings {
         &self.source
     }
 
-    /// Tells whether the ratings are generated, which has to be said wherever a figure of them is printed.
+    /// Tells whether the ratings are generated, which has to be said wherever a figure of them is
+    /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, RatingsSource::Generated(_))
     }
 
-    /// The RMSE on test of the model behind a generated matrix: no model can be expected to do better. `None` if unknown.
+    /// The RMSE on test of the model behind a generated matrix: no model can be expected to do
+    /// better. `None` if unknown.
     #[must_use]
     pub fn best_rmse(&self) -> Option<f64> {
         match &self.train {

@@ -3,8 +3,8 @@
 //! # Held out
 //! Where there is no file for it, cells are held out as test.
 //!
-//! Which ones follows from the ids of row and column alone: one cell in ten, the same ones in each run and whatever the order of
-//! the lines, and repeats of a cell are on one side.
+//! Which ones follows from the ids of row and column alone: one cell in ten, the same ones in each
+//! run and whatever the order of the lines, and repeats of a cell are on one side.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, Cursor};
@@ -294,7 +294,8 @@ impl Held {
     }
 }
 
-/// The bytes of files that can be read once only, such as pipes, by path: for whom reads files twice. Others are read where they are.
+/// The bytes of files that can be read once only, such as pipes, by path: for whom reads files
+/// twice. Others are read where they are.
 #[derive(Default)]
 struct Kept(BTreeMap<PathBuf, Arc<[u8]>>);
 
@@ -327,7 +328,8 @@ impl Kept {
     }
 }
 
-/// Data points that are held out while train is read, with indices of their own: train's are not yet known.
+/// Data points that are held out while train is read, with indices of their own: train's are not
+/// yet known.
 #[derive(Default)]
 pub(crate) struct HeldOut {
     pub(crate) cells: Vec<Cell>,
@@ -361,7 +363,8 @@ fn is_in_test(row: RatingId<'_>, column: RatingId<'_>) -> bool {
             RatingId::Name(name) => digest.bytes(name.as_bytes()),
         }
     }
-    // The digest alone keeps patterns of the ids; the finalizer of SplitMix64 spreads them over all bits.
+    // The digest alone keeps patterns of the ids; the finalizer of SplitMix64 spreads them over all
+    // bits.
     let mixed = (digest.sum() ^ digest.sum() >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ mixed >> 31).is_multiple_of(ONE_IN)

@@ -1,7 +1,9 @@
-//! What is trained on: the training cells of ratings but those held back, less their means, in units of the deviation of what is left.
+//! What is trained on: the training cells of ratings but those held back, less their means, in
+//! units of the deviation of what is left.
 //!
-//! So a learning rate and a penalty mean the same whatever the values are like. Generated cells exist only where they are trained
-//! on. Their means are 0 by construction, and their deviation is known, so that no node needs the cells of another.
+//! So a learning rate and a penalty mean the same whatever the values are like. Generated cells
+//! exist only where they are trained on. Their means are 0 by construction, and their deviation is
+//! known, so that no node needs the cells of another.
 
 use std::ops::Range;
 
@@ -69,7 +71,8 @@ impl<'a> Residuals<'a> {
         self.ratings.columns
     }
 
-    /// Returns true if cells are generated when they are asked for, which takes longer than to read them.
+    /// Returns true if cells are generated when they are asked for, which takes longer than to read
+    /// them.
     pub(crate) fn are_generated(&self) -> bool {
         self.ratings.is_generated()
     }
@@ -147,8 +150,8 @@ fn kept<'a>(cells: &'a [Cell], places: Range<usize>, held: &[usize]) -> Vec<&'a 
         .collect()
 }
 
-/// Which cells to hold back: so many that no row and no column loses its last one, drawn by `seed`, ascending; fewer if there are no
-/// more.
+/// Which cells to hold back: so many that no row and no column loses its last one, drawn by `seed`,
+/// ascending; fewer if there are no more.
 pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
     let Train::Cells { cells, .. } = &ratings.train else { return Vec::new() };
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ DRAW_STREAM);
@@ -160,8 +163,8 @@ pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
     spare(cells, places, count, ratings.counts_by_vector())
 }
 
-/// Divides the training cells into `parts` parts at random, each to be held back in turn, ascending: but for the cells without which a
-/// row or column would have none.
+/// Divides the training cells into `parts` parts at random, each to be held back in turn,
+/// ascending: but for the cells without which a row or column would have none.
 pub(crate) fn divide(ratings: &Ratings, parts: usize, seed: u64) -> Vec<Vec<usize>> {
     let Train::Cells { cells, .. } = &ratings.train else { return Vec::new() };
     let mut order: Vec<usize> = (0..cells.len()).collect();
@@ -174,7 +177,8 @@ pub(crate) fn divide(ratings: &Ratings, parts: usize, seed: u64) -> Vec<Vec<usiz
     (0..parts).map(part).collect()
 }
 
-/// The first `count` of these places that no row and no column needs, ascending, by the number of cells of each.
+/// The first `count` of these places that no row and no column needs, ascending, by the number of
+/// cells of each.
 fn spare(
     cells: &[Cell],
     places: impl Iterator<Item = usize>,

@@ -1,4 +1,5 @@
-//! On which cells the epoch, the penalty and the share of the products are selected, and what is trained on then.
+//! On which cells the epoch, the penalty and the share of the products are selected, and what is
+//! trained on then.
 //!
 //! | by | when | trained on | known |
 //! | --- | --- | --- | --- |
@@ -9,8 +10,8 @@
 //! | nothing | it is not wanted | all of train | |
 //!
 //! # Cross-fitting
-//! The number of epochs, their penalties and the share of the products for few cells are found by predictions of cells that were left
-//! out.
+//! The number of epochs, their penalties and the share of the products for few cells are found by
+//! predictions of cells that were left out.
 //!
 //! ```text
 //!   fit 0   trains on all but the first fifth    \
@@ -19,10 +20,12 @@
 //!   fit 19  fifths that were drawn anew thrice   /
 //! ```
 //!
-//! What is trained then has all cells, as many epochs, and the same penalties. Of a hundred cells five held back would tell
-//! next to nothing, and a fifth held back would be missed. Runs on plain arrays, in one thread: every node finds the same bits.
+//! What is trained then has all cells, as many epochs, and the same penalties. Of a hundred cells
+//! five held back would tell next to nothing, and a fifth held back would be missed. Runs on plain
+//! arrays, in one thread: every node finds the same bits.
 //!
-//! How a run goes on behind each look at such cells, by which penalty and whether at all, is a [`Descent`].
+//! How a run goes on behind each look at such cells, by which penalty and whether at all, is a
+//! [`Descent`].
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,14 +59,16 @@ pub enum Selection {
         /// Their number.
         cells: u64,
     },
-    /// Cells of train that are not trained on: a twentieth, at most 10,000, of no row and no column the last.
+    /// Cells of train that are not trained on: a twentieth, at most 10,000, of no row and no column
+    /// the last.
     HeldBack {
         /// Their number.
         cells: u64,
         /// Cells of train.
         of: u64,
     },
-    /// Each fifth of train in turn, predicted from the others by a training of its own, four times over with other fifths.
+    /// Each fifth of train in turn, predicted from the others by a training of its own, four times
+    /// over with other fifths.
     CrossFitted {
         /// Cells of train.
         cells: u64,
@@ -73,7 +78,8 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// How a run with this configuration selects. There may be fewer cells to hold back than it says.
+    /// How a run with this configuration selects. There may be fewer cells to hold back than it
+    /// says.
     #[must_use]
     pub fn planned(ratings: &Ratings, config: &TrainConfig) -> Self {
         let (all, keys) = (ratings.train_len(), ratings.rows() as u64 + ratings.columns() as u64);
@@ -123,8 +129,8 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Draws cells to hold back, or finds out by cross-fitting what is selected; takes off means. The same bits on every node. Raising
-    /// `stop` ends it early.
+    /// Draws cells to hold back, or finds out by cross-fitting what is selected; takes off means.
+    /// The same bits on every node. Raising `stop` ends it early.
     pub(crate) fn new(
         ratings: &'a Ratings,
         config: &TrainConfig,
@@ -176,7 +182,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The same run without what cross-fitting found: where a stop cut it short, that differs between processes.
+    /// The same run without what cross-fitting found: where a stop cut it short, that differs
+    /// between processes.
     pub(crate) fn without_choice(self, config: &TrainConfig) -> Self {
         let Selection::CrossFitted { .. } = self.selection else { return self };
         let schedule = match self.schedule {
@@ -187,7 +194,8 @@ impl<'a> Prepared<'a> {
         Self { epochs, gain: 0.0, cross_fitted: None, schedule, ..self }
     }
 
-    /// The penalty of the epoch behind some, of which these are the errors on what is selected on, where it was looked at.
+    /// The penalty of the epoch behind some, of which these are the errors on what is selected on,
+    /// where it was looked at.
     pub(crate) fn penalty(&self, epochs: usize, errors: impl Iterator<Item = f64>) -> f32 {
         match &self.schedule {
             Schedule::Constant(penalty) => *penalty,
@@ -228,7 +236,8 @@ pub(crate) struct Choice {
     pub(crate) figures: Option<RatingMetrics>,
 }
 
-/// Trains the fits until they make no progress, or as many epochs as are asked for. Raising `stop` ends it with what was found so far.
+/// Trains the fits until they make no progress, or as many epochs as are asked for. Raising `stop`
+/// ends it with what was found so far.
 pub(crate) fn fit(
     ratings: &Ratings,
     config: &TrainConfig,
@@ -341,7 +350,8 @@ impl<'a> Fit<'a> {
         visits.round(0, &mut train).is_ok()
     }
 
-    /// Passes the place, the residual and the product of each cell that was left out, in units of the ratings.
+    /// Passes the place, the residual and the product of each cell that was left out, in units of
+    /// the ratings.
     fn predict(&mut self, each: &mut dyn FnMut(usize, f64, f64)) {
         let Train::Cells { cells, .. } = &self.ratings.train else { return };
         let (len, dim) = (self.rule.value_len(), self.rule.dim);
@@ -405,9 +415,11 @@ impl Descent {
 /// One in so many cells is held back.
 const HELD_SHARE: u64 = 20;
 const HELD_MAX: u64 = 10_000;
-/// Cells of train up to which they are left out in turn: beyond that, a twentieth is enough to select on.
+/// Cells of train up to which they are left out in turn: beyond that, a twentieth is enough to
+/// select on.
 const CROSS_CELLS_MAX: u64 = 10_000;
-/// Factors of all rows and columns up to which it is done: each training of its own has them in memory.
+/// Factors of all rows and columns up to which it is done: each training of its own has them in
+/// memory.
 const CROSS_FACTORS_MAX: u64 = 1 << 19;
 /// Epochs of a run that selects nothing.
 const EPOCHS: u32 = 20;

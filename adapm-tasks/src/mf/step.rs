@@ -4,9 +4,10 @@
 //!   pull(columns, rows) -> cells one after the other (kernel) -> push(what each vector has moved by)
 //! ```
 //!
-//! A chunk is one pull and one push, so that a cell costs a share of a key each way, not two keys. Every cell sees what this worker
-//! did before, as if it were pulled and pushed alone; what others did meanwhile it sees a chunk later. What a vector has moved by
-//! is added to whatever it is by then, so no update is lost.
+//! A chunk is one pull and one push, so that a cell costs a share of a key each way, not two keys.
+//! Every cell sees what this worker did before, as if it were pulled and pushed alone; what others
+//! did meanwhile it sees a chunk later. What a vector has moved by is added to whatever it is by
+//! then, so no update is lost.
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
@@ -85,7 +86,8 @@ impl Learner {
         self.penalty = penalty;
     }
 
-    /// Trains on a chunk, and returns the sum of its losses. Column `j` is key `rows + j`. Ends the step.
+    /// Trains on a chunk, and returns the sum of its losses. Column `j` is key `rows + j`. Ends the
+    /// step.
     pub(crate) fn train<P: Parameters>(
         &mut self,
         chunk: &Chunk,
@@ -136,7 +138,8 @@ impl Learner {
         }
     }
 
-    /// Replaces what was pulled by what it has moved by. Tells whether all of that are finite numbers.
+    /// Replaces what was pulled by what it has moved by. Tells whether all of that are finite
+    /// numbers.
     fn differ(&mut self) -> bool {
         let mut are_finite = true;
         for (pulled, value) in self.pulled.iter_mut().zip(&self.values) {
@@ -146,8 +149,8 @@ impl Learner {
         are_finite
     }
 
-    /// The key to name when a chunk went wrong: the first row that has moved by no finite number, else the first such column, else
-    /// the first column.
+    /// The key to name when a chunk went wrong: the first row that has moved by no finite number,
+    /// else the first such column, else the first column.
     fn blamed(&self, columns: usize, len: usize) -> Key {
         let is_bad =
             |key: &usize| !self.pulled[key * len..][..len].iter().all(|moved| moved.is_finite());
@@ -172,8 +175,8 @@ impl Start {
         Self { seed, dim: config.dim, deviation: config.initial_deviation }
     }
 
-    /// Fills a value: uniform factors, AdaGrad's initial accumulators behind them if there is room. Uniform, since it needs
-    /// no function whose last bit depends on the machine.
+    /// Fills a value: uniform factors, AdaGrad's initial accumulators behind them if there is room.
+    /// Uniform, since it needs no function whose last bit depends on the machine.
     pub(crate) fn value(self, key: Key, value: &mut [f32]) {
         // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
         let place = key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -185,8 +188,9 @@ impl Start {
     }
 }
 
-/// AdaGrad's initial accumulator: about the square of a first gradient. From a smaller one the first steps are as long as the rate
-/// whatever the gradient, which is far for factors that begin near 0.
+/// AdaGrad's initial accumulator: about the square of a first gradient. From a smaller one the
+/// first steps are as long as the rate whatever the gradient, which is far for factors that begin
+/// near 0.
 const ACCUMULATOR: f32 = 0.1;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The task as a run sees it: what workers load and announce, how they step, how factors are judged.
+//! The task as a run sees it: what workers load and announce, how they step, how factors are
+//! judged.
 //!
-//! Row `i` is key `i`, column `j` is key `rows + j`. Rows are announced once, for the whole run; columns chunk by chunk, about
-//! 400,000 cells ahead. The clock counts chunks.
+//! Row `i` is key `i`, column `j` is key `rows + j`. Rows are announced once, for the whole run;
+//! columns chunk by chunk, about 400,000 cells ahead. The clock counts chunks.
 
 use std::sync::Arc;
 
@@ -226,7 +227,8 @@ impl<'a> Task for Factorization<'a> {
     }
 }
 
-/// The learning rate behind epochs with these losses: raised by 5 % where the loss fell, halved where it rose.
+/// The learning rate behind epochs with these losses: raised by 5 % where the loss fell, halved
+/// where it rose.
 fn bold_driver(first: f32, losses: &[f64]) -> f32 {
     losses
         .windows(2)
@@ -236,8 +238,8 @@ fn bold_driver(first: f32, losses: &[f64]) -> f32 {
 /// What keys can be asked for by name, which is the id in the data.
 pub const KEY_KINDS: &[&str] = &["row", "column"];
 
-/// The keys that `choices` name, each with what it is; without choices five between the most frequent and a typical one. Goes
-/// over all of the training data.
+/// The keys that `choices` name, each with what it is; without choices five between the most
+/// frequent and a typical one. Goes over all of the training data.
 ///
 /// # Errors
 ///
@@ -272,9 +274,9 @@ pub(crate) fn name_of(ratings: &Ratings, key: usize) -> String {
     format!("{kind} {}", id.map(|id| id.to_string()).unwrap_or_default())
 }
 
-/// Cells between the announcement of a column and its use: 20 ms of a fast worker, 60 where four processes share two cores, whose
-/// engines may have to wait for a core for 10. When to act on it is the engines' decision. AdaPM announces 10,000 ahead (App. C), with
-/// a slower kernel.
+/// Cells between the announcement of a column and its use: 20 ms of a fast worker, 60 where four
+/// processes share two cores, whose engines may have to wait for a core for 10. When to act on it
+/// is the engines' decision. AdaPM announces 10,000 ahead (App. C), with a slower kernel.
 const CELLS_AHEAD: usize = 400_000;
 /// Rows that are announced in one call.
 const ROWS_AT_ONCE: usize = 1 << 16;

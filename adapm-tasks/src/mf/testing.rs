@@ -43,7 +43,8 @@ pub fn factors_bytes(factors: &Checkpoint) -> Vec<u8> {
     factors.write_to(Vec::new()).expect("memory takes all bytes")
 }
 
-/// Factors of rows with these ids (two that are the index if there is none) and of `columns` columns, all of them `value`.
+/// Factors of rows with these ids (two that are the index if there is none) and of `columns`
+/// columns, all of them `value`.
 #[must_use]
 pub fn factors_of(row_ids: &[u64], columns: u64, dim: usize, value: f32) -> Checkpoint {
     let row_ids = if row_ids.is_empty() { Ids::Indices(2) } else { Ids::Numbers(row_ids.to_vec()) };

@@ -1,4 +1,5 @@
-//! The training cells of some rows, cut into tiles: groups of columns by ranges of rows, 8 bytes a cell.
+//! The training cells of some rows, cut into tiles: groups of columns by ranges of rows, 8 bytes a
+//! cell.
 //!
 //! ```text
 //!             columns of about equal length
@@ -10,12 +11,14 @@
 //!          |          +----------+  tile    |
 //! ```
 //!
-//! A row that is in a tile has several cells there if its group has many columns of similar length, so its vector is fetched
-//! and sent back for several cells at once. (Of the 100 k x 10 k matrix of the benchmarks with 1 % of its cells known, a row has
-//! 1.1 cells in a group of 4 random columns, 3.0 in one of 64 columns of like lengths, and more in one of 256.)
+//! A row that is in a tile has several cells there if its group has many columns of similar length,
+//! so its vector is fetched and sent back for several cells at once. (Of the 100 k x 10 k matrix of
+//! the benchmarks with 1 % of its cells known, a row has 1.1 cells in a group of 4 random columns,
+//! 3.0 in one of 64 columns of like lengths, and more in one of 256.)
 //!
 //! # Sweep
-//! The cells of many rows come in their order, generated ahead by several threads if they are generated.
+//! The cells of many rows come in their order, generated ahead by several threads if they are
+//! generated.
 //!
 //! ```text
 //!   thread 0   block 0   block 2   ...  \
@@ -101,7 +104,8 @@ impl Group {
 
     fn end_tile(&mut self, random: &mut Xoshiro256PlusPlus) {
         let (_, start) = self.ends.last().copied().unwrap_or((0, 0));
-        // Neighbours that have neither row nor column in common are computed at once, where those of one row wait for each other.
+        // Neighbours that have neither row nor column in common are computed at once, where those
+        // of one row wait for each other.
         self.cells[start..].shuffle(random);
         if self.cells.len() > start {
             self.ends.push((self.rows.len(), self.cells.len()));
@@ -116,8 +120,8 @@ pub(crate) fn lengths(sweep: &Sweep<'_>) -> Vec<usize> {
     lengths
 }
 
-/// Deals the columns that have cells to `parts` parts of about equal numbers of cells, and of columns: each, from the longest to
-/// the shortest, to the part with the fewest cells.
+/// Deals the columns that have cells to `parts` parts of about equal numbers of cells, and of
+/// columns: each, from the longest to the shortest, to the part with the fewest cells.
 pub(crate) fn deal(lengths: &[usize], parts: usize) -> Vec<Vec<u32>> {
     let mut order: Vec<u32> =
         (0..lengths.len() as u32).filter(|column| lengths[*column as usize] > 0).collect();
@@ -132,8 +136,9 @@ pub(crate) fn deal(lengths: &[usize], parts: usize) -> Vec<Vec<u32>> {
     dealt
 }
 
-/// Cuts the cells of the rows of `sweep` into groups, for each of `parts`, which are columns that have cells, no column twice. Goes
-/// over the cells once, in the second pass; they come to lie where they stay.
+/// Cuts the cells of the rows of `sweep` into groups, for each of `parts`, which are columns that
+/// have cells, no column twice. Goes over the cells once, in the second pass; they come to lie
+/// where they stay.
 pub(crate) fn cut(
     sweep: &Sweep<'_>,
     lengths: &[usize],
@@ -146,7 +151,8 @@ pub(crate) fn cut(
     for mut columns in parts {
         columns.sort_by_key(|column| std::cmp::Reverse(lengths[*column as usize]));
         let before = groups.len();
-        // Parts of few columns have several groups too: the order of groups differs from epoch to epoch.
+        // Parts of few columns have several groups too: the order of groups differs from epoch to
+        // epoch.
         for columns in columns.chunks((columns.len() / GROUPS_MIN).clamp(1, GROUP_COLUMNS)) {
             for (place, column) in (0..).zip(columns) {
                 places[*column as usize] = (groups.len() as u32, place);
@@ -171,7 +177,8 @@ pub(crate) fn cut(
     counts.into_iter().map(|count| groups.by_ref().take(count).collect()).collect()
 }
 
-/// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: the bounds, of which there is one more.
+/// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: the bounds, of
+/// which there is one more.
 pub(crate) fn row_bounds(residuals: &Residuals<'_>, parts: usize) -> Vec<u32> {
     let total = u128::from(residuals.len());
     let mut bounds = vec![0];
@@ -263,9 +270,11 @@ impl Sweep<'_> {
     }
 }
 
-/// Cells of a tile: announcing and handing it over cost little per cell, and what is fetched for it is soon sent back.
+/// Cells of a tile: announcing and handing it over cost little per cell, and what is fetched for it
+/// is soon sent back.
 pub(crate) const CHUNK_CELLS: usize = 4096;
-/// Rows of a tile: their vectors and those of the columns stay in a core's own cache from pull to push.
+/// Rows of a tile: their vectors and those of the columns stay in a core's own cache from pull to
+/// push.
 pub(crate) const CHUNK_ROWS: usize = 1024;
 /// Columns of a group.
 pub(crate) const GROUP_COLUMNS: usize = 256;

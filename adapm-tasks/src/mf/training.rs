@@ -1,5 +1,5 @@
-//! Training, and how far the predictions of a checkpoint are off: with all nodes in this process, or as one node of a group. How it
-//! fails is told by [`TaskError`].
+//! Training, and how far the predictions of a checkpoint are off: with all nodes in this process,
+//! or as one node of a group. How it fails is told by [`TaskError`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,8 @@ use crate::run::peers::Peers;
 use crate::run::task::Examination;
 use crate::run::training::{Evaluation, Run};
 
-/// Trains factors of `ratings`. Raising `stop` ends the run within a chunk, with the results so far.
+/// Trains factors of `ratings`. Raising `stop` ends the run within a chunk, with the results so
+/// far.
 ///
 /// # Errors
 ///
@@ -37,16 +38,17 @@ pub fn train(
     train_as(ratings, config, &Peers::alone(), observer, stop)
 }
 
-/// [`train`] as one node of `group`; collective: every process makes the same call with the same ratings and choices, or
-/// all end with the name of the node that differs. The report is the same on all nodes, but for the checkpoint, which is on
-/// node 0.
+/// [`train`] as one node of `group`; collective: every process makes the same call with the same
+/// ratings and choices, or all end with the name of the node that differs. The report is the same
+/// on all nodes, but for the checkpoint, which is on node 0.
 ///
-/// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at the end of their epoch;
-/// [`Group::on_stop`] raises it everywhere at once.
+/// Raising `stop` in one process ends the run in all, in this one within a chunk, in the others at
+/// the end of their epoch; [`Group::on_stop`] raises it everywhere at once.
 ///
 /// # Errors
 ///
-/// As [`train`], on all nodes if on one; ratings or choices that differ between nodes; a node that is lost.
+/// As [`train`], on all nodes if on one; ratings or choices that differ between nodes; a node that
+/// is lost.
 pub fn train_in_group(
     ratings: &Ratings,
     config: &TrainConfig,
@@ -114,8 +116,8 @@ fn train_as(
     })
 }
 
-/// Predicts a split with the parameters of `checkpoint`. The figures do not depend on the number of nodes and workers.
-/// Raising `stop` ends it early, without figures.
+/// Predicts a split with the parameters of `checkpoint`. The figures do not depend on the number of
+/// nodes and workers. Raising `stop` ends it early, without figures.
 ///
 /// # Errors
 ///
@@ -134,7 +136,8 @@ pub fn evaluate(
 ///
 /// # Errors
 ///
-/// As [`evaluate`], on all nodes if on one; ratings, parameters or choices that differ between nodes; a node that is lost.
+/// As [`evaluate`], on all nodes if on one; ratings, parameters or choices that differ between
+/// nodes; a node that is lost.
 pub fn evaluate_in_group(
     ratings: &Ratings,
     checkpoint: &Checkpoint,
@@ -185,7 +188,8 @@ fn evaluate_as(
     })
 }
 
-/// What has to be equal on all nodes before they train; the run may have been stopped while it was prepared.
+/// What has to be equal on all nodes before they train; the run may have been stopped while it was
+/// prepared.
 pub(crate) fn train_opening(
     ratings: &Ratings,
     config: &TrainConfig,
@@ -236,7 +240,8 @@ fn describe(ratings: &Ratings) -> String {
     )
 }
 
-/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but
+/// for `checkpoint`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport {
@@ -244,25 +249,28 @@ pub struct TrainReport {
     pub epochs: Vec<Epoch<RatingMetrics>>,
     /// Epochs that there were to be, at most.
     pub epochs_max: u32,
-    /// The epoch whose parameters are in `checkpoint`: best on what is selected on between epochs, else the last; 0 = none, the means
-    /// alone.
+    /// The epoch whose parameters are in `checkpoint`: best on what is selected on between epochs,
+    /// else the last; 0 = none, the means alone.
     pub chosen_epoch: u32,
     /// What it was selected on.
     pub selection: Selection,
     /// Figures there of the chosen epoch, or of the predictions of cross-fitting.
     pub selected: Option<RatingMetrics>,
-    /// The share of the products that is predicted: 0 if the factors did not predict better than the means what they were selected on.
+    /// The share of the products that is predicted: 0 if the factors did not predict better than
+    /// the means what they were selected on.
     pub gain: f64,
     /// Figures of the means alone on test, if that was evaluated: the baseline.
     pub means: Option<RatingMetrics>,
-    /// Figures on test with the chosen parameters; `None` without evaluation, without test data, or if stopped.
+    /// Figures on test with the chosen parameters; `None` without evaluation, without test data, or
+    /// if stopped.
     pub test: Option<RatingMetrics>,
     /// Seconds of the evaluation of test.
     pub test_seconds: f64,
     /// The manager's counts of training, evaluation not counted.
     pub stats: ManagerStats,
-    /// Parameters of the chosen epoch, if [`TrainConfig::checkpoint`](crate::mf::TrainConfig::checkpoint) asks for them; on
-    /// node 0 only if nodes are processes.
+    /// Parameters of the chosen epoch, if
+    /// [`TrainConfig::checkpoint`](crate::mf::TrainConfig::checkpoint) asks for them; on node 0
+    /// only if nodes are processes.
     pub checkpoint: Option<Checkpoint>,
     /// The stop flag ended the run early.
     pub stopped: bool,

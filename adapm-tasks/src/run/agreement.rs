@@ -1,9 +1,10 @@
 //! Before the first step: that all processes mean the same run.
 //!
-//! Everything that has to be equal crosses once, as text where it is short, so that the one that differs can be named.
+//! Everything that has to be equal crosses once, as text where it is short, so that the one that
+//! differs can be named.
 //!
-//! Data cross as a [`Digest`], a number that differs between data that differ: FNV-1a over words of 64 bits, which finds
-//! differences, not malice.
+//! Data cross as a [`Digest`], a number that differs between data that differ: FNV-1a over words of
+//! 64 bits, which finds differences, not malice.
 //!
 //! Not here: the checksum of a file ([`crate::run::file`]), which is over bytes.
 
@@ -89,8 +90,9 @@ pub(crate) struct Agreed {
 }
 
 impl Opening {
-    /// A run of `task`, over data that this text tells apart from other data. Of node 0, `checkpoint` counts: whether it wants
-    /// the parameters. The cluster and the settings are what has to be equal on all nodes, by name.
+    /// A run of `task`, over data that this text tells apart from other data. Of node 0,
+    /// `checkpoint` counts: whether it wants the parameters. The cluster and the settings are what
+    /// has to be equal on all nodes, by name.
     pub(crate) fn new<'a>(
         task: &str,
         data: String,
@@ -110,16 +112,17 @@ impl Opening {
         Self { data, settings, checkpoint, stopped: false }
     }
 
-    /// The same run, with what this process has found before; it has to be equal unless one of them was stopped at it.
+    /// The same run, with what this process has found before; it has to be equal unless one of them
+    /// was stopped at it.
     pub(crate) fn found(mut self, found: String, stopped: bool) -> Self {
         self.settings.push((FOUND.to_owned(), found));
         Self { stopped, ..self }
     }
 }
 
-/// The choices of a configuration that have to be equal on all nodes, by the names of its fields: as they are, or as what is
-/// written behind them. All fields are named, so that a new one cannot be forgotten; those behind `beside` are told otherwise, or
-/// each process's own affair.
+/// The choices of a configuration that have to be equal on all nodes, by the names of its fields:
+/// as they are, or as what is written behind them. All fields are named, so that a new one cannot
+/// be forgotten; those behind `beside` are told otherwise, or each process's own affair.
 macro_rules! equal {
     ($config:ident: $kind:ident { $($field:ident $(=> $value:expr)?),+ } beside $($other:ident),+) => {{
         let $kind { $($field,)+ $($other: _),+ } = $config;
@@ -138,8 +141,8 @@ pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
     choice.map_or_else(|| "by default".to_owned(), |choice| choice.to_string())
 }
 
-/// Makes sure that all processes mean the same run, or says which one does not. `own` is an error if this process cannot
-/// start. Collective; free if all nodes are in this process.
+/// Makes sure that all processes mean the same run, or says which one does not. `own` is an error
+/// if this process cannot start. Collective; free if all nodes are in this process.
 ///
 /// # Errors
 ///
@@ -174,7 +177,8 @@ pub(crate) fn agree(
     Ok(Agreed { checkpoint: openings[0].checkpoint, stopped })
 }
 
-/// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if nodes are processes.
+/// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if
+/// nodes are processes.
 pub(crate) fn workers(
     peers: &Peers<'_>,
     asked: Option<usize>,
@@ -190,8 +194,8 @@ pub(crate) fn workers(
     }
 }
 
-/// The first node whose value is not the most frequent one, its value, and that one. Of equally frequent ones, that of the
-/// lowest node counts.
+/// The first node whose value is not the most frequent one, its value, and that one. Of equally
+/// frequent ones, that of the lowest node counts.
 fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, String)> {
     let values: Vec<String> = values.collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();

@@ -1,8 +1,10 @@
-//! What the workers of a process share beside the parameters: progress, where a phase was cut short, answers, decisions.
+//! What the workers of a process share beside the parameters: progress, where a phase was cut
+//! short, answers, decisions.
 //!
-//! Parameters never pass here. A worker writes before a barrier of the parameter manager, the others read behind it. If
-//! nodes are processes each has a board; the first workers make all say the same between two barriers, by a [`Note`] each.
-//! An evaluation is shared out among workers, each of which examines a [`Share`] of the items.
+//! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
+//! others read behind it. If nodes are processes each has a board; the first workers make all say
+//! the same between two barriers, by a [`Note`] each. An evaluation is shared out among workers,
+//! each of which examines a [`Share`] of the items.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,9 +56,11 @@ pub(crate) struct Verdicts<E: Examination> {
     pub(crate) best: Option<E::Figures>,
     /// Epoch whose figures these are.
     pub(crate) chosen: Option<u32>,
-    /// Figures on test of the parameters as they stand in the end, with the seconds that took; `None`: not examined there.
+    /// Figures on test of the parameters as they stand in the end, with the seconds that took;
+    /// `None`: not examined there.
     pub(crate) test: Option<(E::Figures, f64)>,
-    /// When training of the running epoch began, and what the manager's counts of it are to be counted from.
+    /// When training of the running epoch began, and what the manager's counts of it are to be
+    /// counted from.
     pub(crate) started: Option<(Instant, ManagerStats)>,
     /// The manager's counts when the training of the last epoch ended.
     pub(crate) trained: Option<ManagerStats>,
@@ -97,14 +101,14 @@ impl<'a, E: Examination> Board<'a, E> {
     ///
     /// # Ordering
     ///
-    /// Relaxed suffices: others read it behind a barrier. A worker that is ahead can only cut a later phase, so all read
-    /// the same answer about a phase behind its barrier.
+    /// Relaxed suffices: others read it behind a barrier. A worker that is ahead can only cut a
+    /// later phase, so all read the same answer about a phase behind its barrier.
     pub(crate) fn cut(&self, phase: u64) {
         self.cut.fetch_min(phase, Ordering::Relaxed);
     }
 
-    /// Tells, behind the barrier that ends `phase`, whether some worker left it early: of this process behind the first
-    /// barrier, of any behind that which follows the exchange.
+    /// Tells, behind the barrier that ends `phase`, whether some worker left it early: of this
+    /// process behind the first barrier, of any behind that which follows the exchange.
     pub(crate) fn is_cut(&self, phase: u64) -> bool {
         self.cut.load(Ordering::Relaxed) <= phase
     }
@@ -141,14 +145,16 @@ impl<'a, E: Examination> Board<'a, E> {
         self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
 
-    /// What all workers have done, as far as this process can know: all nodes have equal parts of `total`.
+    /// What all workers have done, as far as this process can know: all nodes have equal parts of
+    /// `total`.
     pub(crate) fn estimate(&self, total: u64) -> u64 {
         let (done, _) = self.totals();
         (done * self.peers.processes() as u64).min(total)
     }
 
-    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was cut, and if
-    /// `examined` the answers. By the first worker of each process, between two barriers.
+    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was
+    /// cut, and if `examined` the answers. By the first worker of each process, between two
+    /// barriers.
     ///
     /// # Errors
     ///
@@ -257,7 +263,8 @@ pub(crate) struct Note<A> {
     pub(crate) tallies: Vec<(u64, f64)>,
     /// The manager's counts of this phase.
     pub(crate) stats: Told,
-    /// What the workers found out about their items, worker by worker; none if nothing was examined.
+    /// What the workers found out about their items, worker by worker; none if nothing was
+    /// examined.
     pub(crate) answers: Vec<A>,
 }
 
@@ -265,7 +272,8 @@ pub(crate) struct Note<A> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) done: u64,
-    /// Summed up in the order of the workers: the same number however they are spread over processes.
+    /// Summed up in the order of the workers: the same number however they are spread over
+    /// processes.
     pub(crate) loss: f64,
     pub(crate) stats: ManagerStats,
 }
@@ -312,8 +320,8 @@ impl<A: Clone + Default> Answers<A> {
         self.items
     }
 
-    /// Which items one of `workers` workers examines: every `workers`-th batch, batches being smaller where items are few, so
-    /// that few workers have none.
+    /// Which items one of `workers` workers examines: every `workers`-th batch, batches being
+    /// smaller where items are few, so that few workers have none.
     fn places(&self, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> + use<A> {
         places(self.items.len(), self.batch, worker, workers)
     }
@@ -325,7 +333,8 @@ impl<A: Clone + Default> Answers<A> {
             .flat_map(|place| &self.items[place])
     }
 
-    /// Takes over the answers of `workers` among `all`; `None` if they are not as many as these have items.
+    /// Takes over the answers of `workers` among `all`; `None` if they are not as many as these
+    /// have items.
     pub(crate) fn take(&mut self, workers: Range<usize>, all: usize, told: &[A]) -> Option<()> {
         let mut rest = told;
         for worker in workers {
@@ -348,7 +357,8 @@ pub(crate) struct Share<'a, E> {
 }
 
 impl<E: Examination> Share<'_, E> {
-    /// Examines this worker's batches and writes the answers to their places on the board. Leaves early if told to stop.
+    /// Examines this worker's batches and writes the answers to their places on the board. Leaves
+    /// early if told to stop.
     pub(crate) fn examine<P: Parameters>(
         self,
         examiner: &mut E::Examiner,

@@ -1,4 +1,5 @@
-//! What can be chosen about every run, which choices make no sense, and the names of choices on the command line.
+//! What can be chosen about every run, which choices make no sense, and the names of choices on the
+//! command line.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! Who takes part in a run: nodes, workers, processes, and which numbers of them make sense; and the place of each worker among them.
+//! Who takes part in a run: nodes, workers, processes, and which numbers of them make sense; and
+//! the place of each worker among them.
 
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker};
@@ -61,7 +62,8 @@ impl<'a> Crew<'a> {
         self.system.map(|system| Setup { system, nodes, workers, seed, group, scheme, trace })
     }
 
-    /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does it.
+    /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does
+    /// it.
     pub(crate) fn check(self, shape: &Shape) -> Result<(), TaskError> {
         let (nodes, keys) = (self.nodes, shape.keys());
         if nodes as u64 > keys {
@@ -86,7 +88,8 @@ pub(crate) fn check(
     }
 }
 
-/// All results, or the first error; an operation that failed because the run was ending only if there is no other.
+/// All results, or the first error; an operation that failed because the run was ending only if
+/// there is no other.
 pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R>, TaskError> {
     let is_consequence = |error: &TaskError| matches!(error, TaskError::Access(_));
     let (done, mut failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
@@ -131,8 +134,8 @@ impl Seat {
         self.number / self.of_node
     }
 
-    /// The keys, of `keys` many, that this worker copies, ascending: those of all workers of a process one behind the other
-    /// are all keys that have their home in it, ascending.
+    /// The keys, of `keys` many, that this worker copies, ascending: those of all workers of a
+    /// process one behind the other are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
         let (process, processes) = (self.number / self.here, self.all / self.here);

@@ -50,8 +50,8 @@ pub enum TaskError {
         key: u64,
         /// What the task knows the key as: `entity Q42`, `row 17`, `word sun`.
         name: String,
-        /// The worker's clock at the first step of the unit of work: counted from the start of the run, and with independent
-        /// negatives in data points, else in chunks.
+        /// The worker's clock at the first step of the unit of work: counted from the start of the
+        /// run, and with independent negatives in data points, else in chunks.
         step: u64,
         /// The learning rate.
         learning_rate: f32,

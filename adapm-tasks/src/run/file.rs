@@ -4,8 +4,8 @@
 //!   "adapmckp" | version u32 | task: text | what the task writes | floats u64 | values in key order f32 | checksum u64
 //! ```
 //!
-//! All numbers are little-endian; a text is its length `u32` and its bytes; the checksum is that of all bytes before. The
-//! bytes do not depend on how many nodes held the values.
+//! All numbers are little-endian; a text is its length `u32` and its bytes; the checksum is that of
+//! all bytes before. The bytes do not depend on how many nodes held the values.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use adapm_transport::error::SystemError;
 use crate::data::{DataError, bytes};
 use crate::files::{self, Output, OutputError};
 
-/// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what to do.
+/// A checkpoint file that cannot be written, read or used. Its text is one line: what, where, what
+/// to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
@@ -121,8 +122,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, CheckpointError> {
     })
 }
 
-/// Writes a file by `write`, which may be called several times. An older file of that name stays as it is until the new one is
-/// complete.
+/// Writes a file by `write`, which may be called several times. An older file of that name stays as
+/// it is until the new one is complete.
 ///
 /// # Errors
 ///
@@ -202,7 +203,8 @@ impl<'a> Reader<'a> {
         Err(name.map_or(Fault::Corrupt, Fault::Task))
     }
 
-    /// Takes the values, which are the last of what a task has written, and the checksum behind them.
+    /// Takes the values, which are the last of what a task has written, and the checksum behind
+    /// them.
     ///
     /// # Errors
     ///
@@ -319,7 +321,8 @@ impl Checksum {
 /// The version of the files of a task.
 fn version_of(task: &[u8]) -> u32 {
     match task {
-        // Since version 2 a factorization has means, and a graph's model tells what it was trained on.
+        // Since version 2 a factorization has means, and a graph's model tells what it was trained
+        // on.
         b"mf" | b"kge" => 2,
         _ => 1,
     }

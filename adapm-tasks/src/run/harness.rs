@@ -1,4 +1,5 @@
-//! Training in tests as if nodes were processes: a board for each, on a cluster that is in this process.
+//! Training in tests as if nodes were processes: a board for each, on a cluster that is in this
+//! process.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -36,8 +37,8 @@ pub(crate) fn flags() -> Vec<AtomicBool> {
     (0..NODES).map(|_| AtomicBool::new(false)).collect()
 }
 
-/// Trains with a board for each node; tasks, observers and flags are those of each. Tasks may differ, which those of
-/// processes that have agreed do not. The parameters are wanted.
+/// Trains with a board for each node; tasks, observers and flags are those of each. Tasks may
+/// differ, which those of processes that have agreed do not. The parameters are wanted.
 pub(crate) fn train_each<T: Task>(
     tasks: &[&T; NODES],
     settings: Settings<'_>,

@@ -1,9 +1,11 @@
-//! The two kinds of [`Parameters`]: workers of the parameter manager, whose intent handles are [`Announcer`]s, and plain arrays.
+//! The two kinds of [`Parameters`]: workers of the parameter manager, whose intent handles are
+//! [`Announcer`]s, and plain arrays.
 //!
-//! After training a process has the chosen parameters ([`Kept`]): all, or if nodes are processes those at home in it.
+//! After training a process has the chosen parameters ([`Kept`]): all, or if nodes are processes
+//! those at home in it.
 //!
-//! An evaluation starts from them on every node, and no node needs more than its own: a manager asks for the values of keys at
-//! their home. Only a checkpoint needs all, on node 0.
+//! An evaluation starts from them on every node, and no node needs more than its own: a manager
+//! asks for the values of keys at their home. Only a checkpoint needs all, on node 0.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -39,8 +41,8 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything. Tells how many of all keys have
-    /// their initial values.
+    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything.
+    /// Tells how many of all keys have their initial values.
     pub(crate) fn start(
         self,
         shape: &Shape,
@@ -123,7 +125,8 @@ impl Announcer for Announcement {
     }
 }
 
-/// All parameters in one array: one worker, no manager. What a manager costs is measured against it.
+/// All parameters in one array: one worker, no manager. What a manager costs is measured against
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrays {
     shape: Shape,
@@ -144,7 +147,8 @@ impl Arrays {
         Self::fill(shape, draws, seed, initial, &|_, _| {})
     }
 
-    /// Fills the values by `initial`, called once per key, and tells how many keys have theirs; `seed` is that of the sampled keys.
+    /// Fills the values by `initial`, called once per key, and tells how many keys have theirs;
+    /// `seed` is that of the sampled keys.
     pub(crate) fn fill(
         shape: Shape,
         draws: Option<Draws>,
@@ -230,7 +234,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// What the workers of this process copied, one behind the other; `shape` is that of values without accumulators.
+    /// What the workers of this process copied, one behind the other; `shape` is that of values
+    /// without accumulators.
     pub(crate) fn new(shape: Shape, mut parts: Vec<Vec<f32>>, peers: &Peers<'_>) -> Self {
         let (node, processes) = (peers.node(), peers.processes());
         let keys = (processes > 1).then(|| {
@@ -263,7 +268,8 @@ impl Kept {
         }
     }
 
-    /// Brings all values together at node 0, in key order; `None` elsewhere. Collective; a piece of a few MiB at a time.
+    /// Brings all values together at node 0, in key order; `None` elsewhere. Collective; a piece of
+    /// a few MiB at a time.
     pub(crate) fn gather(
         self,
         peers: &Peers<'_>,

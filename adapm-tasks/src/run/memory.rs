@@ -1,10 +1,11 @@
 //! Memory that a run needs at least, compared with the memory there is before it starts.
 //!
-//! A need is a lower bound: parameters where they have their home, with what the store keeps of each, and replicas only under
-//! a system that has them of all keys; the copy of the best parameters; and what this process has in memory already, which is mostly data.
-//! What the machine and the control groups leave is for all processes of the run that share them: pages of files that the system
-//! can drop count as free, and so does swap. A bound of address space is for each process alone. So a run is refused only if it
-//! cannot end.
+//! A need is a lower bound: parameters where they have their home, with what the store keeps of
+//! each, and replicas only under a system that has them of all keys; the copy of the best
+//! parameters; and what this process has in memory already, which is mostly data. What the machine
+//! and the control groups leave is for all processes of the run that share them: pages of files
+//! that the system can drop count as free, and so does swap. A bound of address space is for each
+//! process alone. So a run is refused only if it cannot end.
 
 use std::fmt;
 use std::fs;
@@ -30,7 +31,8 @@ pub(crate) struct Need {
     pub(crate) data: u64,
 }
 
-/// More memory is needed than there is. Its text is one line: what, how much of it is for what, and what to do.
+/// More memory is needed than there is. Its text is one line: what, how much of it is for what, and
+/// what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
     need: Need,
@@ -55,8 +57,8 @@ enum Bound {
 }
 
 impl Need {
-    /// The need of a process with the nodes of `crew` that are in it, for parameters of `shape`; `best` if a copy of those that
-    /// are `kept` is made.
+    /// The need of a process with the nodes of `crew` that are in it, for parameters of `shape`;
+    /// `best` if a copy of those that are `kept` is made.
     pub(crate) fn of(crew: Crew<'_>, shape: &Shape, kept: &Shape, best: bool) -> Self {
         let processes = crew.peers.processes();
         let best = if best { bytes_of(kept) / processes as u64 } else { 0 };
@@ -64,7 +66,8 @@ impl Need {
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
     }
 
-    /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one of so many processes.
+    /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one
+    /// of so many processes.
     fn parameters(system: Option<System>, nodes: usize, processes: usize, shape: &Shape) -> u64 {
         let (keys, values) = (shape.keys(), bytes_of(shape));
         if system.is_none() {
@@ -113,7 +116,8 @@ pub(crate) fn check(crew: Crew<'_>, need: Need) -> Result<(), TaskError> {
     crew.peers.share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage)))).map(drop)
 }
 
-/// What lacks, if the needs of the processes on this machine are together more than is available beside what they have.
+/// What lacks, if the needs of the processes on this machine are together more than is available
+/// beside what they have.
 fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     let sum = |of: fn(&Need) -> u64| needs.iter().map(of).fold(0, u64::saturating_add);
     let need = Need {
@@ -200,7 +204,8 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     Some(count.saturating_mul(1024))
 }
 
-/// Control groups of memory, of version 1 or 2: where they are mounted, and the path of this process's.
+/// Control groups of memory, of version 1 or 2: where they are mounted, and the path of this
+/// process's.
 #[derive(Debug, PartialEq, Eq)]
 struct Hierarchy {
     is_first_version: bool,
@@ -250,8 +255,8 @@ impl Hierarchy {
     }
 }
 
-/// A text that is equal for processes that share memory: of one run of one machine, and of one control group. Containers may all
-/// see their group by the same name; their namespaces differ.
+/// A text that is equal for processes that share memory: of one run of one machine, and of one
+/// control group. Containers may all see their group by the same name; their namespaces differ.
 fn place(read: &ReadFile<'_>) -> String {
     let text = |path: &str| read(Path::new(path)).unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/cgroup").unwrap_or_default();

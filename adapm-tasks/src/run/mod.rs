@@ -1,4 +1,5 @@
-//! What every task's run has in common: who takes part, what happens when, what is told, how it ends.
+//! What every task's run has in common: who takes part, what happens when, what is told, how it
+//! ends.
 //!
 //! ```text
 //!   processes:  agree on what is run --> epochs ------------------------------------> evaluate test --> gather
@@ -6,11 +7,12 @@
 //!                                        in the end: examine test where the parameters are, if no copy is wanted
 //! ```
 //!
-//! A task says what is its own (`task`): its parameters' shape and initial values, how units of work are loaded and
-//! announced, what a step does, what the learning rate is, how parameters are judged and which figures are better. It
-//! begins a run with an opening, in which all that has to be equal on all nodes crosses once (`agreement`), and then trains
-//! or evaluates (`training`). It ends with the kept parameters, which go into a file of its own behind a head
-//! common to all (`file`).
+//! A task says what is its own (`task`): its parameters' shape and initial values, how units of
+//! work are loaded and announced, what a step does, what the learning rate is, how parameters are
+//! judged and which figures are better. It begins a run with an opening, in which all that has to
+//! be equal on all nodes crosses once (`agreement`), and then trains or evaluates (`training`). It
+//! ends with the kept parameters, which go into a file of its own behind a head common to all
+//! (`file`).
 //!
 //! | a task wants | it says |
 //! | --- | --- |
@@ -22,9 +24,10 @@
 //! | the same figure on any number of nodes | answers per item, put together in the order of items |
 //! | barriers, stop, failure, nodes as processes | nothing |
 //!
-//! Parameters move as the manager moves them, and all workers of a run wait for each other at the same barriers. Beside the
-//! parameters, the first workers of processes exchange a note at the end of a phase (`session`), and decide the same from
-//! the same notes. Whatever fails in one process fails in all, with its reason (`peers`).
+//! Parameters move as the manager moves them, and all workers of a run wait for each other at the
+//! same barriers. Beside the parameters, the first workers of processes exchange a note at the end
+//! of a phase (`session`), and decide the same from the same notes. Whatever fails in one process
+//! fails in all, with its reason (`peers`).
 //!
 //! Not here: anything that knows what a key means.
 

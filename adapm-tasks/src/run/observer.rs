@@ -18,13 +18,13 @@ pub struct Training {
     pub epochs: u32,
     /// It may end before, if epochs make no progress.
     pub may_end_early: bool,
-    /// Training examples done in this epoch, over all workers. While an epoch runs and nodes are processes, what this node
-    /// has done, times the number of nodes: all have equal parts.
+    /// Training examples done in this epoch, over all workers. While an epoch runs and nodes are
+    /// processes, what this node has done, times the number of nodes: all have equal parts.
     pub done: u64,
     /// Training examples of an epoch.
     pub total: u64,
-    /// Mean loss per training example so far in this epoch; while it runs, over the workers of this process, or no number (NaN) if
-    /// the task judges each epoch in its end.
+    /// Mean loss per training example so far in this epoch; while it runs, over the workers of this
+    /// process, or no number (NaN) if the task judges each epoch in its end.
     pub loss: f64,
     /// Seconds of training in this epoch so far.
     pub seconds: f64,
@@ -40,17 +40,20 @@ impl Training {
     }
 }
 
-/// What a run does beside training and evaluating, passed to [`Observer::working`]. Takes a while if parameters or data are large.
+/// What a run does beside training and evaluating, passed to [`Observer::working`]. Takes a while
+/// if parameters or data are large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Work {
     /// Gives every key its value at the start, of training or of an evaluation; counted in keys.
     Initializing,
-    /// Selects what training begins with, on small data; counted in epochs, of which nobody knows how many it takes.
+    /// Selects what training begins with, on small data; counted in epochs, of which nobody knows
+    /// how many it takes.
     Selecting,
     /// Divides the data among workers; counted in parts of the data.
     Dividing,
-    /// Waits until keys are where workers have announced that they will need them first; not counted.
+    /// Waits until keys are where workers have announced that they will need them first; not
+    /// counted.
     Settling,
     /// Copies the parameters that are kept; counted in keys.
     Copying,
@@ -72,14 +75,15 @@ pub struct Epoch<F> {
     pub valid: Option<F>,
     /// Seconds of evaluation.
     pub evaluation_seconds: f64,
-    /// The manager's counts of training, evaluation not counted, from the start of the run to the end of this epoch.
+    /// The manager's counts of training, evaluation not counted, from the start of the run to the
+    /// end of this epoch.
     pub stats: ManagerStats,
     /// The manager's counts of this epoch's training alone.
     pub epoch_stats: ManagerStats,
 }
 
-/// Observer of a run, one for each process. Called on a thread of the run, a few times a second; a slow observer slows one
-/// worker.
+/// Observer of a run, one for each process. Called on a thread of the run, a few times a second; a
+/// slow observer slows one worker.
 pub trait Observer<F>: Sync {
     /// Training goes on.
     fn training(&self, moment: &Training) {
@@ -110,8 +114,9 @@ impl<F> Observer<F> for NoProgress {}
 
 /// Counts of the parameter manager, summed over all nodes. All are 0 without a manager.
 ///
-/// Those of a run are of its training: from the start of the cluster, so that what was moved and copied before the first step
-/// counts, to the end of the last epoch, without evaluations. So they agree with each other: what was refreshed had been set up.
+/// Those of a run are of its training: from the start of the cluster, so that what was moved and
+/// copied before the first step counts, to the end of the last epoch, without evaluations. So they
+/// agree with each other: what was refreshed had been set up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ManagerStats {
@@ -135,7 +140,8 @@ pub struct ManagerStats {
     pub served: u64,
     /// Forwards of these entries from node to node before they were served.
     pub forwards: u64,
-    /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in nanoseconds.
+    /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in
+    /// nanoseconds.
     pub staleness: Histogram,
 }
 
@@ -148,8 +154,9 @@ impl ManagerStats {
         since
     }
 
-    /// What an epoch that begins now is counted from, if the training before it ended at `ended`: copies that were placed since
-    /// then are those it needs, whatever else was counted belongs to an evaluation.
+    /// What an epoch that begins now is counted from, if the training before it ended at `ended`:
+    /// copies that were placed since then are those it needs, whatever else was counted belongs to
+    /// an evaluation.
     pub(crate) fn placed_since(&self, ended: &Self) -> Self {
         Self { relocations: ended.relocations, replicas: ended.replicas, ..*self }
     }

@@ -1,5 +1,5 @@
-//! The little of a parameter manager that a step and an evaluation need, and what a loader tells it ahead; which key has a value of
-//! which length, and what samples are drawn from ([`Draws`]).
+//! The little of a parameter manager that a step and an evaluation need, and what a loader tells it
+//! ahead; which key has a value of which length, and what samples are drawn from ([`Draws`]).
 //!
 //! A worker of the runtime is [`Parameters`], and so are plain arrays ([`crate::run::managed`]).
 
@@ -38,7 +38,8 @@ pub(crate) trait Parameters {
     ) -> Result<(), Self::Error>;
     /// Ends a step.
     fn advance_clock(&mut self);
-    /// Waits until everything that any worker pushed is applied everywhere, and all workers have called this.
+    /// Waits until everything that any worker pushed is applied everywhere, and all workers have
+    /// called this.
     fn quiesce(&mut self) -> Result<(), Self::Error>;
     /// Waits until what was announced before has been acted on as far as it is due.
     fn settle(&mut self) -> Result<(), Self::Error>;
@@ -49,7 +50,8 @@ pub(crate) trait Announcer {
     /// A prepared set of sampled keys.
     type Sample: Send;
 
-    /// The worker will access `keys` while its clock is in `clocks`. Fails once the worker has ended.
+    /// The worker will access `keys` while its clock is in `clocks`. Fails once the worker has
+    /// ended.
     fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError>;
     /// Prepares a sample of `n` keys for these clocks.
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Self::Sample, OpError>;
@@ -110,7 +112,8 @@ impl fmt::Debug for Draws {
     }
 }
 
-/// Groups of keys, one behind the other from key 0; all values of a group are equally long. Cheap to clone.
+/// Groups of keys, one behind the other from key 0; all values of a group are equally long. Cheap
+/// to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     groups: Arc<[Group]>,
@@ -133,8 +136,8 @@ impl Group {
 }
 
 impl Shape {
-    /// Groups of so many keys with so many floats each. What is too much to count is as much as can be counted, which no
-    /// manager lays out.
+    /// Groups of so many keys with so many floats each. What is too much to count is as much as can
+    /// be counted, which no manager lays out.
     pub(crate) fn new(groups: &[(u64, usize)]) -> Self {
         let mut first: u64 = 0;
         let groups = groups.iter().map(|(count, len)| {
@@ -155,13 +158,14 @@ impl Shape {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
     }
 
-    /// Where the value of `key` starts if all values lie behind each other; also defined one behind the last key.
+    /// Where the value of `key` starts if all values lie behind each other; also defined one behind
+    /// the last key.
     pub(crate) fn offset(&self, key: Key) -> usize {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
-    /// Where the value of the key at position `at` of `keys`, which ascend, starts if their values lie behind each other; also
-    /// defined one behind the last.
+    /// Where the value of the key at position `at` of `keys`, which ascend, starts if their values
+    /// lie behind each other; also defined one behind the last.
     pub(crate) fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);
         self.floats(|group| {

@@ -1,7 +1,8 @@
 //! The other processes of a run, and what happens to all if one of them fails.
 //!
-//! Whoever can go on gives a note, whoever cannot gives the reason instead: at the exchange that the others are at, or come
-//! to next. All processes count the same exchanges, so a failure is the last one of all; nobody is left waiting.
+//! Whoever can go on gives a note, whoever cannot gives the reason instead: at the exchange that
+//! the others are at, or come to next. All processes count the same exchanges, so a failure is the
+//! last one of all; nobody is left waiting.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, OnceLock};
@@ -54,12 +55,13 @@ impl<'a> Peers<'a> {
         Self { exchange: Some(exchange), group: None, failed: OnceLock::new() }
     }
 
-    /// Gives this process's note to all, or why it has none; returns the notes of all processes in order.
+    /// Gives this process's note to all, or why it has none; returns the notes of all processes in
+    /// order.
     ///
     /// # Errors
     ///
-    /// If any process had none. Training that diverged is the same error everywhere; else a process that failed returns
-    /// its own error, and the others one that names the first that did.
+    /// If any process had none. Training that diverged is the same error everywhere; else a process
+    /// that failed returns its own error, and the others one that names the first that did.
     pub(crate) fn share<T>(&self, own: Result<T, TaskError>) -> Result<Vec<T>, TaskError>
     where
         T: Serialize + DeserializeOwned,
@@ -101,7 +103,8 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Tells the others that this process fails, unless all are failing; returns the error to end with.
+    /// Tells the others that this process fails, unless all are failing; returns the error to end
+    /// with.
     fn fail(&self, error: TaskError) -> TaskError {
         match self.share::<()>(Err(error)) {
             Err(error) => error,
@@ -161,7 +164,8 @@ impl<'a> Peers<'a> {
             return Err(TaskError::Unintelligible { node: self.id() });
         }
         for (node, bytes) in (0..).map(NodeId).zip(all) {
-            // A failure reads the same whatever note was to be sent: its place among the variants comes first.
+            // A failure reads the same whatever note was to be sent: its place among the variants
+            // comes first.
             match postcard::from_bytes(&bytes) {
                 Ok(Told::Note(note)) => notes.push(note),
                 Ok(Told::Failed(reason)) => failures.push((node, reason)),

@@ -1,11 +1,12 @@
 //! What lies between a loader thread and its worker.
 //!
-//! The queue bounds how far ahead a loader is: a unit is announced, then queued, so its keys are announced as many units
-//! before their use as the queue holds (AdaPM §3, Fig. 2). The loader runs on through the ends of rounds and epochs, for the
-//! first units of one to be announced as early as any.
+//! The queue bounds how far ahead a loader is: a unit is announced, then queued, so its keys are
+//! announced as many units before their use as the queue holds (AdaPM §3, Fig. 2). The loader runs
+//! on through the ends of rounds and epochs, for the first units of one to be announced as early as
+//! any.
 //!
-//! A worker gives room back in lots: woken for every unit, a loader that is done with one in no time would interrupt some
-//! worker each time.
+//! A worker gives room back in lots: woken for every unit, a loader that is done with one in no
+//! time would interrupt some worker each time.
 
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -75,8 +76,8 @@ pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
 }
 
 impl<U> Queue<U> {
-    /// Hands over the next unit of the running round, then waits until there is room for one more: so the loader announces none
-    /// that would have to wait.
+    /// Hands over the next unit of the running round, then waits until there is room for one more:
+    /// so the loader announces none that would have to wait.
     ///
     /// # Errors
     ///

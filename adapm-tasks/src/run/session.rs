@@ -1,17 +1,21 @@
-//! A worker's life in a training run: epochs, evaluation of valid in between, a copy of its part of the best parameters.
+//! A worker's life in a training run: epochs, evaluation of valid in between, a copy of its part of
+//! the best parameters.
 //!
 //! ```text
 //!   quiesce | train a unit ... | quiesce | first worker: epoch report | examine a share of valid | quiesce |
 //!           first worker: is it the best? | quiesce | copy a part of the parameters | next epoch
 //! ```
 //!
-//! A copy takes memory, and is made only if it is needed: because a later epoch may be worse, or because the parameters are
-//! wanted. In the end test is examined where the parameters are, if they are the chosen ones (`ending`).
+//! A copy takes memory, and is made only if it is needed: because a later epoch may be worse, or
+//! because the parameters are wanted. In the end test is examined where the parameters are, if they
+//! are the chosen ones (`ending`).
 //!
-//! If an epoch has several rounds, all workers quiesce between two of them, also one that has left the phase early.
+//! If an epoch has several rounds, all workers quiesce between two of them, also one that has left
+//! the phase early.
 //!
-//! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two of them, and writes
-//! the decision on the [`Board`]. If nodes are processes, the first worker of each decides the same from the same notes:
+//! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two
+//! of them, and writes the decision on the [`Board`]. If nodes are processes, the first worker of
+//! each decides the same from the same notes:
 //!
 //! ```text
 //!   n0 w0:  ... quiesce | note, all notes, decide | quiesce ...
@@ -19,8 +23,9 @@
 //!   n1 w0:  ... quiesce | note, all notes, decide | quiesce ...
 //! ```
 //!
-//! A first worker has nothing to do between a quiesce and the exchange that could fail, and one that fails elsewhere gives
-//! the reason at the exchange the others come to next: all reach it, or nobody waits.
+//! A first worker has nothing to do between a quiesce and the exchange that could fail, and one
+//! that fails elsewhere gives the reason at the exchange the others come to next: all reach it, or
+//! nobody waits.
 
 mod ending;
 
@@ -45,7 +50,8 @@ pub(crate) struct Job<'a, T: Task> {
     pub(crate) settings: Settings<'a>,
     /// How valid is evaluated; `None` if it is not.
     pub(crate) valid: Option<&'a T::Examination>,
-    /// How test is evaluated with the parameters that are trained, if it is, once somebody has asked.
+    /// How test is evaluated with the parameters that are trained, if it is, once somebody has
+    /// asked.
     pub(crate) test: &'a OnceLock<Option<T::Examination>>,
     /// The parameters of the chosen epoch are wanted.
     pub(crate) keeps: bool,
@@ -81,13 +87,15 @@ where
         Self { job, seat, parameters, learner: job.task.learner(), part: Vec::new(), phase: 0 }
     }
 
-    /// Lives through the run and returns the chosen parameters of this worker's keys; none if nobody needs them any more.
+    /// Lives through the run and returns the chosen parameters of this worker's keys; none if
+    /// nobody needs them any more.
     pub(crate) fn run<A>(self, announcer: A) -> Result<Vec<f32>, TaskError>
     where
         A: Announcer<Sample = P::Sample> + Send,
     {
         let (peers, is_first) = (self.job.board.peers, self.seat.is_first());
-        // The worker is gone when others are told: they may have to pass a barrier, which it would hold up.
+        // The worker is gone when others are told: they may have to pass a barrier, which it would
+        // hold up.
         let live = move || self.live(announcer);
         if is_first { peers.told_of(live) } else { live() }
     }
@@ -110,7 +118,8 @@ where
         thread::scope(|scope| {
             let name = format!("adapm loader {}", self.seat.index);
             if let Err(refusal) = threads::spawn_scoped(scope, name, load) {
-                // The worker leaves its first phase by that, as it does if loading fails: so all get to know.
+                // The worker leaves its first phase by that, as it does if loading fails: so all
+                // get to know.
                 let (.., queue) = take().expect("nobody else took them");
                 queue.fail(TaskError::Thread(refusal));
             }
@@ -125,7 +134,8 @@ where
             if epoch == 1 && self.seat.is_first() {
                 self.job.board.observer.working(Work::Settling, 0, 0);
             }
-            // All have copied what they wanted to, and what was announced meanwhile and is due has been acted on.
+            // All have copied what they wanted to, and what was announced meanwhile and is due has
+            // been acted on.
             self.parameters.quiesce()?;
             self.parameters.settle()?;
             if self.seat.is_first() {
@@ -156,8 +166,8 @@ where
         self.end(false)
     }
 
-    /// Ends a phase: all workers have come here, and everything pushed is applied everywhere. Tells whether some worker left
-    /// the phase early.
+    /// Ends a phase: all workers have come here, and everything pushed is applied everywhere. Tells
+    /// whether some worker left the phase early.
     fn end_phase(&mut self) -> Result<bool, TaskError> {
         self.parameters.quiesce()?;
         self.phase += 1;
@@ -250,8 +260,8 @@ where
         Ok(next)
     }
 
-    /// Leaves training for a reason: an operation that failed ends this worker, anything else ends the run for all together,
-    /// where this phase ends.
+    /// Leaves training for a reason: an operation that failed ends this worker, anything else ends
+    /// the run for all together, where this phase ends.
     fn leave(&self, error: TaskError) -> Result<bool, TaskError> {
         let board = self.job.board;
         if matches!(error, TaskError::Access(_)) {
@@ -295,7 +305,8 @@ where
         });
     }
 
-    /// Ends an epoch's training: by the first worker, between two barriers. Reports it if it is complete.
+    /// Ends an epoch's training: by the first worker, between two barriers. Reports it if it is
+    /// complete.
     fn conclude_training(&self, epoch: u32) -> Result<(), TaskError> {
         let board = self.job.board;
         let stats = board.stats();
@@ -340,8 +351,8 @@ where
         self.job.valid.filter(|_| is_due)
     }
 
-    /// Evaluates valid if that is due, and copies the parameters if they are the best so far. Tells whether some worker
-    /// left early.
+    /// Evaluates valid if that is due, and copies the parameters if they are the best so far. Tells
+    /// whether some worker left early.
     fn select(&mut self, epoch: u32) -> Result<bool, TaskError> {
         let board = self.job.board;
         let Some(examination) = self.due(epoch) else { return Ok(false) };
@@ -366,8 +377,8 @@ where
         Ok(false)
     }
 
-    /// Ends an evaluation that began at `began`: by the first worker, between two barriers. Decides whether the epoch is
-    /// the best so far.
+    /// Ends an evaluation that began at `began`: by the first worker, between two barriers. Decides
+    /// whether the epoch is the best so far.
     fn conclude_evaluation(
         &self,
         epoch: u32,

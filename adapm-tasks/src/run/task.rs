@@ -7,9 +7,10 @@
 //!                                                                 end of an epoch: examine a share of valid, compare
 //! ```
 //!
-//! A task is known to all workers of all processes alike and changes in none of its methods. Whatever changes is a
-//! loader's, a learner's or an examiner's, of which each worker has its own, or a parameter. What is decided between epochs
-//! follows from what all processes know alike: the losses so far ([`Course`]) and the figures on valid.
+//! A task is known to all workers of all processes alike and changes in none of its methods.
+//! Whatever changes is a loader's, a learner's or an examiner's, of which each worker has its own,
+//! or a parameter. What is decided between epochs follows from what all processes know alike: the
+//! losses so far ([`Course`]) and the figures on valid.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,7 +43,8 @@ pub(crate) trait Task: Sync {
     /// The parameters that are worth keeping: of every key the first floats of its value.
     fn kept(&self) -> Shape;
 
-    /// Writes the value of a key before the first step: a pure function, so that any node can compute any of them.
+    /// Writes the value of a key before the first step: a pure function, so that any node can
+    /// compute any of them.
     fn initial(&self) -> Initial;
 
     /// What people know a key as: `entity Q42`, `row 17`, `word sun`.
@@ -59,30 +61,35 @@ pub(crate) trait Task: Sync {
     /// Training examples of an epoch, over all workers.
     fn examples(&self) -> u64;
 
-    /// What the losses of an epoch are a sum over, if the last round alone has losses; `None`: they are of training, and over its
-    /// examples.
+    /// What the losses of an epoch are a sum over, if the last round alone has losses; `None`: they
+    /// are of training, and over its examples.
     fn judged(&self) -> Option<u64> {
         None
     }
 
-    /// Parts of an epoch between which all workers of all nodes wait for each other and see what the others did.
+    /// Parts of an epoch between which all workers of all nodes wait for each other and see what
+    /// the others did.
     fn rounds(&self) -> u32 {
         1
     }
 
-    /// Units that are announced ahead of the one that is trained on at most, at least 1; three quarters of them always are.
+    /// Units that are announced ahead of the one that is trained on at most, at least 1; three
+    /// quarters of them always are.
     fn ahead(&self) -> usize;
 
-    /// The loader of the worker in this seat; tells how far it is with dividing the data if that may take long.
+    /// The loader of the worker in this seat; tells how far it is with dividing the data if that
+    /// may take long.
     fn loader(&self, seat: Seat, tell: &Tell<'_>) -> Self::Loader;
 
-    /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is ahead of its worker, also
-    /// across their ends: under a system that localizes, keys that a round hands over leave while the round before may still
-    /// use them, which costs waiting, not updates. Such a task has few units [`ahead`](Self::ahead) there.
+    /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is
+    /// ahead of its worker, also across their ends: under a system that localizes, keys that a
+    /// round hands over leave while the round before may still use them, which costs waiting, not
+    /// updates. Such a task has few units [`ahead`](Self::ahead) there.
     ///
     /// # Errors
     ///
-    /// [`Over`] of the queue or the announcer is to be passed on; what else fails ends the run for all.
+    /// [`Over`] of the queue or the announcer is to be passed on; what else fails ends the run for
+    /// all.
     fn load<A: Announcer>(
         &self,
         loader: &mut Self::Loader,
@@ -94,10 +101,12 @@ pub(crate) trait Task: Sync {
     /// A worker that has seen no unit.
     fn learner(&self) -> Self::Learner;
 
-    /// The learning rate of the next unit. Asked for before each; a pure function, for all workers to have the same.
+    /// The learning rate of the next unit. Asked for before each; a pure function, for all workers
+    /// to have the same.
     fn learning_rate(&self, course: &Course<'_>) -> f32;
 
-    /// Trains on one unit and returns the sum of its losses, or 0 if they are of no interest ([`Self::judged`]). Advances the clock as the loader assumed.
+    /// Trains on one unit and returns the sum of its losses, or 0 if they are of no interest
+    /// ([`Self::judged`]). Advances the clock as the loader assumed.
     ///
     /// # Errors
     ///
@@ -126,8 +135,8 @@ pub(crate) trait Task: Sync {
         false
     }
 
-    /// How parameters in this form are judged on a part of the data; `best` are the figures on valid by which they were chosen, if they
-    /// were. `None` without such data.
+    /// How parameters in this form are judged on a part of the data; `best` are the figures on
+    /// valid by which they were chosen, if they were. `None` without such data.
     fn examination(
         &self,
         split: Split,
@@ -135,14 +144,15 @@ pub(crate) trait Task: Sync {
         best: Option<&FiguresOf<Self>>,
     ) -> Option<Self::Examination>;
 
-    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so far, of which the first may be
-    /// no number: any that is one is better.
+    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so
+    /// far, of which the first may be no number: any that is one is better.
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
 }
 
 /// Judges parameters that stand still, item by item, on any number of workers with the same result.
 pub(crate) trait Examination: Sync {
-    /// What is found out about one item; crosses between processes, of which another may say anything.
+    /// What is found out about one item; crosses between processes, of which another may say
+    /// anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
     /// What all answers come to.
     type Figures: Clone + Send;
@@ -224,7 +234,8 @@ pub(crate) struct Course<'a> {
     pub(crate) epoch: u32,
     /// Epochs of the run.
     pub(crate) epochs: u32,
-    /// Examples done in this epoch by all workers; where nodes are processes, what this process has done times their number.
+    /// Examples done in this epoch by all workers; where nodes are processes, what this process has
+    /// done times their number.
     pub(crate) done: u64,
     /// Examples of an epoch.
     pub(crate) examples: u64,

@@ -1,4 +1,5 @@
-//! Runs of a task that counts: that nothing is lost, that all wait where they have to and decide the same, and how all end.
+//! Runs of a task that counts: that nothing is lost, that all wait where they have to and decide
+//! the same, and how all end.
 
 mod accesses;
 mod count;
@@ -162,7 +163,8 @@ fn ends(odd: &Count) -> Vec<String> {
 
 #[test]
 fn a_number_that_is_none_in_one_process_ends_all_with_where_it_came_from() {
-    // The first of the two workers of node 1, at its first unit of the second epoch, with the rate of that epoch.
+    // The first of the two workers of node 1, at its first unit of the second epoch, with the rate
+    // of that epoch.
     let odd = Count { diverges: Some(WORKERS), ..count() };
     let step = BLOCKS * odd.units;
     let expected = TaskError::NotFinite {

@@ -1,5 +1,5 @@
-//! Which keys are worth tracing: those asked for by name or number, or a few between the most frequent and a typical one (as
-//! AdaPM Figure 15 chooses).
+//! Which keys are worth tracing: those asked for by name or number, or a few between the most
+//! frequent and a typical one (as AdaPM Figure 15 chooses).
 //!
 //! Not here: which names a task has, and which key each of them is.
 
@@ -23,8 +23,8 @@ pub enum KeyChoice {
 }
 
 impl KeyChoice {
-    /// Reads `KIND:NAME` with one of `kinds`, and `key:NUMBER`, separated by commas. A comma separates only in front of another
-    /// choice: names may hold commas.
+    /// Reads `KIND:NAME` with one of `kinds`, and `key:NUMBER`, separated by commas. A comma
+    /// separates only in front of another choice: names may hold commas.
     ///
     /// # Errors
     ///
@@ -91,10 +91,11 @@ fn no_such_key(choice: &KeyChoice, keys: u64) -> String {
     }
 }
 
-/// The keys that `choices` name, each with its title; without choices a few of the first `ranked.len()` keys at quantiles of how
-/// often they occur.
+/// The keys that `choices` name, each with its title; without choices a few of the first
+/// `ranked.len()` keys at quantiles of how often they occur.
 ///
-/// `keys`: how many there are. `named`: the key numbers of a kind and a name, `None` if the data lacks it. `title`: what a key is.
+/// `keys`: how many there are. `named`: the key numbers of a kind and a name, `None` if the data
+/// lacks it. `title`: what a key is.
 pub(crate) fn chosen(
     choices: &[KeyChoice],
     keys: usize,
@@ -122,7 +123,8 @@ pub(crate) fn chosen(
     Ok(chosen)
 }
 
-/// Positions at quantiles of frequency, each with what that is called; of equally frequent ones the first.
+/// Positions at quantiles of frequency, each with what that is called; of equally frequent ones the
+/// first.
 fn across_the_range(counts: &[u64]) -> Vec<(usize, &'static str)> {
     let mut ranked: Vec<usize> = (0..counts.len()).collect();
     ranked.sort_by_key(|at| (Reverse(counts[*at]), *at));

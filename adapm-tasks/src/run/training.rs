@@ -1,4 +1,5 @@
-//! Training, on a cluster or on plain arrays, with the figures on test in the end; and evaluation, with parameters that stand still.
+//! Training, on a cluster or on plain arrays, with the figures on test in the end; and evaluation,
+//! with parameters that stand still.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -33,15 +34,18 @@ pub(crate) struct Run<'a, T: Task> {
 pub(crate) struct Trained<F> {
     /// Every finished epoch.
     pub(crate) epochs: Vec<Epoch<F>>,
-    /// The epoch whose parameters were kept: best on valid; without evaluation the last; 0 = initial values.
+    /// The epoch whose parameters were kept: best on valid; without evaluation the last; 0 =
+    /// initial values.
     pub(crate) chosen_epoch: u32,
-    /// Figures on test with the kept parameters; `None` without evaluation, without such data, or if stopped.
+    /// Figures on test with the kept parameters; `None` without evaluation, without such data, or
+    /// if stopped.
     pub(crate) test: Option<F>,
     /// Seconds of the evaluation of test.
     pub(crate) test_seconds: f64,
     /// The manager's counts of training, evaluation not counted.
     pub(crate) stats: ManagerStats,
-    /// The kept parameters in key order, if node 0 wants them and an epoch is complete; on node 0 only if nodes are processes.
+    /// The kept parameters in key order, if node 0 wants them and an epoch is complete; on node 0
+    /// only if nodes are processes.
     pub(crate) values: Option<Arc<Vec<f32>>>,
     /// The stop flag ended the run early.
     pub(crate) stopped: bool,
@@ -55,13 +59,13 @@ pub(crate) struct Trained<F> {
 type Copied<E> = (Vec<Vec<f32>>, Verdicts<E>);
 
 impl<T: Task> Run<'_, T> {
-    /// Trains, evaluates test, and brings the parameters together. Raising the stop flag ends it within a unit, with the
-    /// results so far. Collective if nodes are processes.
+    /// Trains, evaluates test, and brings the parameters together. Raising the stop flag ends it
+    /// within a unit, with the results so far. Collective if nodes are processes.
     ///
     /// # Errors
     ///
-    /// Parameters that cannot be laid out over the nodes, training that diverges, data that cannot be read, or a cluster that
-    /// fails: in all processes if in one.
+    /// Parameters that cannot be laid out over the nodes, training that diverges, data that cannot
+    /// be read, or a cluster that fails: in all processes if in one.
     pub(crate) fn train(&self) -> Result<Trained<FiguresOf<T>>, TaskError> {
         self.crew.check(&self.task.shape())?;
         let copied = self.epochs()?;
@@ -182,12 +186,13 @@ pub(crate) struct Evaluated<A> {
 }
 
 impl<E: Examination> Evaluation<'_, E> {
-    /// Judges the parameters that `initial` writes: on every node those that have their home there. Collective if nodes are
-    /// processes.
+    /// Judges the parameters that `initial` writes: on every node those that have their home there.
+    /// Collective if nodes are processes.
     ///
     /// # Errors
     ///
-    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes if in one.
+    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes
+    /// if in one.
     pub(crate) fn run(
         self,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,

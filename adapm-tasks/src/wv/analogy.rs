@@ -1,11 +1,13 @@
-//! Analogy questions: `a` is to `b` as `c` is to which word? Files of questions, and the figures over their answers.
+//! Analogy questions: `a` is to `b` as `c` is to which word? Files of questions, and the figures
+//! over their answers.
 //!
-//! A line `: name` begins a section, any other line has four words `a b c d`. Sections whose names begin with `gram` are
-//! syntactic, all others semantic (Mikolov et al., ICLR workshop 2013, §4.1). Words are compared without regard to the case
-//! of ASCII letters; if several words differ in nothing else, the most frequent is meant.
+//! A line `: name` begins a section, any other line has four words `a b c d`. Sections whose names
+//! begin with `gram` are syntactic, all others semantic (Mikolov et al., ICLR workshop 2013, §4.1).
+//! Words are compared without regard to the case of ASCII letters; if several words differ in
+//! nothing else, the most frequent is meant.
 //!
-//! In an evaluation a worker answers its share of the questions ([`Answering`]), and pulls the vectors of all words for it, a block
-//! at a time.
+//! In an evaluation a worker answers its share of the questions ([`Answering`]), and pulls the
+//! vectors of all words for it, a block at a time.
 //!
 //! Not here: the search for the nearest word ([`crate::wv::search`]).
 
@@ -68,8 +70,8 @@ pub struct Tally {
     pub seen: u64,
     /// Questions answered with the right word.
     pub correct: u64,
-    /// Questions to which the word nearest to `c` alone is the right answer: what needs no analogy ("only-b"; Linzen, RepEval
-    /// 2016).
+    /// Questions to which the word nearest to `c` alone is the right answer: what needs no analogy
+    /// ("only-b"; Linzen, RepEval 2016).
     pub baseline: u64,
 }
 
@@ -80,7 +82,8 @@ impl Tally {
         self.correct as f64 / self.seen.max(1) as f64
     }
 
-    /// Share of the seen questions to which the word nearest to `c` is the right answer; 0 if none is seen.
+    /// Share of the seen questions to which the word nearest to `c` is the right answer; 0 if none
+    /// is seen.
     #[must_use]
     pub fn baseline_accuracy(self) -> f64 {
         self.baseline as f64 / self.seen.max(1) as f64
@@ -154,7 +157,8 @@ impl Analogies {
     ///
     /// # Errors
     ///
-    /// A file that is missing or unreadable, or a line that is neither heading nor question (with file, line, column).
+    /// A file that is missing or unreadable, or a line that is neither heading nor question (with
+    /// file, line, column).
     pub fn load(path: &Path) -> Result<Self, CorpusError> {
         Self::of_bytes(&bytes::read(path)?, path)
     }
@@ -165,7 +169,8 @@ impl Analogies {
         Self { sections: Vec::new(), questions: Vec::new(), words: Names::default() }
     }
 
-    /// The questions that [`Text::generated`](crate::wv::Text::generated) has answers to, the same for every seed.
+    /// The questions that [`Text::generated`](crate::wv::Text::generated) has answers to, the same
+    /// for every seed.
     #[must_use]
     pub fn planted() -> Self {
         let questions = grammar::questions();
@@ -217,8 +222,9 @@ impl Analogies {
         self.questions.is_empty()
     }
 
-    /// Answers all questions with the first `limit` of the vectors, by `threads` threads: with the word whose vector has the
-    /// largest cosine with `b - a + c`, of all but `a`, `b` and `c` (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013).
+    /// Answers all questions with the first `limit` of the vectors, by `threads` threads: with the
+    /// word whose vector has the largest cosine with `b - a + c`, of all but `a`, `b` and `c`
+    /// (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013).
     ///
     /// Cost: two operations for each seen question, vector and dimension.
     #[must_use]
@@ -242,7 +248,8 @@ impl Analogies {
         format!("{} questions ({:016x})", self.len(), digest.sum())
     }
 
-    /// For each question the numbers of its four words among the first `limit` of `vocabulary`, if all are there.
+    /// For each question the numbers of its four words among the first `limit` of `vocabulary`, if
+    /// all are there.
     pub(crate) fn seen(&self, vocabulary: &Names, limit: usize) -> Vec<Option<[u32; 4]>> {
         let mut numbers = vec![None; self.words.len()];
         let asked = |number| self.words.bytes(number).expect("below their number");
@@ -265,7 +272,8 @@ impl Analogies {
         self.questions.iter().map(four).collect()
     }
 
-    /// The figures, if `answers` are the words that answer the questions that are [`seen`](Self::seen), in their order.
+    /// The figures, if `answers` are the words that answer the questions that are
+    /// [`seen`](Self::seen), in their order.
     pub(crate) fn report(&self, seen: &[Option<[u32; 4]>], answers: &[Answer]) -> AnalogyReport {
         let mut tallies = vec![Tally::default(); self.sections.len()];
         let mut answers = answers.iter();
@@ -389,7 +397,8 @@ impl Examination for Answering<'_> {
     }
 }
 
-/// Questions that are answered together: their share of the work is far more than pulling all words once.
+/// Questions that are answered together: their share of the work is far more than pulling all words
+/// once.
 const QUESTIONS: usize = 4096;
 /// Words that are pulled together.
 const BLOCK: u64 = 4096;

@@ -6,12 +6,14 @@
 //!   steps:                               V += S N         N += S^T V, both from what was there before
 //! ```
 //!
-//! The pair of a word and one of its context has the same loss as in [`kernel`](crate::wv::kernel), but for its negatives: instead
-//! of a few of its own, all those of the block count, each by such a share that they weigh as much together. So `weight` is
-//! negatives a pair * pairs of the word / negatives of the block, and the same pair of rows is multiplied once instead of for
-//! each pair of words. A negative that is the other word of a pair does not count for that pair.
+//! The pair of a word and one of its context has the same loss as in [`kernel`](crate::wv::kernel),
+//! but for its negatives: instead of a few of its own, all those of the block count, each by such a
+//! share that they weigh as much together. So `weight` is negatives a pair * pairs of the word /
+//! negatives of the block, and the same pair of rows is multiplied once instead of for each pair of
+//! words. A negative that is the other word of a pair does not count for that pair.
 //!
-//! After that each word is trained with its context, word by word, as in [`kernel`](crate::wv::kernel).
+//! After that each word is trained with its context, word by word, as in
+//! [`kernel`](crate::wv::kernel).
 
 use crate::simd;
 use crate::wv::kernel::{LANES, Rows, sigmoid, step, train_input};
@@ -21,7 +23,8 @@ use crate::wv::kernel::{LANES, Rows, sigmoid, step, train_input};
 pub(crate) struct Blocks<'a> {
     /// Input row of each word of the sentence.
     pub(crate) inputs: &'a [u32],
-    /// For each word the end of its context in `outputs`, which starts where that of the word before ends.
+    /// For each word the end of its context in `outputs`, which starts where that of the word
+    /// before ends.
     pub(crate) ends: &'a [usize],
     /// Output rows of the contexts.
     pub(crate) outputs: &'a [u32],
@@ -250,7 +253,8 @@ impl Scratch {
 
 /// Puts rows next to each other, `[number][lane]`.
 ///
-/// Not inlined: with the widest instructions the compiler would scatter each row, number by number, which takes longer.
+/// Not inlined: with the widest instructions the compiler would scatter each row, number by number,
+/// which takes longer.
 #[inline(never)]
 fn fill_panel(panel: &mut [f32], rows: &[f32], starts: &[usize; LANES]) {
     let len = panel.len() / LANES;
@@ -277,7 +281,8 @@ fn inner([a, b, c, d]: [&[f32]; TILE], panel: &[f32]) -> [[f32; LANES]; TILE] {
     sums
 }
 
-/// Four sums of lanes `at` of the rows that begin at `starts`, row `k` times factors `k * stride ..`.
+/// Four sums of lanes `at` of the rows that begin at `starts`, row `k` times factors `k * stride
+/// ..`.
 #[inline(always)]
 fn combine(
     factors: &[f32],

@@ -46,13 +46,14 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// A file that is missing, foreign, of another task, truncated, damaged, or of another format version.
+    /// A file that is missing, foreign, of another task, truncated, damaged, or of another format
+    /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
         Self::of_bytes(&file::read(path)?, path)
     }
 
-    /// Writes a file; the same bytes for any number of nodes. An older file of that name stays as it is until the new one is
-    /// complete.
+    /// Writes a file; the same bytes for any number of nodes. An older file of that name stays as
+    /// it is until the new one is complete.
     ///
     /// # Errors
     ///

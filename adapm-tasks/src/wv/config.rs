@@ -10,7 +10,8 @@ use crate::{Scheme, System};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
-    /// Up to 32 words of a sentence and all their pairs share one set, of which each counts for a share.
+    /// Up to 32 words of a sentence and all their pairs share one set, of which each counts for a
+    /// share.
     #[default]
     Sentence,
     /// The pairs of one word with its context share one set.
@@ -34,7 +35,8 @@ pub enum Optimizer {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager. Defaults to adapm.
+    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
+    /// Defaults to adapm.
     pub system: Option<System>,
     /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
     pub nodes: usize,
@@ -44,17 +46,19 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Length of a vector. Defaults to 100.
     pub dim: usize,
-    /// Passes over the text; 0 leaves the initial values, `None`: as many as the text needs ([`Self::epochs_for`]). Defaults to
-    /// `None`.
+    /// Passes over the text; 0 leaves the initial values, `None`: as many as the text needs
+    /// ([`Self::epochs_for`]). Defaults to `None`.
     pub epochs: Option<u32>,
-    /// Words to each side that a context reaches at most; how far it does is drawn for each word. Defaults to 5.
+    /// Words to each side that a context reaches at most; how far it does is drawn for each word.
+    /// Defaults to 5.
     pub window: u16,
     /// Negatives of a pair, at most 500. Defaults to 5.
     pub negatives: usize,
     /// Which pairs share their negatives. Defaults to sentence.
     pub drawn: Negatives,
-    /// How the parameter manager samples negatives; `None`: `preloc` on several nodes that replicate on intent, else the usual
-    /// scheme of the system ([`Scheme::of`]). Plain arrays draw as the law says whatever it is. Defaults to `None`.
+    /// How the parameter manager samples negatives; `None`: `preloc` on several nodes that
+    /// replicate on intent, else the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
+    /// as the law says whatever it is. Defaults to `None`.
     pub scheme: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
     pub sample: f64,
@@ -64,14 +68,14 @@ pub struct TrainConfig {
     pub learning_rate: f32,
     /// Sentences between the announcement of a sentence and its turn. Defaults to 2000.
     pub ahead: usize,
-    /// Clocks between `localize` and the access at most, and three quarters of them at least, under [`System::Lapse`]. Defaults
-    /// to 8.
+    /// Clocks between `localize` and the access at most, and three quarters of them at least, under
+    /// [`System::Lapse`]. Defaults to 8.
     pub localize_ahead: u64,
-    /// Puts the vectors into the report; where nodes are processes they are brought together on node 0, whose choice counts.
-    /// Defaults to true.
+    /// Puts the vectors into the report; where nodes are processes they are brought together on
+    /// node 0, whose choice counts. Defaults to true.
     pub checkpoint: bool,
-    /// Writes what happens to some keys while training; where nodes are processes each writes its own part, if it wants to.
-    /// Defaults to `None`.
+    /// Writes what happens to some keys while training; where nodes are processes each writes its
+    /// own part, if it wants to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -100,9 +104,10 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Passes over a text of `words` words of a vocabulary of `distinct` ones: as many as show each of these 5,000 times on
-    /// average, or 50 million words in all, but 5 at least, as in word2vec, and 50 at most. Of a short text five passes leave
-    /// vectors that answer fewer questions than the baseline (`docs/wv.md` has the figures).
+    /// Passes over a text of `words` words of a vocabulary of `distinct` ones: as many as show each
+    /// of these 5,000 times on average, or 50 million words in all, but 5 at least, as in word2vec,
+    /// and 50 at most. Of a short text five passes leave vectors that answer fewer questions than
+    /// the baseline (`docs/wv.md` has the figures).
     #[must_use]
     pub fn epochs_for(&self, words: u64, distinct: usize) -> u32 {
         let wanted = SHOWN.saturating_mul(distinct as u64).min(WORDS_SEEN);
@@ -113,8 +118,8 @@ impl TrainConfig {
     /// The scheme by which negatives are sampled; `None` without a manager.
     ///
     /// # Departure
-    /// NuPS samples word vectors from what is local. On Wikipedia text four nodes then answer two of a hundred questions fewer than
-    /// with keys drawn ahead (`docs/wv.md` has the figures).
+    /// NuPS samples word vectors from what is local. On Wikipedia text four nodes then answer two
+    /// of a hundred questions fewer than with keys drawn ahead (`docs/wv.md` has the figures).
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
         let usual = |system: System| match Scheme::of(system) {
@@ -142,7 +147,8 @@ pub struct EvalConfig {
     pub nodes: usize,
     /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
     pub workers: Option<usize>,
-    /// The most frequent words that can be asked for and be answers; `None`: all. Defaults to `None`.
+    /// The most frequent words that can be asked for and be answers; `None`: all. Defaults to
+    /// `None`.
     pub words: Option<usize>,
 }
 

@@ -1,12 +1,15 @@
 //! What is trained on: a text and the words of it that have vectors.
 //!
-//! Vectors have words that occur often enough, the most frequent first. Words that are equally frequent are in the order of their
-//! bytes, so the same text gives the same vocabulary however many threads count it.
+//! Vectors have words that occur often enough, the most frequent first. Words that are equally
+//! frequent are in the order of their bytes, so the same text gives the same vocabulary however
+//! many threads count it.
 //!
-//! Negatives are drawn in proportion to their frequency to the power 3/4 (Mikolov et al., NIPS 2013, §2.2).
+//! Negatives are drawn in proportion to their frequency to the power 3/4 (Mikolov et al., NIPS
+//! 2013, §2.2).
 //!
 //! # Departure
-//! word2vec draws from a list of 10^8 places, in which a rare word may have none; here every word has its chance.
+//! word2vec draws from a list of 10^8 places, in which a rare word may have none; here every word
+//! has its chance.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,7 +40,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The words of `text` that occur `min_count` times or more, counted with `threads` threads. Cost: a pass over the text.
+    /// The words of `text` that occur `min_count` times or more, counted with `threads` threads.
+    /// Cost: a pass over the text.
     ///
     /// # Errors
     ///
@@ -48,8 +52,9 @@ impl Corpus {
         Self { text, vocabulary, words }.with_context(min_count)
     }
 
-    /// A text with the words of a vocabulary that was counted elsewhere: its counts decide what is thinned and how often a
-    /// word is a negative. Cost: a pass over the text, with `threads` threads.
+    /// A text with the words of a vocabulary that was counted elsewhere: its counts decide what is
+    /// thinned and how often a word is a negative. Cost: a pass over the text, with `threads`
+    /// threads.
     ///
     /// # Errors
     ///
@@ -71,7 +76,8 @@ impl Corpus {
         Self { text, vocabulary, words: found }.with_context(1)
     }
 
-    /// Checks that some word has another one beside it, in its line. Cost: the lines before the first such one.
+    /// Checks that some word has another one beside it, in its line. Cost: the lines before the
+    /// first such one.
     fn with_context(self, min_count: u64) -> Result<Self, CorpusError> {
         let mut tokens = self.text.share(0, 1)?.tokens();
         let mut known = 0;
@@ -105,8 +111,8 @@ impl Corpus {
         self.words
     }
 
-    /// What tells the corpus apart from others, for processes that have to have the same. Texts of the same words in another
-    /// order are not told apart: that would be a pass over all of it.
+    /// What tells the corpus apart from others, for processes that have to have the same. Texts of
+    /// the same words in another order are not told apart: that would be a pass over all of it.
     pub(crate) fn describe(&self) -> String {
         let mut digest = Digest::new();
         for (number, count) in self.vocabulary.counts().iter().enumerate() {
@@ -143,7 +149,8 @@ impl PartialEq for Vocabulary {
 }
 
 impl Vocabulary {
-    /// Counts the words of `text` with `threads` threads and keeps those that occur `min_count` times or more.
+    /// Counts the words of `text` with `threads` threads and keeps those that occur `min_count`
+    /// times or more.
     ///
     /// # Errors
     ///
@@ -168,13 +175,14 @@ impl Vocabulary {
         Self::of(counts, &text.source().to_string(), min_count)
     }
 
-    /// Reads lines `word count` in any order, as [`save`](Self::save) and word2vec write them, and keeps words of
-    /// `min_count` or more. word2vec's `</s>`, which counts lines, is no word and left out.
+    /// Reads lines `word count` in any order, as [`save`](Self::save) and word2vec write them, and
+    /// keeps words of `min_count` or more. word2vec's `</s>`, which counts lines, is no word and
+    /// left out.
     ///
     /// # Errors
     ///
-    /// A file that is missing or unreadable, a malformed line or a word listed twice (with file, line, column), fewer than two
-    /// words.
+    /// A file that is missing or unreadable, a malformed line or a word listed twice (with file,
+    /// line, column), fewer than two words.
     pub fn load(path: &Path, min_count: u64) -> Result<Self, CorpusError> {
         Self::of_bytes(&bytes::read(path)?, path, min_count)
     }

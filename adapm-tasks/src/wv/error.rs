@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use crate::data::DataError;
 
-/// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what, where, what to do.
+/// A corpus, vocabulary, question or vector file that cannot be used. Its text is one line: what,
+/// where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusError {

@@ -1,12 +1,14 @@
 //! The inner loops of skip-gram with negative sampling, on rows of one sentence.
 //!
-//! For a pair of input vector `v` and output vectors `u_0` (of the word that is there) and `u_1 ..` (of words that are not),
-//! the loss is `-ln s(v u_0) - sum ln s(-v u_i)` with `s(x) = 1 / (1 + exp(-x))` (Mikolov et al., NIPS 2013, eq. 4). All
-//! vectors of a pair move by the gradient at the same point, then the next pair follows: word2vec's order.
-//! [`blocks`](crate::wv::blocks) are for pairs that share their negatives more widely.
+//! For a pair of input vector `v` and output vectors `u_0` (of the word that is there) and `u_1 ..`
+//! (of words that are not), the loss is `-ln s(v u_0) - sum ln s(-v u_i)` with `s(x) = 1 / (1 +
+//! exp(-x))` (Mikolov et al., NIPS 2013, eq. 4). All vectors of a pair move by the gradient at the
+//! same point, then the next pair follows: word2vec's order. [`blocks`](crate::wv::blocks) are for
+//! pairs that share their negatives more widely.
 //!
 //! # Departure
-//! word2vec looks `s` up in a table of 1000 places that ends at 6. Here it is computed, eight at a time.
+//! word2vec looks `s` up in a table of 1000 places that ends at 6. Here it is computed, eight at a
+//! time.
 
 use crate::matrix::{exp, total};
 use crate::simd;
@@ -14,7 +16,8 @@ use crate::simd;
 /// Floats that are worked on together; the length of a vector in a row is a multiple of it.
 pub(crate) const LANES: usize = 16;
 
-/// The vectors of a sentence. A row is a vector of `len` floats and, with AdaGrad, `len` sums of squares behind it.
+/// The vectors of a sentence. A row is a vector of `len` floats and, with AdaGrad, `len` sums of
+/// squares behind it.
 pub(crate) struct Rows<'a> {
     pub(crate) inputs: &'a mut [f32],
     pub(crate) outputs: &'a mut [f32],
@@ -95,7 +98,8 @@ pub(crate) fn train_input<const ADAGRAD: bool, const CHUNKS: usize>(
     }
 }
 
-/// Fills `slopes` with the inner products of the input and output rows, and up to a multiple of [`SLOPES`] with anything.
+/// Fills `slopes` with the inner products of the input and output rows, and up to a multiple of
+/// [`SLOPES`] with anything.
 #[inline(always)]
 fn score(
     input: &[f32],
@@ -124,10 +128,12 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     total(sums)
 }
 
-/// Turns inner products into slopes times `factor`: `s(-x)` for the first `there`, `-s(x)` for the others.
+/// Turns inner products into slopes times `factor`: `s(-x)` for the first `there`, `-s(x)` for the
+/// others.
 #[inline(always)]
 fn turn(slopes: &mut [f32], there: usize, factor: f32) {
-    // Whole lanes are written and nothing else: they are read again at once, and a part of them would have to be waited for.
+    // Whole lanes are written and nothing else: they are read again at once, and a part of them
+    // would have to be waited for.
     for (first, lane) in (0..).step_by(SLOPES).zip(slopes.as_chunks_mut::<SLOPES>().0) {
         for (at, slope) in lane.iter_mut().enumerate() {
             let is_there = first + at < there;
@@ -198,7 +204,8 @@ fn whole<const CHUNKS: usize>(rows: &mut [f32], at: usize) -> &mut [[f32; LANES]
     rows[at..].as_chunks_mut().0.first_chunk_mut().expect("rows are whole lanes")
 }
 
-/// As [`move_plainly`], by steps of AdaGrad: an output row steps for each pair, an input row by its whole gradient.
+/// As [`move_plainly`], by steps of AdaGrad: an output row steps for each pair, an input row by its
+/// whole gradient.
 #[inline(always)]
 fn move_adaptively(
     input: &mut [f32],

@@ -1,4 +1,5 @@
-//! Word vectors: skip-gram with negative sampling (Mikolov et al., NIPS 2013), two vectors per word.
+//! Word vectors: skip-gram with negative sampling (Mikolov et al., NIPS 2013), two vectors per
+//! word.
 //!
 //! ```text
 //!   Text (mapped, decompressed, generated) --> Corpus --> train(): loaders -> workers --> Checkpoint --> Vectors (export)
@@ -6,8 +7,9 @@
 //!   Analogies ------------------------------------------------------------> evaluate() <-----+
 //! ```
 //!
-//! The task of AdaPM §5.1. The input vector of word `w` is key `w`, its output vector is key `words + w`. Every worker reads
-//! its own share of the text; a sentence is a step, and its words are announced when it is read, long before its turn.
+//! The task of AdaPM §5.1. The input vector of word `w` is key `w`, its output vector is key
+//! `words + w`. Every worker reads its own share of the text; a sentence is a step, and its
+//! words are announced when it is read, long before its turn.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

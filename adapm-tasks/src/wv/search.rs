@@ -1,11 +1,13 @@
-//! Which word answers a question: that whose vector has the largest cosine with `b - a + c`, of all but `a`, `b` and `c`
-//! (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013). All vectors are of length 1 before; of equal ones the more frequent wins.
+//! Which word answers a question: that whose vector has the largest cosine with `b - a + c`, of all
+//! but `a`, `b` and `c` (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013). All vectors are of length 1
+//! before; of equal ones the more frequent wins.
 //!
-//! Beside it the baseline: the word nearest to `c` alone, of all but `a`, `b` and `c` ("only-b"; Linzen, RepEval 2016, §3). What it
-//! answers needs no analogy.
+//! Beside it the baseline: the word nearest to `c` alone, of all but `a`, `b` and `c` ("only-b";
+//! Linzen, RepEval 2016, §3). What it answers needs no analogy.
 //!
-//! Vectors come in blocks, in any order, so no more than a block of the model has to be in one place, and answers that were
-//! found among different vectors can be brought together. A cosine has the same bits in whatever block it is computed.
+//! Vectors come in blocks, in any order, so no more than a block of the model has to be in one
+//! place, and answers that were found among different vectors can be brought together. A cosine has
+//! the same bits in whatever block it is computed.
 
 use adapm_transport::threads;
 use serde::{Deserialize, Serialize};
@@ -29,7 +31,8 @@ pub(crate) struct Search<'a> {
     analogies: Nearest<1>,
     /// The words that are `c` of a question, ascending.
     words: Vec<u32>,
-    /// The answer of a word is not among the other two words of a question: the best three contain one that is.
+    /// The answer of a word is not among the other two words of a question: the best three contain
+    /// one that is.
     neighbours: Nearest<3>,
     dim: usize,
     panels: Panels,
@@ -75,7 +78,8 @@ impl<'a> Search<'a> {
         Self { questions, analogies, words, neighbours, dim, panels, block }
     }
 
-    /// Looks for answers among the words from number `first` on, whose vectors are `[words x dim]`, of any length.
+    /// Looks for answers among the words from number `first` on, whose vectors are `[words x dim]`,
+    /// of any length.
     pub(crate) fn see(&mut self, first: u32, vectors: &[f32]) {
         let dim = self.dim;
         for (number, vectors) in vectors.chunks(BLOCK * dim).enumerate() {
@@ -221,7 +225,8 @@ pub(crate) fn answers(
     found.found()
 }
 
-/// Words of a block: their vectors stay in the second cache, their cosines with [`ROWS`] queries too.
+/// Words of a block: their vectors stay in the second cache, their cosines with [`ROWS`] queries
+/// too.
 const BLOCK: usize = 512;
 /// Queries that are multiplied together.
 const ROWS: usize = 64;

@@ -1,17 +1,21 @@
-//! Sentences as a worker trains on them: words that were kept, their windows, and the keys they access.
+//! Sentences as a worker trains on them: words that were kept, their windows, and the keys they
+//! access.
 //!
-//! Words that are not in the vocabulary are left out, frequent ones are thinned, and both happens before windows are laid, so
-//! windows reach further over what is missing: word2vec's way. A line is a sentence, one of more than 1000 kept words is several.
+//! Words that are not in the vocabulary are left out, frequent ones are thinned, and both happens
+//! before windows are laid, so windows reach further over what is missing: word2vec's way. A line
+//! is a sentence, one of more than 1000 kept words is several.
 //!
-//! What a sentence is depends on seed, worker and epoch alone; its negatives are drawn by the sampling of the parameter manager.
+//! What a sentence is depends on seed, worker and epoch alone; its negatives are drawn by the
+//! sampling of the parameter manager.
 //!
 //! # Judging
 //! An epoch is judged by the loss of a fixed sample of the text ([`Judged`]).
 //!
-//! The losses of training cannot be compared: of negatives that are shared, and of vectors that other nodes have moved meanwhile,
-//! they say more about how negatives are drawn than about the vectors. So after each epoch the same pairs with the same negatives are
-//! judged, while nothing moves. They follow from text, seed, window, thinning and negatives alone: not from the number of nodes and
-//! workers, the system, or which pairs share negatives in training.
+//! The losses of training cannot be compared: of negatives that are shared, and of vectors that
+//! other nodes have moved meanwhile, they say more about how negatives are drawn than about the
+//! vectors. So after each epoch the same pairs with the same negatives are judged, while nothing
+//! moves. They follow from text, seed, window, thinning and negatives alone: not from the number of
+//! nodes and workers, the system, or which pairs share negatives in training.
 
 use adapm_core::Key;
 use adapm_runtime::{AliasTable, Random};
@@ -23,7 +27,8 @@ use crate::matrix::dot;
 use crate::wv::corpus::{Corpus, Vocabulary};
 use crate::wv::text::{Pieces, Share, Token, Tokens};
 
-/// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key `words + w`.
+/// The keys of `words` words: the input vector of word `w` is key `w`, its output vector is key
+/// `words + w`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub(crate) words: u64,
@@ -48,12 +53,14 @@ pub(crate) struct Sentence {
     pub(crate) places: Vec<u32>,
     /// How far the context of each word reaches to both sides.
     pub(crate) windows: Vec<u16>,
-    /// Words of the vocabulary that were read for it, with those of sentences before that are too short to be one.
+    /// Words of the vocabulary that were read for it, with those of sentences before that are too
+    /// short to be one.
     pub(crate) read: u64,
 }
 
 impl Sentence {
-    /// The keys that are accessed apart from negatives: input vectors, then output vectors, of the different words.
+    /// The keys that are accessed apart from negatives: input vectors, then output vectors, of the
+    /// different words.
     pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
         let words = self.distinct.iter();
         words
@@ -111,15 +118,16 @@ pub(crate) struct Plan<'a> {
     pub(crate) seed: u64,
 }
 
-/// Of 2^32 occurrences of each word, how many are kept if those that are more than the share `sample` of the text are
-/// thinned: `sqrt(sample / f) + sample / f` of a word's share `f` (word2vec's formula; Mikolov et al., NIPS 2013, §2.3). All
-/// if `sample` is 0.
+/// Of 2^32 occurrences of each word, how many are kept if those that are more than the share
+/// `sample` of the text are thinned: `sqrt(sample / f) + sample / f` of a word's share `f`
+/// (word2vec's formula; Mikolov et al., NIPS 2013, §2.3). All if `sample` is 0.
 pub(crate) fn kept(vocabulary: &Vocabulary, sample: f64) -> Vec<u32> {
     let expected = sample * vocabulary.total() as f64;
     let chance = |count: &u64| {
         let ratio = expected / *count as f64;
         let chance = if sample > 0.0 { ratio.sqrt() + ratio } else { 1.0 };
-        // Saturates, so a chance of 1 and more keeps all but one of 2^32: taken care of by the comparison.
+        // Saturates, so a chance of 1 and more keeps all but one of 2^32: taken care of by the
+        // comparison.
         (chance * TWO_TO_32) as u32
     };
     vocabulary.counts().iter().map(chance).collect()
@@ -267,10 +275,11 @@ impl Passage {
         self.sentence.keys(keys).into_iter().chain(negatives).collect()
     }
 
-    /// The sum of the losses of all pairs, by values of `value_len` floats of which the first `dim` are the vectors; each pair with
-    /// `negatives` negatives, all of the passage by equal shares.
+    /// The sum of the losses of all pairs, by values of `value_len` floats of which the first `dim`
+    /// are the vectors; each pair with `negatives` negatives, all of the passage by equal shares.
     ///
-    /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before training.
+    /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before
+    /// training.
     pub(crate) fn loss(
         &self,
         values: &[f32],

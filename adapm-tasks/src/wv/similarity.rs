@@ -1,7 +1,9 @@
-//! Word similarity: how well cosines of vectors agree with what people say, by Spearman's correlation of ranks.
+//! Word similarity: how well cosines of vectors agree with what people say, by Spearman's
+//! correlation of ranks.
 //!
-//! A line has two words and a number, separated by a tab, spaces or commas; lines that begin with `#` are left out, and so is
-//! a first line whose third field is no number, which names the columns. Words are compared as in [`Analogies`].
+//! A line has two words and a number, separated by a tab, spaces or commas; lines that begin with
+//! `#` are left out, and so is a first line whose third field is no number, which names the
+//! columns. Words are compared as in [`Analogies`].
 //!
 //! [`Analogies`]: crate::wv::Analogies
 
@@ -36,8 +38,8 @@ pub struct SimilarityReport {
     pub asked: u64,
     /// Pairs whose words both have vectors.
     pub seen: u64,
-    /// Spearman's correlation over the seen pairs, with mean ranks for ties; `None` if it has no value: fewer than two pairs
-    /// are seen, or one side is all ties.
+    /// Spearman's correlation over the seen pairs, with mean ranks for ties; `None` if it has no
+    /// value: fewer than two pairs are seen, or one side is all ties.
     pub correlation: Option<f64>,
 }
 
@@ -125,7 +127,8 @@ impl Similarities {
     }
 }
 
-/// Splits a line at its tabs, else at its commas, else at its spaces; `None` unless there are three fields.
+/// Splits a line at its tabs, else at its commas, else at its spaces; `None` unless there are three
+/// fields.
 fn fields(line: &[u8]) -> Option<[&[u8]; 3]> {
     let separator = [b'\t', b','].into_iter().find(|separator| line.contains(separator));
     let is_separator =

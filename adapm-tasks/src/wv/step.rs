@@ -8,15 +8,17 @@
 //!              push(what each row has moved by)
 //! ```
 //!
-//! Within a sentence every pair sees what the pairs before it did, as in word2vec with one thread; what other workers do
-//! meanwhile is seen from the next sentence on. What a row has moved by is added to whatever its key is by then.
+//! Within a sentence every pair sees what the pairs before it did, as in word2vec with one thread;
+//! what other workers do meanwhile is seen from the next sentence on. What a row has moved by is
+//! added to whatever its key is by then.
 //!
 //! # Negatives that are shared
 //!
-//! word2vec draws negatives for each pair. Here, unless asked otherwise, up to 32 words of a sentence share as many as word2vec
-//! draws for one ([`blocks`]): the same words are drawn with the same chances, so a sentence accesses a few keys per word
-//! and not dozens, and products of small matrices replace those of single vectors (Ji et al., "Parallelizing Word2Vec in Shared
-//! and Distributed Memory", 2016, §3, who share those of a window).
+//! word2vec draws negatives for each pair. Here, unless asked otherwise, up to 32 words of a
+//! sentence share as many as word2vec draws for one ([`blocks`]): the same words are drawn with the
+//! same chances, so a sentence accesses a few keys per word and not dozens, and products of small
+//! matrices replace those of single vectors (Ji et al., "Parallelizing Word2Vec in Shared and
+//! Distributed Memory", 2016, §3, who share those of a window).
 
 use adapm_core::Key;
 use foldhash::fast::FixedState;
@@ -64,8 +66,8 @@ impl Recipe {
         }
     }
 
-    /// As many as word2vec draws for one word, which has `window + 1` pairs on average: so each of the negatives counts about once
-    /// for each word of the block.
+    /// As many as word2vec draws for one word, which has `window + 1` pairs on average: so each of
+    /// the negatives counts about once for each word of the block.
     fn drawn_for_block(&self) -> usize {
         self.negatives * (usize::from(self.window) + 1)
     }
@@ -76,7 +78,8 @@ fn words_of_block(words: usize) -> usize {
     words.div_ceil(words.div_ceil(BLOCK))
 }
 
-/// Words that share their negatives. Twice as many would hardly save time, as all of a block move from where they were before.
+/// Words that share their negatives. Twice as many would hardly save time, as all of a block move
+/// from where they were before.
 const BLOCK: usize = 32;
 
 /// A worker's memory for steps, kept from sentence to sentence.
@@ -123,8 +126,8 @@ impl Step {
         }
     }
 
-    /// Trains on one sentence, of which `keys` are [`Sentence::keys`] and `sample` holds [`Recipe::sampled`] keys. Ends the
-    /// step.
+    /// Trains on one sentence, of which `keys` are [`Sentence::keys`] and `sample` holds
+    /// [`Recipe::sampled`] keys. Ends the step.
     pub(crate) fn train<P: Parameters>(
         &mut self,
         sentence: &Sentence,
@@ -150,7 +153,8 @@ impl Step {
         Ok(())
     }
 
-    /// Returns the sum of the losses of the pairs of `passage`, of which `keys` are [`Passage::keys`]. Ends the step.
+    /// Returns the sum of the losses of the pairs of `passage`, of which `keys` are
+    /// [`Passage::keys`]. Ends the step.
     pub(crate) fn judge<P: Parameters>(
         &mut self,
         passage: &Passage,
@@ -300,8 +304,8 @@ impl Step {
         }
     }
 
-    /// Replaces the first values by what the rows have moved by, in the order of the rows. Returns the first key with a
-    /// difference that is no number.
+    /// Replaces the first values by what the rows have moved by, in the order of the rows. Returns
+    /// the first key with a difference that is no number.
     fn differ(&mut self) -> Option<Key> {
         let (dim, len) = (self.recipe.dim, self.recipe.value_len());
         let halves = len / dim;

@@ -1,4 +1,5 @@
-//! Training word vectors as a run does it: what a loader prepares, what a step does, how the learning rate falls.
+//! Training word vectors as a run does it: what a loader prepares, what a step does, how the
+//! learning rate falls.
 
 use std::sync::Arc;
 
@@ -202,7 +203,8 @@ impl<'a> Task for WordVectors<'a> {
         Step::new(self.recipe())
     }
 
-    /// With `sgd` a line from the start to [`RATE_LEFT_MIN`] of it, by the words that all workers have done.
+    /// With `sgd` a line from the start to [`RATE_LEFT_MIN`] of it, by the words that all workers
+    /// have done.
     fn learning_rate(&self, course: &Course<'_>) -> f32 {
         let start = self.config.learning_rate;
         match self.config.optimizer {
@@ -258,8 +260,8 @@ impl<'a> Task for WordVectors<'a> {
 /// What keys can be asked for by name: the input vector of a word, and its output vector.
 pub const KEY_KINDS: &[&str] = &["word", "output"];
 
-/// The keys that `choices` name, each with what it is; without choices the input vectors of five words between the most
-/// frequent and a typical one.
+/// The keys that `choices` name, each with what it is; without choices the input vectors of five
+/// words between the most frequent and a typical one.
 ///
 /// # Errors
 ///
@@ -291,8 +293,9 @@ pub(crate) fn name_of(vocabulary: &Vocabulary, key: usize) -> String {
     format!("{kind} {}", vocabulary.words().text(key % words.max(1)).unwrap_or_default())
 }
 
-/// Fills a value: an input vector uniform in -0.5 / dim to 0.5 / dim, an output vector 0, AdaGrad's accumulator behind it if
-/// the value is twice as long as a vector. Of seed and key alone, so that any node can compute any of them.
+/// Fills a value: an input vector uniform in -0.5 / dim to 0.5 / dim, an output vector 0, AdaGrad's
+/// accumulator behind it if the value is twice as long as a vector. Of seed and key alone, so that
+/// any node can compute any of them.
 pub(crate) fn initial_value(seed: u64, keys: Keys, dim: usize, key: Key, value: &mut [f32]) {
     let (vector, accumulator) = value.split_at_mut(dim);
     accumulator.fill(AdaGrad::INITIAL);

@@ -1,10 +1,12 @@
 //! The text that is trained on: bytes of a file or of memory, cut into a share per worker.
 //!
-//! A word is a run of bytes without ASCII white space, of any length and in any encoding. A share ends where a line ends or,
-//! if lines are long, where a word ends, so every word belongs to exactly one share, whole.
+//! A word is a run of bytes without ASCII white space, of any length and in any encoding. A share
+//! ends where a line ends or, if lines are long, where a word ends, so every word belongs to
+//! exactly one share, whole.
 //!
-//! A file is read piece by piece each time it is gone through, by each worker its share: the operating system keeps in memory
-//! what fits there, and a file that others make shorter is an error that names it.
+//! A file is read piece by piece each time it is gone through, by each worker its share: the
+//! operating system keeps in memory what fits there, and a file that others make shorter is an
+//! error that names it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -69,9 +71,10 @@ impl fmt::Debug for Text {
 }
 
 impl Text {
-    /// Opens a file, which has to stay as it is while the text is in use. One compressed by gzip, known by its first bytes, is
-    /// decompressed into memory, as no worker could begin in its middle, and so is a text whose lines end with `\r` alone. A
-    /// byte order mark at the start is left out.
+    /// Opens a file, which has to stay as it is while the text is in use. One compressed by gzip,
+    /// known by its first bytes, is decompressed into memory, as no worker could begin in its
+    /// middle, and so is a text whose lines end with `\r` alone. A byte order mark at the start is
+    /// left out.
     ///
     /// # Errors
     ///
@@ -140,13 +143,15 @@ impl Text {
         &self.source
     }
 
-    /// Tells whether the text is generated, which has to be said wherever a figure of it is printed.
+    /// Tells whether the text is generated, which has to be said wherever a figure of it is
+    /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, TextSource::Generated { .. })
     }
 
-    /// Share `index` of `all` equal ones: shares in order are the whole text, and none ends within a word.
+    /// Share `index` of `all` equal ones: shares in order are the whole text, and none ends within
+    /// a word.
     ///
     /// # Errors
     ///
@@ -165,7 +170,8 @@ impl Text {
         Self { bytes: Bytes::Held(bytes), start: 0, len, source }
     }
 
-    /// The first place from `at` on where a line begins or, if none does for a while, that is not within a word.
+    /// The first place from `at` on where a line begins or, if none does for a while, that is not
+    /// within a word.
     fn cut_behind(&self, at: u64) -> Result<u64, DataError> {
         let Some(mut before) = at.checked_sub(1).filter(|before| *before < self.len) else {
             return Ok(at);

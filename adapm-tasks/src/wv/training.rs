@@ -1,5 +1,5 @@
-//! Training, and answers to analogy questions with trained vectors: with all nodes in this process, or as one of several. While it
-//! goes, an [`Observer`] is told.
+//! Training, and answers to analogy questions with trained vectors: with all nodes in this process,
+//! or as one of several. While it goes, an [`Observer`] is told.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,8 +24,8 @@ use crate::wv::corpus::Corpus;
 use crate::wv::task::WordVectors;
 use crate::wv::vectors::Vectors;
 
-/// Trains vectors for the words of `corpus`, and answers `questions` with them in the end. Raising `stop` ends the run within
-/// a sentence, with the results so far.
+/// Trains vectors for the words of `corpus`, and answers `questions` with them in the end. Raising
+/// `stop` ends the run within a sentence, with the results so far.
 ///
 /// # Errors
 ///
@@ -40,15 +40,17 @@ pub fn train(
     train_as(corpus, questions, config, &Peers::alone(), observer, stop)
 }
 
-/// [`train`] as one node of `group`; collective. The report is the same on all nodes, but for the checkpoint, which is on
-/// node 0. All nodes read the whole text once to count words, and then their shares of it.
+/// [`train`] as one node of `group`; collective. The report is the same on all nodes, but for the
+/// checkpoint, which is on node 0. All nodes read the whole text once to count words, and then
+/// their shares of it.
 ///
-/// Raising `stop` in one process ends the run in all, in this one within a sentence, in the others at the end of their epoch;
-/// [`Group::on_stop`] raises it everywhere at once.
+/// Raising `stop` in one process ends the run in all, in this one within a sentence, in the others
+/// at the end of their epoch; [`Group::on_stop`] raises it everywhere at once.
 ///
 /// # Errors
 ///
-/// As [`train`], on all nodes if on one; data or choices that differ between nodes; a node that is lost.
+/// As [`train`], on all nodes if on one; data or choices that differ between nodes; a node that is
+/// lost.
 pub fn train_in_group(
     corpus: &Corpus,
     questions: Option<&Analogies>,
@@ -125,8 +127,8 @@ impl TrainConfig {
     }
 }
 
-/// Answers `questions` with vectors of whatever origin. The answers do not depend on the number of nodes and workers. Raising
-/// `stop` ends it early, without figures.
+/// Answers `questions` with vectors of whatever origin. The answers do not depend on the number of
+/// nodes and workers. Raising `stop` ends it early, without figures.
 ///
 /// # Errors
 ///
@@ -145,7 +147,8 @@ pub fn evaluate(
 ///
 /// # Errors
 ///
-/// As [`evaluate`], on all nodes if on one; questions, vectors or choices that differ between nodes; a node that is lost.
+/// As [`evaluate`], on all nodes if on one; questions, vectors or choices that differ between
+/// nodes; a node that is lost.
 pub fn evaluate_in_group(
     vectors: &Vectors,
     questions: &Analogies,
@@ -226,12 +229,13 @@ pub(crate) fn evaluate_opening(
     Opening::new("evaluate wv", questions.describe(), false, (*system, *nodes, *workers), settings)
 }
 
-/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but for `checkpoint`.
+/// Result of a training run, complete or stopped: the same on all nodes if they are processes, but
+/// for `checkpoint`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport {
-    /// Every finished epoch. Examples are words of the vocabulary, also those that were thinned; the loss is the mean over the
-    /// pairs of a sample of the text that is the same for all epochs.
+    /// Every finished epoch. Examples are words of the vocabulary, also those that were thinned;
+    /// the loss is the mean over the pairs of a sample of the text that is the same for all epochs.
     pub epochs: Vec<Epoch<AnalogyReport>>,
     /// Answers with the vectors of the last epoch; `None` without questions, or if stopped.
     pub analogies: Option<AnalogyReport>,
@@ -239,8 +243,9 @@ pub struct TrainReport {
     pub analogies_seconds: f64,
     /// The manager's counts of training.
     pub stats: ManagerStats,
-    /// The vectors of the last epoch, if [`TrainConfig::checkpoint`](crate::wv::TrainConfig::checkpoint) asks for them; on
-    /// node 0 only if nodes are processes.
+    /// The vectors of the last epoch, if
+    /// [`TrainConfig::checkpoint`](crate::wv::TrainConfig::checkpoint) asks for them; on node 0
+    /// only if nodes are processes.
     pub checkpoint: Option<Checkpoint>,
     /// The stop flag ended the run early.
     pub stopped: bool,

@@ -1,4 +1,5 @@
-//! Vectors with their words, word2vec's two forms of a file of them, and GloVe's, which is read only.
+//! Vectors with their words, word2vec's two forms of a file of them, and GloVe's, which is read
+//! only.
 //!
 //! ```text
 //!   text    "words dim\n", then for each word: word, and for each number a space and its digits, "\n"
@@ -6,7 +7,8 @@
 //!   GloVe   as text, without the first line; a word may hold spaces, which become `_` as those of word2vec's phrases
 //! ```
 //!
-//! Numbers of a text are as short as they can be and still read as the same bits. Words are bytes without white space.
+//! Numbers of a text are as short as they can be and still read as the same bits. Words are bytes
+//! without white space.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -101,8 +103,8 @@ impl Vectors {
         self.values.chunks_exact(self.dim).nth(number)
     }
 
-    /// Writes a file that word2vec's tools and gensim read. An older file of that name stays as it is until the new one is
-    /// complete.
+    /// Writes a file that word2vec's tools and gensim read. An older file of that name stays as it
+    /// is until the new one is complete.
     ///
     /// # Errors
     ///
@@ -132,7 +134,8 @@ impl Vectors {
         writer.flush()
     }
 
-    /// Reads a file of either program. In the binary form the end of a line behind a vector may be missing, as gensim writes.
+    /// Reads a file of either program. In the binary form the end of a line behind a vector may be
+    /// missing, as gensim writes.
     ///
     /// # Errors
     ///
@@ -183,7 +186,8 @@ fn head(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     Some((number(count)?, number(dim)?, &bytes[end + 1..]))
 }
 
-/// The form of a file: binary only if its first vector is there and is no text; GloVe's if the first line is a vector.
+/// The form of a file: binary only if its first vector is there and is no text; GloVe's if the
+/// first line is a vector.
 fn detect(bytes: &[u8]) -> VectorForm {
     let Some((_, dim, mut rest)) = head(bytes) else {
         let is_glove = lines(bytes).next().is_some_and(|(_, line)| glove_dim(line).is_some());
@@ -194,7 +198,8 @@ fn detect(bytes: &[u8]) -> VectorForm {
     VectorForm::Word2vec(if is_text { Format::Text } else { Format::Binary })
 }
 
-/// Numbers of the vector that a line of GloVe's form begins with a word before; `None` if it has another form.
+/// Numbers of the vector that a line of GloVe's form begins with a word before; `None` if it has
+/// another form.
 fn glove_dim(line: &[u8]) -> Option<usize> {
     let mut fields =
         line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1).peekable();

@@ -1,4 +1,5 @@
-//! Files that cannot be used, and choices that do not go with the data: one line that says which and where.
+//! Files that cannot be used, and choices that do not go with the data: one line that says which
+//! and where.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Files that are no ratings, or not quite: the exact line that says what is wrong, where, and what to do.
+//! Files that are no ratings, or not quite: the exact line that says what is wrong, where, and what
+//! to do.
 
 use std::fs;
 use std::path::Path;
@@ -275,7 +276,8 @@ fn a_named_pipe_is_read_once() {
     assert!(said(&piped("1 2 3\n1 2\n", &train)).starts_with("pipe:2:4: a rating has 3 fields"));
     let eval = ["eval", "mf", "--load", "model", "--data", "pipe"];
     assert!(said(&piped("1 2 3\n1 2\n", &eval)).starts_with("pipe:2:4: a rating has 3 fields"));
-    // Ratings that were trained on, and others, which are gone over once more by the ids of the model.
+    // Ratings that were trained on, and others, which are gone over once more by the ids of the
+    // model.
     for (value, expected) in [(1, "one in ten held out"), (2, "not the data trained on")] {
         let evaluated = piped(&lines(value), &eval);
         assert_eq!(evaluated.code, Some(0), "{evaluated:?}");

@@ -69,7 +69,8 @@ fn long_ring(folder: &Path) {
     write(folder, "train.txt", &(short + &facts.collect::<String>()));
 }
 
-/// Training whose first epoch takes a minute or more (kge: of the long ring), each step little enough for a busy machine, and which ends at once if it is asked to.
+/// Training whose first epoch takes a minute or more (kge: of the long ring), each step little
+/// enough for a busy machine, and which ends at once if it is asked to.
 const ENDLESS: [(&str, &[&str]); 3] = [
     (
         "kge",

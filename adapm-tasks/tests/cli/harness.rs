@@ -76,7 +76,8 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Writes a graph of 42 training facts that trains in an instant: a ring of 24 entities, walked in both directions.
+/// Writes a graph of 42 training facts that trains in an instant: a ring of 24 entities, walked in
+/// both directions.
 pub(crate) fn ring(folder: &Path) {
     let fact = |from: usize, relation: &str, to: usize| {
         format!("e{}\t{relation}\te{}\n", from % 24, to % 24)
@@ -142,6 +143,7 @@ impl Collected {
     }
 }
 
-/// The variables of whoever runs the tests that the binary sees: none that say where data is, who started a process or how screens look.
+/// The variables of whoever runs the tests that the binary sees: none that say where data is, who
+/// started a process or how screens look.
 const KEPT: [&str; 6] =
     ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "RUST_BACKTRACE"];

@@ -1,6 +1,8 @@
-//! What `launch` does with processes of every kind: well-behaved, failing, killed, stubborn, talkative.
+//! What `launch` does with processes of every kind: well-behaved, failing, killed, stubborn,
+//! talkative.
 //!
-//! The processes here are small scripts that are started as on other hosts, through a stand-in for ssh; real nodes are in `nodes.rs`.
+//! The processes here are small scripts that are started as on other hosts, through a stand-in for
+//! ssh; real nodes are in `nodes.rs`.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +13,8 @@ use std::process::{Child, Command};
 
 use crate::harness::{Ran, adapm, assert_refused, finish, folder, run, text, write};
 
-/// Processes that do what `script` says, on hosts `a` and so on; `$ADAPM_NODE` tells which one it is.
+/// Processes that do what `script` says, on hosts `a` and so on; `$ADAPM_NODE` tells which one it
+/// is.
 struct Scripted {
     folder: PathBuf,
     hosts: &'static str,

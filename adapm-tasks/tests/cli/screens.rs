@@ -1,4 +1,5 @@
-//! What people see: nothing is wider than their terminal, no bar is left behind, and where nobody looks there are plain lines.
+//! What people see: nothing is wider than their terminal, no bar is left behind, and where nobody
+//! looks there are plain lines.
 #![cfg(unix)]
 
 use std::io::{BufRead as _, BufReader};
@@ -9,7 +10,8 @@ use crate::harness::{Ran, adapm, finish, folder, ring, run};
 use crate::terminal::{Seen, on_terminal};
 use crate::together::launch;
 
-/// Checks that no line is wider than `columns`, that no bar is left, and that none was shown before there was anything to show.
+/// Checks that no line is wider than `columns`, that no bar is left, and that none was shown before
+/// there was anything to show.
 #[track_caller]
 fn assert_fits(seen: &Seen, columns: usize) {
     assert_eq!(seen.code, Some(0), "{:#?}", seen.lines);

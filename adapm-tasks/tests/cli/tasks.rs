@@ -1,4 +1,5 @@
-//! Matrix factorization and word vectors on the command line: train, evaluate, export, each on several nodes.
+//! Matrix factorization and word vectors on the command line: train, evaluate, export, each on
+//! several nodes.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +23,8 @@ fn object(args: &[&str]) -> Value {
     objects(&succeeded(args)).pop().expect("an object")
 }
 
-/// Ratings of 12 users and 8 items, whose ids have gaps, and some to predict, one of them of an item that nobody rated.
+/// Ratings of 12 users and 8 items, whose ids have gaps, and some to predict, one of them of an
+/// item that nobody rated.
 fn ratings(folder: &Path) {
     let line = |(user, item): (u32, u32)| {
         format!("{} {} {}\n", 10 * user, item + 3, 1 + (user + item) % 5)

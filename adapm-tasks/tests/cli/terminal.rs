@@ -1,4 +1,5 @@
-//! The binary on a terminal of its own: what came over the wire, and what stands on the screen in the end.
+//! The binary on a terminal of its own: what came over the wire, and what stands on the screen in
+//! the end.
 #![cfg(unix)]
 
 use std::fs::{File, OpenOptions};

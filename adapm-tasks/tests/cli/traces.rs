@@ -1,4 +1,5 @@
-//! `--trace-keys` and `trace`: from a run to a picture, and what is said of files that are no traces.
+//! `--trace-keys` and `trace`: from a run to a picture, and what is said of files that are no
+//! traces.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The task through its public door: training and evaluation under every system, on one node and on several.
+//! The task through its public door: training and evaluation under every system, on one node and on
+//! several.
 
 #[path = "../support/group.rs"]
 mod group;
@@ -31,8 +32,9 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config
 }
 
-/// Dimensions for tests of quality: 16 runs of [`small`] over 15 epochs, on one node and on two, ended within 0.97
-/// and 1.0. Of 16 dimensions they end between 0.72 and 0.95, as a small model may get stuck.
+/// Dimensions for tests of quality: 16 runs of [`small`] over 15 epochs, on one node and on two,
+/// ended within 0.97 and 1.0. Of 16 dimensions they end between 0.72 and 0.95, as a small model may
+/// get stuck.
 const STEADY_DIM: usize = 64;
 
 /// The smallest family graph: a few hundred people.

@@ -1,4 +1,5 @@
-//! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
+//! Nodes as processes: each node a thread with a group of its own, joined over loopback as
+//! processes are.
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,7 +82,8 @@ fn every_system_trains_in_processes() {
         });
         let reports = train_all(system.name(), 2, &graph, &config);
         let losses: Vec<f64> = reports[1].epochs.iter().map(|epoch| epoch.loss).collect();
-        // The second epoch alone may be worse than the first where a worker was held up for most of it.
+        // The second epoch alone may be worse than the first where a worker was held up for most of
+        // it.
         assert!(losses[1..].iter().any(|loss| *loss < losses[0]), "{system}: {losses:?}");
         assert!(reports[0].checkpoint.is_none() && reports[1].test.is_some());
     }

@@ -1,4 +1,5 @@
-//! Matrix factorization through the public API: every system, order and number of nodes, stopping, checkpoints, bad input.
+//! Matrix factorization through the public API: every system, order and number of nodes, stopping,
+//! checkpoints, bad input.
 
 use std::sync::atomic::AtomicBool;
 
@@ -36,10 +37,12 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config
 }
 
-/// As [`small`], for tests of quality: 180 runs on one node to four ended within 1.01 of each other.
+/// As [`small`], for tests of quality: 180 runs on one node to four ended within 1.01 of each
+/// other.
 ///
-/// Its epochs take a moment, so that steps of all nodes for one column add up before anyone sees them. With three times this step
-/// size, a good one for one node, one run in 60 on four nodes ended at 1.3, under full replication, too.
+/// Its epochs take a moment, so that steps of all nodes for one column add up before anyone sees
+/// them. With three times this step size, a good one for one node, one run in 60 on four nodes
+/// ended at 1.3, under full replication, too.
 fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     small(|config| {
         (config.optimizer, config.learning_rate, config.epochs) =

@@ -63,7 +63,8 @@ impl Lines {
         self.0.news.notify_all();
     }
 
-    /// Waits until `found` finds something or the stream ends; `None` if there is nothing by then, or no line for too long.
+    /// Waits until `found` finds something or the stream ends; `None` if there is nothing by then,
+    /// or no line for too long.
     fn wait<T>(&self, found: impl Fn(&Said) -> Option<T>) -> Option<T> {
         let mut silence = Silence::new();
         let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +213,8 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Writes a graph that trains in an instant, epoch after epoch: a ring of 24 entities, walked in both directions.
+/// Writes a graph that trains in an instant, epoch after epoch: a ring of 24 entities, walked in
+/// both directions.
 pub(crate) fn ring(folder: &Path) -> String {
     let fact = |from: usize, relation: &str, to: usize| {
         format!("e{}\t{relation}\te{}\n", from % 24, to % 24)
@@ -240,7 +242,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")
 }
 
-/// Whether there is a program of this name, and this process may do what only root may, if that is needed.
+/// Whether there is a program of this name, and this process may do what only root may, if that is
+/// needed.
 pub(crate) fn lacks(programs: &[&str], needs_root: bool) -> Option<String> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let extra = ["/usr/sbin", "/sbin"].map(PathBuf::from);

@@ -1,5 +1,5 @@
-//! `kill -9` of each node in turn, at any moment: all others end soon, and say which node was lost and where it was. And of a run
-//! that replaces a model: the old or the new one is there, whole.
+//! `kill -9` of each node in turn, at any moment: all others end soon, and say which node was lost
+//! and where it was. And of a run that replaces a model: the old or the new one is there, whole.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,8 @@ const NODES: usize = 3;
 const DEAD_AFTER: &str = "2";
 const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
 
-/// One run in which `victim` is killed `delay` after training has begun; how long the last survivor took to end.
+/// One run in which `victim` is killed `delay` after training has begun; how long the last survivor
+/// took to end.
 fn kill_one(run: u64, victim: usize, transport: &str, delay: Duration) -> Duration {
     let folder = folder(&format!("killed_{run}"));
     let data = ring(&folder);

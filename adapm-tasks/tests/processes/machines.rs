@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harness::{TOKEN, binary, clean, lacks};
 
-/// Namespaces at 10.77.0.1 and fd77::1 and so on, and the bridge between them; removed when dropped.
+/// Namespaces at 10.77.0.1 and fd77::1 and so on, and the bridge between them; removed when
+/// dropped.
 pub(crate) struct Machines {
     names: Vec<String>,
     bridge: String,

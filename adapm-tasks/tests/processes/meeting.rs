@@ -1,4 +1,5 @@
-//! Names that come late, mean several addresses or the wrong one; ports that lead back; addresses of IPv6.
+//! Names that come late, mean several addresses or the wrong one; ports that lead back; addresses
+//! of IPv6.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -97,7 +98,8 @@ fn an_address_that_only_one_machine_has_is_named_with_the_flag_that_helps() {
 #[test]
 fn a_node_that_finds_itself_where_node_0_is_to_be_makes_way() {
     let Some(machines) = machines("self_connect", ["", ""]) else { return };
-    // Few ports to listen at and to connect from, and one of them is where the nodes meet: without care n1 takes it itself.
+    // Few ports to listen at and to connect from, and one of them is where the nodes meet: without
+    // care n1 takes it itself.
     let range = ["sysctl", "-qw", "net.ipv4.ip_local_port_range=40000 40003"];
     if let Err(reason) = machines.run(0, &range) {
         return skip("self_connect", &reason);
@@ -137,7 +139,8 @@ fn hosts_of_a_launch_may_be_addresses_of_ipv6() {
     let Some(machines) = machines("hosts_ipv6", ["", ""]) else { return };
     let folder = folder("hosts_ipv6");
     let data = ring(&folder);
-    // A stand-in for ssh that takes addresses without brackets, as ssh does, and runs everything here.
+    // A stand-in for ssh that takes addresses without brackets, as ssh does, and runs everything
+    // here.
     let ssh = folder.join("ssh");
     fs::write(
         &ssh,

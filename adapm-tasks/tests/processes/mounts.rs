@@ -1,4 +1,5 @@
-//! Disks of a run's own: a file that is mounted by itself, a disk that is too small, and one that fills up.
+//! Disks of a run's own: a file that is mounted by itself, a disk that is too small, and one that
+//! fills up.
 
 use std::fs;
 use std::path::Path;

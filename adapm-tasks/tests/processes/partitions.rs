@@ -1,4 +1,5 @@
-//! Three machines, some of which cannot reach each other any more: all end with 75, and blame the same one.
+//! Three machines, some of which cannot reach each other any more: all end with 75, and blame the
+//! same one.
 
 use crate::harness::{Ended, Process, folder, ring, skip};
 use crate::machines::Machines;

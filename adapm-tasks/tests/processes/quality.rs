@@ -1,4 +1,5 @@
-//! The same quality as in one process, on generated data: over TCP, or over every transport with `ADAPM_QUALITY_CASES=5`.
+//! The same quality as in one process, on generated data: over TCP, or over every transport with
+//! `ADAPM_QUALITY_CASES=5`.
 
 use std::thread;
 
@@ -8,8 +9,9 @@ use crate::harness::{Process, adapm, folder, runs};
 
 /// Mean reciprocal rank on test of one run with these flags before the verb.
 ///
-/// After 12 epochs, in the middle of learning, figures of four nodes spread from 0.70 to 0.83 around one node's 0.84, those of several
-/// workers of one node from 0.79 to 0.86; they meet where training ends. Of 24 or 32 dimensions some runs end far below the others.
+/// After 12 epochs, in the middle of learning, figures of four nodes spread from 0.70 to 0.83
+/// around one node's 0.84, those of several workers of one node from 0.79 to 0.86; they meet where
+/// training ends. Of 24 or 32 dimensions some runs end far below the others.
 fn mrr(name: &str, launch: &[&str]) -> f64 {
     let folder = folder(&format!("quality_{name}"));
     let mut command = adapm();
@@ -42,7 +44,8 @@ fn find_mrr(object: &Value) -> Option<f64> {
 fn processes_reach_what_one_process_reaches() {
     let expected = mrr("one process", &[]);
     let cases = usize::try_from(runs("ADAPM_QUALITY_CASES", 1)).expect("there are few");
-    // Two at once: two processes with a worker each keep no more than a core busy, as they wait for each other.
+    // Two at once: two processes with a worker each keep no more than a core busy, as they wait for
+    // each other.
     for two in CASES[..cases.min(CASES.len())].chunks(2) {
         thread::scope(|scope| {
             for (nodes, transport) in two {
@@ -63,6 +66,7 @@ fn processes_reach_what_one_process_reaches() {
 const CASES: [(&str, &str); 5] =
     [("4", "tcp"), ("2", "zmq"), ("2", "tokio"), ("2", "unix"), ("2", "tcp")];
 
-/// 20 runs each of four processes over TCP and of two over ZeroMQ beside them, on two cores, ended between 0.858 and 0.884 where
-/// one process ends at 0.876, with a standard deviation of 0.006 and 0.007.
+/// 20 runs each of four processes over TCP and of two over ZeroMQ beside them, on two cores, ended
+/// between 0.858 and 0.884 where one process ends at 0.876, with a standard deviation of 0.006 and
+/// 0.007.
 const TOLERANCE: f64 = 0.04;

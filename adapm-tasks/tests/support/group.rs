@@ -1,4 +1,5 @@
-//! Nodes as processes, for tests: each node a thread with a group of its own, joined over loopback as processes are.
+//! Nodes as processes, for tests: each node a thread with a group of its own, joined over loopback
+//! as processes are.
 
 use std::path::PathBuf;
 use std::sync::Arc;

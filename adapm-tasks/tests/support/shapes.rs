@@ -89,7 +89,8 @@ impl Draw {
         (0..len).map(|_| StandardNormal.sample(&mut self.random)).collect()
     }
 
-    /// Of each cell: a low-rank product of variance 1, effects of its row and its column, noise, all of deviation 1.
+    /// Of each cell: a low-rank product of variance 1, effects of its row and its column, noise,
+    /// all of deviation 1.
     fn parts(&mut self, rank: usize) -> Vec<[f64; 4]> {
         let (w, h) = (self.normal(self.rows * rank), self.normal(self.columns * rank));
         let (of_row, of_column) = (self.normal(self.rows), self.normal(self.columns));
@@ -196,8 +197,8 @@ impl Shape {
         Ok(())
     }
 
-    /// The least RMSE on test of four predictions: the mean of train; of the row; of the column; of the row, and of what the column
-    /// differs from it.
+    /// The least RMSE on test of four predictions: the mean of train; of the row; of the column; of
+    /// the row, and of what the column differs from it.
     pub(crate) fn baseline(&self) -> f64 {
         let len =
             |of: Index| self.train.iter().chain(&self.test).map(of).max().unwrap_or(0) as usize + 1;

@@ -1,4 +1,5 @@
-//! Word vectors through their public door: training and evaluation under every system, on one node and on several.
+//! Word vectors through their public door: training and evaluation under every system, on one node
+//! and on several.
 
 #[path = "../support/group.rs"]
 mod group;

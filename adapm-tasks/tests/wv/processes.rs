@@ -1,4 +1,5 @@
-//! Nodes as processes: each node a thread with a group of its own, joined over loopback as processes are.
+//! Nodes as processes: each node a thread with a group of its own, joined over loopback as
+//! processes are.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,5 @@
-//! Collectives of a group as a state machine without I/O: every node gives bytes, all or node 0 get them all.
+//! Collectives of a group as a state machine without I/O: every node gives bytes, all or node 0 get
+//! them all.
 //!
 //! ```text
 //!   n1                                   n2
@@ -8,8 +9,9 @@
 //!   ...
 //! ```
 //!
-//! A node is done when all others have begun, it has sent its part and has theirs; so it can be at most one collective ahead of
-//! anybody. Everybody tells everybody what it begins: calls in another order are found out on all nodes at once.
+//! A node is done when all others have begun, it has sent its part and has theirs; so it can be at
+//! most one collective ahead of anybody. Everybody tells everybody what it begins: calls in another
+//! order are found out on all nodes at once.
 //!
 //! Not here: threads, waiting, lost nodes.
 
@@ -178,7 +180,8 @@ impl Collectives {
         Some(parts)
     }
 
-    /// Whether the current collective still needs something of a peer that takes part in nothing more.
+    /// Whether the current collective still needs something of a peer that takes part in nothing
+    /// more.
     pub(super) fn needs(&self, node: NodeId) -> bool {
         let peer = &self.peers[node.index()];
         self.current.is_some() && peer.expected != Some(peer.received.len() as u64)

@@ -1,4 +1,5 @@
-//! Tests of `collective`: nodes without network, messages delivered in any order that keeps each pair's.
+//! Tests of `collective`: nodes without network, messages delivered in any order that keeps each
+//! pair's.
 
 use std::collections::VecDeque;
 

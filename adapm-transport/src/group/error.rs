@@ -1,4 +1,5 @@
-//! Why a group of processes cannot start or go on: one line each, with node, address and what to do.
+//! Why a group of processes cannot start or go on: one line each, with node, address and what to
+//! do.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -157,7 +158,8 @@ impl GroupError {
         }
     }
 
-    /// What those are told who watch for losses: of a node that was given up, that it has lost the first that has done so.
+    /// What those are told who watch for losses: of a node that was given up, that it has lost the
+    /// first that has done so.
     pub(super) fn peer_loss(&self) -> Option<PeerLoss> {
         let first = |node, loss| PeerLoss { node, address: None, loss };
         match self {

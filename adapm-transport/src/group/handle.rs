@@ -27,7 +27,8 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Starts the control thread of `roster.node()`; it waits for reports of losses as long as `decision_time`.
+    /// Starts the control thread of `roster.node()`; it waits for reports of losses as long as
+    /// `decision_time`.
     pub(super) fn start<T>(
         mesh: T,
         roster: Roster,
@@ -109,11 +110,13 @@ impl Handle {
         state.in_use = state.in_use.map(|uses| uses.saturating_sub(1));
     }
 
-    /// Leaves and waits for the control thread. A node that has lost another names it, whatever `farewell` says.
+    /// Leaves and waits for the control thread. A node that has lost another names it, whatever
+    /// `farewell` says.
     pub(super) fn leave(&self, farewell: Farewell) {
         self.shared.ask(|state| *state.leave.get_or_insert(farewell));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The control thread may be the last owner, while it tells of a loss: it ends without being waited for.
+        // The control thread may be the last owner, while it tells of a loss: it ends without being
+        // waited for.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
         {
             // A panic there has ended everybody's wait, and has printed its message.

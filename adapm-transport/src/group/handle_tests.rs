@@ -261,7 +261,8 @@ fn whoever_leaves_in_order_is_missed_only_if_needed() {
 #[test]
 fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up() {
     let cluster = Cluster::new(3);
-    // Only n1 hears nothing of n2, which lives: it gives up n1 in turn, and of both it is the higher id.
+    // Only n1 hears nothing of n2, which lives: it gives up n1 in turn, and of both it is the
+    // higher id.
     let silent = Loss::Silent(Duration::from_secs(3));
     cluster.handles[1].report(PeerLoss { node: NodeId(2), address: None, loss: silent });
     let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
@@ -275,7 +276,8 @@ fn whoever_has_failed_by_its_own_word_is_named_by_all_however_few_have_heard_it(
     for failed in [0, 2] {
         // What n0 says in turn can overtake on its way to n2 what n1 has said first.
         let cluster = Cluster::deciding_after(3, Duration::from_secs(1));
-        // By a link for parameters; what the failed one says of n1 in turn, with a higher id or a lower one, changes nothing.
+        // By a link for parameters; what the failed one says of n1 in turn, with a higher id or a
+        // lower one, changes nothing.
         cluster.handles[1].report(PeerLoss { node: id(failed), address: None, loss: Loss::Failed });
         let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
         for (index, failure) in failures.iter().enumerate() {

@@ -155,8 +155,9 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns true if listening where that failed may do later: a name may mean another address then, and a port may be in
-    /// use for a moment by a connection of a process that seeks this one.
+    /// Returns true if listening where that failed may do later: a name may mean another address
+    /// then, and a port may be in use for a moment by a connection of a process that seeks this
+    /// one.
     fn may_change(&self, error: &NetError, text: &str) -> bool {
         let NetError::Bind { error, .. } = error else { return false };
         match error.kind() {
@@ -215,8 +216,8 @@ impl<'a> Attempt<'a> {
         Net::listen(settings)
     }
 
-    /// Where node 0 may be, the address that answers first if several do not lead the same way; and this machine's address
-    /// towards it.
+    /// Where node 0 may be, the address that answers first if several do not lead the same way; and
+    /// this machine's address towards it.
     fn find_way(&mut self, text: &str) -> Result<(Way, IpAddr), GroupError> {
         let mut names = Names::of(text)?;
         loop {
@@ -273,7 +274,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits for what node 0 writes into the file: where it is, and the secret if this node was given none.
+    /// Waits for what node 0 writes into the file: where it is, and the secret if this node was
+    /// given none.
     fn await_file(&mut self, path: &Path) -> Result<(SocketAddr, Option<Secret>), GroupError> {
         loop {
             let reason = match (RendezvousFile::read(path)?, self.config.finds_token()) {
@@ -333,7 +335,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means something else since.
+    /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means
+    /// something else since.
     fn look_again(&self, handle: &Handle, way: &mut Way) -> Option<Waited> {
         let found = match (&self.config.rendezvous, &way.names) {
             (Rendezvous::File(path) | Rendezvous::JobFile(path), _) if !way.meeting.is_empty() => {
@@ -423,7 +426,8 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
 enum Waited {
     /// All are there.
     Joined,
-    /// What this node has found where all meet was of an earlier run: node 0 has another secret by now.
+    /// What this node has found where all meet was of an earlier run: node 0 has another secret by
+    /// now.
     Apart,
 }
 
@@ -440,7 +444,8 @@ struct Way {
     hint: Option<String>,
 }
 
-/// The addresses of a host, asked for by a thread of its own, as that can take long: again and again until nobody listens.
+/// The addresses of a host, asked for by a thread of its own, as that can take long: again and
+/// again until nobody listens.
 struct Names {
     text: String,
     found: Receiver<Result<Vec<SocketAddr>, GroupError>>,

@@ -1,9 +1,11 @@
-//! Which nodes count as lost when some cannot reach others: one verdict from what all have noticed, without I/O.
+//! Which nodes count as lost when some cannot reach others: one verdict from what all have noticed,
+//! without I/O.
 //!
-//! A node that hears nothing of another cannot know which of the two is cut off. So it reports the pair to all before it gives
-//! anybody up. A report is passed on to the node that it is about, and that node gives up the reporter in turn: it lives, and
-//! could be the one to blame the other. Within a round trip all nodes that reach each other know the same pairs, and draw the
-//! same conclusion, wherever they noticed it first.
+//! A node that hears nothing of another cannot know which of the two is cut off. So it reports the
+//! pair to all before it gives anybody up. A report is passed on to the node that it is about, and
+//! that node gives up the reporter in turn: it lives, and could be the one to blame the other.
+//! Within a round trip all nodes that reach each other know the same pairs, and draw the same
+//! conclusion, wherever they noticed it first.
 //!
 //! | what was noticed | reports | given up |
 //! | --- | --- | --- |
@@ -14,11 +16,13 @@
 //! | n0 has failed, as n1 has heard on another link | of n1 of n0; of n0 of n1 in turn | n0: it has said so itself |
 //! | n3 reaches nobody | of all others of n3; its own of all others | n3, which says that it has lost them all |
 //!
-//! The rule: the node that most others have lost is given up; of several one whose fault is certain, as it is unresponsive or
-//! has said that it failed: the way between two nodes is not to blame then; of several the one with the highest id. Then the same with what the rest have noticed of
-//! each other, until none of them has lost another.
+//! The rule: the node that most others have lost is given up; of several one whose fault is
+//! certain, as it is unresponsive or has said that it failed: the way between two nodes is not to
+//! blame then; of several the one with the highest id. Then the same with what the rest have
+//! noticed of each other, until none of them has lost another.
 //!
-//! Not here: how long reports are waited for; losses that leave no doubt, as of a node that has ended with an error.
+//! Not here: how long reports are waited for; losses that leave no doubt, as of a node that has
+//! ended with an error.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -34,7 +38,8 @@ pub(super) struct LossReport {
     pub(super) by: NodeId,
     /// The node of which it hears nothing.
     pub(super) of: NodeId,
-    /// The way between them is not to blame: it hears heartbeats of it but no answer, or has heard that it has failed.
+    /// The way between them is not to blame: it hears heartbeats of it but no answer, or has heard
+    /// that it has failed.
     pub(super) is_certain: bool,
 }
 
@@ -54,7 +59,8 @@ pub(super) enum Verdict {
 pub(super) struct Losses {
     node: NodeId,
     nodes: usize,
-    /// By whom of whom, and whether that one's fault is said to be certain; what was reported first counts.
+    /// By whom of whom, and whether that one's fault is said to be certain; what was reported first
+    /// counts.
     reports: BTreeMap<(NodeId, NodeId), bool>,
     /// Why this node has lost those that it has.
     own: BTreeMap<NodeId, Loss>,
@@ -105,7 +111,8 @@ impl Losses {
         !self.reports.is_empty()
     }
 
-    /// Returns true if no further report can change the verdict: all that are not given up have lost the same nodes.
+    /// Returns true if no further report can change the verdict: all that are not given up have
+    /// lost the same nodes.
     pub(super) fn is_settled(&self) -> bool {
         let given_up = self.given_up();
         let mut rest = self.others().chain([self.node]).filter(|node| !given_up.contains(node));

@@ -33,7 +33,8 @@ impl Cluster {
         self.nodes[by].notice(node(of), SILENT);
     }
 
-    /// Each that is cut from another notices, in the order that `rotate` gives; reports go where a way is.
+    /// Each that is cut from another notices, in the order that `rotate` gives; reports go where a
+    /// way is.
     fn partition(&mut self, rotate: usize) {
         let len = self.nodes.len();
         let pairs =

@@ -20,14 +20,16 @@ use super::shared::LossWatch;
 use crate::error::PeerLoss;
 use crate::net::{Address, Kind, Net, NetError};
 
-/// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an example.
+/// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an
+/// example.
 ///
-/// A thread of its own keeps the links alive. *Collectives* ([`Group::all_gather`], [`Group::gather`]) are called by all nodes
-/// in the same order; calls that differ are an error on all of them.
+/// A thread of its own keeps the links alive. *Collectives* ([`Group::all_gather`],
+/// [`Group::gather`]) are called by all nodes in the same order; calls that differ are an error on
+/// all of them.
 ///
-/// [`Group::leave`] says goodbye. Dropping the group says that this node has finished if something has used it and all that
-/// did have ended in order ([`Group::begin_use`]), the group has not failed, and the thread does not panic; else that this
-/// node has failed.
+/// [`Group::leave`] says goodbye. Dropping the group says that this node has finished if something
+/// has used it and all that did have ended in order ([`Group::begin_use`]), the group has not
+/// failed, and the thread does not panic; else that this node has failed.
 pub struct Group {
     config: GroupConfig,
     handle: Handle,
@@ -41,11 +43,12 @@ pub struct Group {
 impl Group {
     /// Joins the others: returns when all have joined and have links to each other.
     ///
-    /// Nodes may start in any order. `watch` is shown who has joined, on every change and about once a second.
+    /// Nodes may start in any order. `watch` is shown who has joined, on every change and about
+    /// once a second.
     ///
     /// # Errors
-    /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that cannot be used, or why one
-    /// node has refused another. All nodes that are there learn of it.
+    /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that
+    /// cannot be used, or why one node has refused another. All nodes that are there learn of it.
     pub fn join(
         mut config: GroupConfig,
         watch: &mut dyn FnMut(&Roster),
@@ -68,8 +71,8 @@ impl Group {
         self.all_gather_for("all_gather", bytes)
     }
 
-    /// As [`Group::all_gather`], with a name for what it is about, which must be the same on all nodes; the first 64
-    /// characters count.
+    /// As [`Group::all_gather`], with a name for what it is about, which must be the same on all
+    /// nodes; the first 64 characters count.
     ///
     /// # Errors
     /// As [`Group::all_gather`].
@@ -77,7 +80,8 @@ impl Group {
         self.handle.collect(label, true, bytes)
     }
 
-    /// Gives `bytes` to node 0, which gets what all have given, by node; the others get `None`. A collective; any size.
+    /// Gives `bytes` to node 0, which gets what all have given, by node; the others get `None`. A
+    /// collective; any size.
     ///
     /// # Errors
     /// As [`Group::all_gather`].
@@ -86,14 +90,15 @@ impl Group {
         Ok((self.node() == NodeId(0)).then_some(parts))
     }
 
-    /// Asks all nodes, this one included, to stop, for a reason of the caller's; the first reason counts. What to do is
-    /// theirs: flags are raised ([`Group::on_stop`]), and [`Group::stop_code`] tells the reason.
+    /// Asks all nodes, this one included, to stop, for a reason of the caller's; the first reason
+    /// counts. What to do is theirs: flags are raised ([`Group::on_stop`]), and
+    /// [`Group::stop_code`] tells the reason.
     pub fn stop(&self, code: u8) {
         self.handle.stop(code);
     }
 
-    /// Connects `flag` with the flags of all nodes: raising it here asks all to stop with code 0, and it is raised when
-    /// anybody asks. Seen within 50 ms.
+    /// Connects `flag` with the flags of all nodes: raising it here asks all to stop with code 0,
+    /// and it is raised when anybody asks. Seen within 50 ms.
     pub fn on_stop(&self, flag: Arc<AtomicBool>) {
         self.handle.on_stop(flag);
     }
@@ -104,37 +109,40 @@ impl Group {
         self.handle.shared.lock().stop
     }
 
-    /// Tells `watch` of the first lost node, at once if that is known. It is called by the thread that notices, must not
-    /// block, and is forgotten when its last owner drops it.
+    /// Tells `watch` of the first lost node, at once if that is known. It is called by the thread
+    /// that notices, must not block, and is forgotten when its last owner drops it.
     pub fn on_loss(&self, watch: &Arc<LossWatch>) {
         self.handle.watch(watch);
     }
 
-    /// Notes that a node was found lost by other means. The group fails once it is known which node is lost for all: this
-    /// one, or, if nothing was heard of it, whichever [`GroupError`] tells.
+    /// Notes that a node was found lost by other means. The group fails once it is known which node
+    /// is lost for all: this one, or, if nothing was heard of it, whichever [`GroupError`] tells.
     pub fn report(&self, loss: PeerLoss) {
         self.handle.report(loss);
     }
 
-    /// Notes that something, as a cluster, begins to use the group. Until its [`Group::end_use`], dropping the group says that
-    /// this node has failed.
+    /// Notes that something, as a cluster, begins to use the group. Until its [`Group::end_use`],
+    /// dropping the group says that this node has failed.
     pub fn begin_use(&self) {
         self.handle.begin_use();
     }
 
-    /// Notes that what has begun to use the group has ended in order; once for each [`Group::begin_use`], without one of no effect.
+    /// Notes that what has begun to use the group has ended in order; once for each
+    /// [`Group::begin_use`], without one of no effect.
     pub fn end_use(&self) {
         self.handle.end_use();
     }
 
-    /// Leaves the group and waits until the others have heard, at most about [`GroupConfig::dead_after`]. If a node is lost,
-    /// that is what they are told. Calls after it answer [`GroupError::Ended`].
+    /// Leaves the group and waits until the others have heard, at most about
+    /// [`GroupConfig::dead_after`]. If a node is lost, that is what they are told. Calls after it
+    /// answer [`GroupError::Ended`].
     pub fn leave(&self, farewell: Farewell) {
         self.handle.leave(farewell);
     }
 
-    /// Opens an endpoint of this process for parameters, of the kind and at the address of the settings; `channel` is any
-    /// number but 65,535. It is connected by the addresses that all nodes have exchanged ([`Group::address_of`]).
+    /// Opens an endpoint of this process for parameters, of the kind and at the address of the
+    /// settings; `channel` is any number but 65,535. It is connected by the addresses that all
+    /// nodes have exchanged ([`Group::address_of`]).
     ///
     /// # Errors
     /// What the system refuses.
@@ -181,8 +189,8 @@ impl Group {
         self.handle.shared.lock().roster.clone()
     }
 
-    /// Why nothing works any more, if so. While it is being found out which node is lost it waits for the answer, at most
-    /// for a fifth of [`GroupConfig::dead_after`].
+    /// Why nothing works any more, if so. While it is being found out which node is lost it waits
+    /// for the answer, at most for a fifth of [`GroupConfig::dead_after`].
     #[must_use]
     pub fn failure(&self) -> Option<GroupError> {
         self.handle.failure()

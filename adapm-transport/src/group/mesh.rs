@@ -1,5 +1,6 @@
-//! What the control thread needs of its transport beyond frames: to dial, and to tell how it stands with each peer. And the
-//! control endpoint that gives it: a [`Net`] over TCP, on a channel of its own.
+//! What the control thread needs of its transport beyond frames: to dial, and to tell how it stands
+//! with each peer. And the control endpoint that gives it: a [`Net`] over TCP, on a channel of its
+//! own.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -13,7 +14,8 @@ use crate::net::{Address, Net, NetError, NetWaker, PeerState};
 
 /// A transport that finds its peers while it is used.
 pub(super) trait Mesh: Transport {
-    /// Where this endpoint is reached, as it tells others; `None`: nowhere, all peers are known from the start.
+    /// Where this endpoint is reached, as it tells others; `None`: nowhere, all peers are known
+    /// from the start.
     fn card(&self) -> Option<SocketAddr>;
 
     /// Starts to dial those peers whose addresses have become known; returns at once.

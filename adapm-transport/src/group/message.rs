@@ -1,7 +1,8 @@
-//! What the processes of a group tell each other: one message a frame, the bytes of collectives in its value block.
+//! What the processes of a group tell each other: one message a frame, the bytes of collectives in
+//! its value block.
 //!
-//! A message takes no more memory than its frame and a list with an entry for each node: lists are measured against the number of
-//! nodes before they are given room.
+//! A message takes no more memory than its frame and a list with an entry for each node: lists are
+//! measured against the number of nodes before they are given room.
 
 use core::net::SocketAddr;
 
@@ -33,7 +34,8 @@ pub(super) enum Message {
         missing: Vec<NodeId>,
         waited_millis: u64,
     },
-    /// The sender has entered a collective; its first bytes for the receiver are in the value block.
+    /// The sender has entered a collective; its first bytes for the receiver are in the value
+    /// block.
     Begin(Begin),
     /// The next bytes of the sender's part, in the value block.
     Piece { number: u64 },
@@ -50,7 +52,8 @@ pub(super) enum Message {
 pub(super) struct Begin {
     /// Collectives are numbered from 1.
     pub(super) number: u64,
-    /// What the callers call it, and whether all or only node 0 get the result: the same on all nodes.
+    /// What the callers call it, and whether all or only node 0 get the result: the same on all
+    /// nodes.
     pub(super) label: String,
     pub(super) to_all: bool,
     /// Bytes that the sender has for the receiver.
@@ -94,7 +97,8 @@ const GIVE_UP: u8 = 2;
 mod tests {
     use super::*;
 
-    /// A byte in a frame may stand for a card that is not there, which takes 64 bytes and more of memory.
+    /// A byte in a frame may stand for a card that is not there, which takes 64 bytes and more of
+    /// memory.
     #[test]
     fn a_list_has_no_more_entries_than_there_are_nodes() {
         let table = |cards: usize| {

@@ -1,4 +1,5 @@
-//! The processes of one cluster: they find each other through node 0, know who is missing, and exchange bytes.
+//! The processes of one cluster: they find each other through node 0, know who is missing, and
+//! exchange bytes.
 //!
 //! ```
 //! use adapm_core::NodeId;
@@ -33,8 +34,8 @@
 //! | `message`, `mesh` | frames, and the endpoint that carries them |
 //! | `roster`, `error` | who is there, and what went wrong |
 //!
-//! Not here: parameters, which go over endpoints of their own, one for each channel ([`Group::listen`]); a group that goes on
-//! without a node that it has lost.
+//! Not here: parameters, which go over endpoints of their own, one for each channel
+//! ([`Group::listen`]); a group that goes on without a node that it has lost.
 
 mod collective;
 mod config;

@@ -1,4 +1,5 @@
-//! Where a process listens and what it tells others, and the file in which node 0 says so, with a secret for the run.
+//! Where a process listens and what it tells others, and the file in which node 0 says so, with a
+//! secret for the run.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +26,8 @@ pub(super) fn check(text: &str) -> Result<(), GroupError> {
     }
 }
 
-/// The network addresses of `host:port`, the ones to try first in front. Can take long if the host is a name.
+/// The network addresses of `host:port`, the ones to try first in front. Can take long if the host
+/// is a name.
 pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     check(text)?;
     let unusable = |reason: String| GroupError::Address { given: text.to_owned(), reason };
@@ -53,7 +55,8 @@ pub(super) fn port_of(text: &str) -> Result<u16, GroupError> {
     Ok(text.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default())
 }
 
-/// Returns true if `host:port` has a name for a host, which may mean something else later, or on another machine.
+/// Returns true if `host:port` has a name for a host, which may mean something else later, or on
+/// another machine.
 pub(super) fn is_named(text: &str) -> bool {
     let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
     host != "localhost" && host.trim_matches(['[', ']']).parse::<IpAddr>().is_err()
@@ -161,8 +164,8 @@ impl Place {
 }
 
 impl RendezvousFile {
-    /// Removes what an earlier run may have left. A file that says anything but an address is of somebody who did not mean it to
-    /// be removed.
+    /// Removes what an earlier run may have left. A file that says anything but an address is of
+    /// somebody who did not mean it to be removed.
     pub(super) fn clear(path: &Path) -> Result<(), GroupError> {
         let reason = "it holds something else than a meeting: give another file, or remove it";
         let foreign = || GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
@@ -193,7 +196,8 @@ impl RendezvousFile {
         let secret = secret.as_ref().map_or(String::new(), |Secret(text)| format!("{text}\n"));
         let text = format!("{address}\n{secret}");
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        // Nobody can have planted a link under a name that nobody knows, and a file that is there is not opened.
+        // Nobody can have planted a link under a name that nobody knows, and a file that is there
+        // is not opened.
         name.push(format!(
             ".{}-{:016x}",
             process::id(),

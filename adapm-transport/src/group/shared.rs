@@ -1,4 +1,5 @@
-//! What calls of any thread and the control thread have in common: requests, results, the roster, and what went wrong.
+//! What calls of any thread and the control thread have in common: requests, results, the roster,
+//! and what went wrong.
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -1,4 +1,5 @@
-//! The control side of a group's node without thread and endpoint: frames are put in by hand, what it sends is kept.
+//! The control side of a group's node without thread and endpoint: frames are put in by hand, what
+//! it sends is kept.
 
 use core::convert::Infallible;
 use core::net::SocketAddr;

@@ -1,7 +1,9 @@
-//! What waits for one endpoint: frames in the order of their arrival, bounded per sender, and memory to be used again.
+//! What waits for one endpoint: frames in the order of their arrival, bounded per sender, and
+//! memory to be used again.
 //!
-//! One queue for all senders serves them in the order in which they sent, so none of them starves; the bound per sender
-//! keeps one that floods from taking more than its share. Not here: locks and waiting.
+//! One queue for all senders serves them in the order in which they sent, so none of them starves;
+//! the bound per sender keeps one that floods from taking more than its share. Not here: locks and
+//! waiting.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -9,7 +11,8 @@ use std::mem;
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
 
-/// Frames of one sender that wait at most, apart from those the receiver has already taken out as a batch.
+/// Frames of one sender that wait at most, apart from those the receiver has already taken out as a
+/// batch.
 pub(super) const FRAMES_MAX: usize = 256;
 /// Bytes of one sender that wait at most; a single larger frame still goes alone.
 pub(super) const BYTES_MAX: usize = 32 << 20;
@@ -40,7 +43,8 @@ pub(super) struct Inbox {
     refused: Vec<NodeId>,
     spares: Vec<Frame>,
     gone: bool,
-    /// Whether the receiver waits on the condition variable, so that nobody pays for telling one that does not.
+    /// Whether the receiver waits on the condition variable, so that nobody pays for telling one
+    /// that does not.
     pub(super) waiting: bool,
 }
 
@@ -57,8 +61,8 @@ impl Inbox {
         Self { loads: vec![Load::default(); nodes], ..Self::default() }
     }
 
-    /// Moves the content of `frame` in and leaves an empty frame, with the memory of an earlier one if there is any.
-    /// Unless taken, the frame is unchanged.
+    /// Moves the content of `frame` in and leaves an empty frame, with the memory of an earlier one
+    /// if there is any. Unless taken, the frame is unchanged.
     pub(super) fn offer(&mut self, from: NodeId, frame: &mut Frame) -> Offer {
         if self.gone {
             return Offer::Gone;
@@ -83,7 +87,8 @@ impl Inbox {
         self.queue.is_empty()
     }
 
-    /// Swaps all waiting frames into the empty `batch`, takes `spares` in, and adds to `refused` who has room again.
+    /// Swaps all waiting frames into the empty `batch`, takes `spares` in, and adds to `refused`
+    /// who has room again.
     pub(super) fn take(
         &mut self,
         batch: &mut Batch,
@@ -101,7 +106,8 @@ impl Inbox {
         self.spares.append(spares);
     }
 
-    /// Drops everything and takes nothing more; returns who was refused, as there is no sense in their waiting.
+    /// Drops everything and takes nothing more; returns who was refused, as there is no sense in
+    /// their waiting.
     pub(super) fn close(&mut self) -> Vec<NodeId> {
         self.gone = true;
         self.queue = Batch::new();

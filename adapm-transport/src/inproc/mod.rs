@@ -1,8 +1,8 @@
 //! All nodes in one process: frames are moved from one thread to another, never copied.
 //!
-//! Each endpoint has one inbox behind one lock. A sender holds the lock of the receiver while it moves a frame in; a
-//! receiver takes all waiting frames out at once and serves them without a lock. Not here: encoding, and any delay or
-//! loss.
+//! Each endpoint has one inbox behind one lock. A sender holds the lock of the receiver while it
+//! moves a frame in; a receiver takes all waiting frames out at once and serves them without a
+//! lock. Not here: encoding, and any delay or loss.
 
 mod inbox;
 
@@ -53,9 +53,10 @@ pub fn network(nodes: usize) -> Vec<InProc> {
 
 /// One node's endpoint of an in-process network.
 ///
-/// To one peer at most 256 frames and 32 MiB wait (a larger frame goes alone), and as much again that the peer has taken
-/// out but not served yet; then [`Transport::send`] says `Full`. Senders are served in the order in which they sent. After
-/// a drop of the endpoint, sends to it fail with [`Error::PeerGone`]; what it sent itself still arrives.
+/// To one peer at most 256 frames and 32 MiB wait (a larger frame goes alone), and as much again
+/// that the peer has taken out but not served yet; then [`Transport::send`] says `Full`. Senders
+/// are served in the order in which they sent. After a drop of the endpoint, sends to it fail with
+/// [`Error::PeerGone`]; what it sent itself still arrives.
 #[derive(Debug)]
 pub struct InProc {
     ends: Arc<[End]>,
@@ -146,7 +147,8 @@ impl InProc {
         &self.ends[self.node.index()]
     }
 
-    /// Waits until a frame is there, a waker was called or the wait is over, and takes all frames that wait.
+    /// Waits until a frame is there, a waker was called or the wait is over, and takes all frames
+    /// that wait.
     fn fetch(&mut self, wait: Option<Duration>) {
         let end = &self.ends[self.node.index()];
         let mut inbox = end.lock();
@@ -188,9 +190,10 @@ impl End {
     /// Makes a `recv` of this endpoint return `Woken`.
     ///
     /// # Ordering
-    /// The flag is set before the lock is taken: a receiver that holds the lock either sees the flag before it waits, or
-    /// has `waiting` set by the time the lock is free. A flag that was set already is somebody else's to tell. The
-    /// read-modify-writes release what the waker's thread did before, and [`End::take_wake`] acquires it.
+    /// The flag is set before the lock is taken: a receiver that holds the lock either sees the
+    /// flag before it waits, or has `waiting` set by the time the lock is free. A flag that was set
+    /// already is somebody else's to tell. The read-modify-writes release what the waker's thread
+    /// did before, and [`End::take_wake`] acquires it.
     fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) && self.lock().waiting {
             self.arrived.notify_one();

@@ -1,6 +1,8 @@
-//! Where an endpoint is reached, and by what kind of pipe: `tcp://10.0.0.7:4157`, `unix:///run/adapm/n0`.
+//! Where an endpoint is reached, and by what kind of pipe: `tcp://10.0.0.7:4157`,
+//! `unix:///run/adapm/n0`.
 //!
-//! Addresses are numbers, not names: resolving a name can take long, so whoever reads names from people does it before.
+//! Addresses are numbers, not names: resolving a name can take long, so whoever reads names from
+//! people does it before.
 
 use core::fmt;
 use core::net::SocketAddr;

@@ -1,4 +1,5 @@
-//! Ends the wait of an endpoint from other threads: on behalf of people who call a waker, and of pipes with threads of their own.
+//! Ends the wait of an endpoint from other threads: on behalf of people who call a waker, and of
+//! pipes with threads of their own.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +9,9 @@ use mio::{Registry, Token, Waker};
 /// Rings at one endpoint. Costs a system call only while the endpoint waits.
 ///
 /// # Ordering
-/// A ringer sets its flag and then looks whether the endpoint waits; the endpoint says that it waits and then looks at the
-/// flags. All four are sequentially consistent, so at least one of both sees the other. Taking a flag acquires what the
-/// ringer's thread did before.
+/// A ringer sets its flag and then looks whether the endpoint waits; the endpoint says that it
+/// waits and then looks at the flags. All four are sequentially consistent, so at least one of both
+/// sees the other. Taking a flag acquires what the ringer's thread did before.
 #[derive(Debug)]
 pub(crate) struct Bell {
     waker: Waker,

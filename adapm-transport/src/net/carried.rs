@@ -5,8 +5,8 @@
 //!                                read <── [ in ]  <── poll_deliver
 //! ```
 //!
-//! The task's half speaks the language of `core::task`, so that any executor can serve it, and so can a thread. Not here:
-//! what a task does with packets.
+//! The task's half speaks the language of `core::task`, so that any executor can serve it, and so
+//! can a thread. Not here: what a task does with packets.
 
 use core::mem;
 use core::task::{Context, Poll, Waker};
@@ -17,7 +17,8 @@ use super::bell::Bell;
 use super::hello::GREETING_BYTES_MAX;
 use super::packet::{Fault, Incoming, Outgoing};
 
-/// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the task.
+/// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the
+/// task.
 #[derive(Debug)]
 pub(crate) struct Carried {
     shared: Arc<SharedQueues>,
@@ -26,7 +27,8 @@ pub(crate) struct Carried {
     batch_bytes: usize,
 }
 
-/// The task's half; clones serve the same pipe, one for each direction. When the last is dropped, the pipe has ended.
+/// The task's half; clones serve the same pipe, one for each direction. When the last is dropped,
+/// the pipe has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Porter {
     shared: Arc<SharedQueues>,
@@ -128,7 +130,8 @@ impl Carried {
         is_broken
     }
 
-    /// Nothing more is pushed: the task tells the other side behind what was flushed, and goes on reading for a while.
+    /// Nothing more is pushed: the task tells the other side behind what was flushed, and goes on
+    /// reading for a while.
     pub(super) fn shutdown(&mut self) {
         self.flush();
         let mut queues = self.shared.lock();
@@ -193,7 +196,8 @@ impl Porter {
 
     /// Waits until a packet may be delivered. `false`: the pipe has ended, nobody wants it.
     ///
-    /// While the peer is not known, until the endpoint has dealt with the packet before: it may raise the limit.
+    /// While the peer is not known, until the endpoint has dealt with the packet before: it may
+    /// raise the limit.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut queues = self.shared.lock();
         if queues.is_dropped || queues.fault.is_some() {
@@ -219,8 +223,8 @@ impl Porter {
         self.shared.bell.ring();
     }
 
-    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has ended: it was dropped, or the
-    /// connection has failed. One task at a time.
+    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has
+    /// ended: it was dropped, or the connection has failed. One task at a time.
     pub(crate) fn poll_change(&self, cx: &mut Context<'_>, limit: usize) -> Poll<Option<usize>> {
         let mut queues = self.shared.lock();
         if queues.has_ended() {
@@ -238,14 +242,15 @@ impl Porter {
         self.shared.lock().bytes_in += bytes;
     }
 
-    /// Nothing more can be delivered; the first reason counts. The endpoint still reads what was delivered before, and unless
-    /// it is the connection that has failed, may still have something to say.
+    /// Nothing more can be delivered; the first reason counts. The endpoint still reads what was
+    /// delivered before, and unless it is the connection that has failed, may still have something
+    /// to say.
     pub(crate) fn end(&self, fault: Fault) {
         self.shared.end(fault);
     }
 
-    /// Largest packet, head and values in bytes, that may be delivered at the moment: small until the peer is known. Ask
-    /// before each packet.
+    /// Largest packet, head and values in bytes, that may be delivered at the moment: small until
+    /// the peer is known. Ask before each packet.
     pub(crate) fn limit(&self) -> usize {
         self.shared.lock().limit
     }

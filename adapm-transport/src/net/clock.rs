@@ -1,7 +1,8 @@
-//! The time that links are judged by: that of the machine, without the spells in which this endpoint did nothing.
+//! The time that links are judged by: that of the machine, without the spells in which this
+//! endpoint did nothing.
 //!
-//! A process that was stopped for a while, or whose thread was busy elsewhere, has heard nothing of anybody in that time:
-//! its peers must not count as silent for it.
+//! A process that was stopped for a while, or whose thread was busy elsewhere, has heard nothing of
+//! anybody in that time: its peers must not count as silent for it.
 
 use core::time::Duration;
 use std::time::Instant as Wall;

@@ -35,8 +35,8 @@ pub struct NetConfig {
     pub token: Option<Token>,
     /// What carries the links that others dial. Defaults to TCP.
     pub kind: Kind,
-    /// Where to listen: `ip:port`, or `ip` for any free port; for Unix sockets a path, or nothing for one in a new private
-    /// folder. Defaults to any port of the loopback address.
+    /// Where to listen: `ip:port`, or `ip` for any free port; for Unix sockets a path, or nothing
+    /// for one in a new private folder. Defaults to any port of the loopback address.
     pub bind: String,
     /// Whether to listen beyond this machine without a token. Defaults to no.
     pub insecure: bool,

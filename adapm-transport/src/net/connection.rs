@@ -90,8 +90,8 @@ impl Connections {
             .filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)))
     }
 
-    /// Of the connections from outside of which it is not known who they are, the one that came first; `None`: there is room
-    /// for one more.
+    /// Of the connections from outside of which it is not known who they are, the one that came
+    /// first; `None`: there is room for one more.
     pub(super) fn surplus_stranger(&self) -> Option<Slot> {
         let is_stranger =
             |connection: &Connection| matches!(connection.role, Role::Listening(_) | Role::Closing);

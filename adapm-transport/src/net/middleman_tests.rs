@@ -1,5 +1,6 @@
-//! Two nodes with a token, and somebody on the way between them who does not know it: changes, drops, repeats, moves and cuts
-//! packets, plays back what it has recorded, and says things of its own, at every step of handshakes, first packets and resumes.
+//! Two nodes with a token, and somebody on the way between them who does not know it: changes,
+//! drops, repeats, moves and cuts packets, plays back what it has recorded, and says things of its
+//! own, at every step of handshakes, first packets and resumes.
 //!
 //! What must hold, whatever it does:
 //!
@@ -60,8 +61,8 @@ enum Role {
     Attached,
 }
 
-/// A mistake that is easily made in links, made here around the parts of the product: what it lets through is put right, or said
-/// wrongly, on its way to them or from them.
+/// A mistake that is easily made in links, made here around the parts of the product: what it lets
+/// through is put right, or said wrongly, on its way to them or from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
     /// The header is not associated with the head.
@@ -200,7 +201,8 @@ impl Scene {
         let to = if self.ways[to].is_empty() { 1 - to } else { to };
         self.silence += 1;
         if self.silence > SILENCE_MAX {
-            // As an endpoint does with a handshake that takes too long, and a peer that it suspects.
+            // As an endpoint does with a handshake that takes too long, and a peer that it
+            // suspects.
             self.ends[to].hang_up();
         }
         if let Some(bytes) = self.ways[to].pop_front() {
@@ -461,7 +463,8 @@ impl Scene {
         }
     }
 
-    /// A member dials node 0 as node 1, with everything but the secret of the link: with none, or with that of another.
+    /// A member dials node 0 as node 1, with everything but the secret of the link: with none, or
+    /// with that of another.
     fn impostor(&mut self) -> Result<(), Found> {
         let (own, to) = (self.ends[1].own, self.ends[0].own);
         let link = if self.rng.chance(50) { Some(link_of_others()) } else { None };
@@ -543,7 +546,8 @@ fn a_hello_that_comes_late_does_not_lock_its_node_out() {
     let [mut listener, dialer] = [WireEnd::new(0), WireEnd::new(1)];
     let hello =
         |link, number| introduced(dialer.own, listener.own, link, [[number; 32], [number + 1; 32]]);
-    // The node has given up its first attempt, and goes on with its second; then the first one arrives, before anything else.
+    // The node has given up its first attempt, and goes on with its second; then the first one
+    // arrives, before anything else.
     let (late, second) = (hello(None, 10), hello(None, 20));
     let link = second
         .claim
@@ -583,7 +587,8 @@ fn mistakes_that_are_easily_made_are_found() {
     }
 }
 
-/// A cluster id of which each byte is told in the clear as itself, be it written as it is or as a number of variable length.
+/// A cluster id of which each byte is told in the clear as itself, be it written as it is or as a
+/// number of variable length.
 const CLUSTER: u64 = 0x5ec2_e75e_c2e7_5ec3;
 const FRAMES: u64 = 12;
 const STEPS_MAX: u64 = 20_000;

@@ -7,9 +7,9 @@
 //!    └── what carries pipes: streams of the system through mio, or a carrier with tasks of its own
 //! ```
 //!
-//! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher id dials. A connection
-//! that breaks is dialed again forever, until the peer has been silent for so long that it counts as lost
-//! ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
+//! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher
+//! id dials. A connection that breaks is dialed again forever, until the peer has been silent for
+//! so long that it counts as lost ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
 //!
 //! Not here: how nodes learn each other's addresses; names of hosts.
 

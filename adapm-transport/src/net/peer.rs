@@ -1,5 +1,5 @@
-//! What an endpoint remembers of one peer, across all its pipes, and what it tells of itself and its peers, for rosters, messages
-//! and tests.
+//! What an endpoint remembers of one peer, across all its pipes, and what it tells of itself and
+//! its peers, for rosters, messages and tests.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -87,7 +87,8 @@ impl Peer {
         }
     }
 
-    /// Notes where the peer may be; returns true if it is to be dialed anew. Of no use once it was met.
+    /// Notes where the peer may be; returns true if it is to be dialed anew. Of no use once it was
+    /// met.
     pub(super) fn learn_addresses(&mut self, addresses: &[Address]) -> bool {
         let Some(first) = addresses.first().filter(|_| self.incarnation.is_none()) else {
             return false;
@@ -116,8 +117,8 @@ impl Peer {
 
     /// Whom a peer that has said to be this one turns out to be.
     ///
-    /// A listening node has met its peer when it says so, and the peer knows that only when it hears it: until a packet has come
-    /// on the link, the same life may begin it once more.
+    /// A listening node has met its peer when it says so, and the peer knows that only when it
+    /// hears it: until a packet has come on the link, the same life may begin it once more.
     pub(super) fn recognize(&self, met: &Met) -> Recognized {
         let Some(known) = self.incarnation else { return Recognized::Unmet };
         let is_same = known == met.incarnation;

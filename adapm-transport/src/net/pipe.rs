@@ -6,8 +6,9 @@
 //! | does its I/O | inside calls of the endpoint | elsewhere, behind two bounded queues ([`carried`](super::carried)) |
 //! | tells of news | through mio | by ringing the endpoint's [`Bell`](super::bell::Bell) |
 //!
-//! A pipe is usable at once, connected or not: what is pushed waits; a failure to connect is a [`Fault`] of the next call.
-//! Everything else about a peer (handshake, session, dialing again) is the endpoint's, and the same for all kinds.
+//! A pipe is usable at once, connected or not: what is pushed waits; a failure to connect is a
+//! [`Fault`] of the next call. Everything else about a peer (handshake, session, dialing again) is
+//! the endpoint's, and the same for all kinds.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -26,8 +27,9 @@ pub(crate) enum Pipe {
 
 /// Makes pipes of a kind that has threads or tasks of its own, for one endpoint.
 ///
-/// An endpoint has at most one carrier of each kind; it is made with the endpoint's [`Bell`](super::bell::Bell), which it must
-/// ring when there is something to accept (pipes ring by themselves). Dropping it ends everything it has made, without waiting.
+/// An endpoint has at most one carrier of each kind; it is made with the endpoint's
+/// [`Bell`](super::bell::Bell), which it must ring when there is something to accept (pipes ring by
+/// themselves). Dropping it ends everything it has made, without waiting.
 pub(crate) trait Carrier: fmt::Debug + Send {
     /// Where others dial it; `None` if it does not listen.
     fn address(&self) -> Option<Address>;
@@ -38,8 +40,8 @@ pub(crate) trait Carrier: fmt::Debug + Send {
     /// If that is not even tried.
     fn dial(&mut self, to: &Address) -> Result<Carried, Fault>;
 
-    /// The next pipe that somebody else has dialed, and from where; never waits. At most 64 may wait to be taken: close
-    /// further ones at once.
+    /// The next pipe that somebody else has dialed, and from where; never waits. At most 64 may
+    /// wait to be taken: close further ones at once.
     fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)>;
 }
 
@@ -75,7 +77,8 @@ impl Pipe {
         either!(self, pipe => pipe.push(packet));
     }
 
-    /// Writes as much as goes without waiting. Returns whether the pipe is broken: then read until the fault shows.
+    /// Writes as much as goes without waiting. Returns whether the pipe is broken: then read until
+    /// the fault shows.
     pub(super) fn flush(&mut self) -> bool {
         match self {
             Self::Stream(stream) => {

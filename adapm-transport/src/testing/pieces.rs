@@ -1,8 +1,10 @@
-//! A source that cuts its bytes where it is told to: what a reader makes of a stream must not depend on the cuts.
+//! A source that cuts its bytes where it is told to: what a reader makes of a stream must not
+//! depend on the cuts.
 
 use std::io::{self, IoSliceMut, Read};
 
-/// Gives bytes in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the source would block.
+/// Gives bytes in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the
+/// source would block.
 ///
 /// At least one cut must be above 0, else nothing ever arrives.
 #[derive(Debug)]

@@ -82,7 +82,8 @@ impl Speaker {
         }
     }
 
-    /// The last packet of a listening side: both sessions go on, with the link of that secret if there was one.
+    /// The last packet of a listening side: both sessions go on, with the link of that secret if
+    /// there was one.
     ///
     /// # Panics
     /// If this side dials.

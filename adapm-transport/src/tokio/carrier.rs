@@ -104,7 +104,8 @@ pub(crate) async fn next_connection(listener: &TcpListener) -> Option<(TcpStream
     match listener.accept().await {
         Ok(accepted) => Some(accepted),
         Err(_) => {
-            // Out of descriptors, most likely: a connection in the queue stays there until there are some.
+            // Out of descriptors, most likely: a connection in the queue stays there until there
+            // are some.
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
         }

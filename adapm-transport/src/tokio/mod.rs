@@ -1,4 +1,5 @@
-//! Links over TCP that tasks of tokio serve: the same bytes as [`Kind::Tcp`](crate::net::Kind::Tcp), which it talks with.
+//! Links over TCP that tasks of tokio serve: the same bytes as
+//! [`Kind::Tcp`](crate::net::Kind::Tcp), which it talks with.
 //!
 //! | | [`Kind::Tcp`](crate::net::Kind::Tcp) | [`Kind::Tokio`](crate::net::Kind::Tokio) |
 //! | --- | --- | --- |
@@ -6,12 +7,13 @@
 //! | seals, opens, checks | that thread | the thread that calls `recv` |
 //! | costs | nothing but the calls | a wake of another thread for what is sent, and one back |
 //!
-//! So it is for programs whose channel threads have much to do and large values, and for those that have a runtime already.
+//! So it is for programs whose channel threads have much to do and large values, and for those that
+//! have a runtime already.
 //!
-//! Values are read straight into the frame that the node gets, and written straight from the frame that waits for its
-//! acknowledgement. A full queue on the way in stops reading, which the peer sees as a full socket; a full queue on the way
-//! out is the session's to wait for. Either holds up no other connection. Not here: the handshake and the session, which are
-//! the endpoint's.
+//! Values are read straight into the frame that the node gets, and written straight from the frame
+//! that waits for its acknowledgement. A full queue on the way in stops reading, which the peer
+//! sees as a full socket; a full queue on the way out is the session's to wait for. Either holds up
+//! no other connection. Not here: the handshake and the session, which are the endpoint's.
 
 mod carrier;
 mod runtime;

@@ -1,4 +1,5 @@
-//! Runtimes of the process, each with one thread: the one that carries, which a program may lend, and that of ZeroMQ's sockets.
+//! Runtimes of the process, each with one thread: the one that carries, which a program may lend,
+//! and that of ZeroMQ's sockets.
 //!
 //! Not here: what runs on it.
 
@@ -12,9 +13,10 @@ use crate::threads;
 
 /// Lends a runtime to all endpoints that are opened from here on; call it before the first.
 ///
-/// Without it, the first endpoint that needs a runtime starts one with a thread, which stays until the process ends. What
-/// is lent must have I/O and time enabled and outlive the endpoints, and somebody must drive it: a link on a runtime that
-/// stands still looks to its peer like a node that has died. ZeroMQ's sockets have a thread of their own.
+/// Without it, the first endpoint that needs a runtime starts one with a thread, which stays until
+/// the process ends. What is lent must have I/O and time enabled and outlive the endpoints, and
+/// somebody must drive it: a link on a runtime that stands still looks to its peer like a node that
+/// has died. ZeroMQ's sockets have a thread of their own.
 ///
 /// ```
 /// let runtime = tokio::runtime::Runtime::new()?;

@@ -29,7 +29,8 @@ pub(super) async fn serve(stream: TcpStream, porter: Porter) {
         // Nobody waits for an answer: strangers who find no room cost nothing from here on.
         return reader.abort();
     }
-    // Tells the peer that nothing more comes. To close at once, with bytes unread, could take from it what it has not read yet.
+    // Tells the peer that nothing more comes. To close at once, with bytes unread, could take from
+    // it what it has not read yet.
     drop(writing);
     if tokio::time::timeout(LINGER, &mut reader).await.is_err() {
         reader.abort();
@@ -127,7 +128,8 @@ async fn write(
     Ok(())
 }
 
-/// Takes as many packets as fit well into one call, at least one; `false`: there are no more to come.
+/// Takes as many packets as fit well into one call, at least one; `false`: there are no more to
+/// come.
 fn poll_batch(porter: &Porter, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
     while writer.packets() < BATCH_PACKETS_MAX && writer.bytes() < BATCH_BYTES_MAX {
         match porter.poll_take(cx) {

@@ -110,7 +110,8 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> 
     // Gone already if the endpoint is.
     let _ = std::fs::remove_file(&path);
     if connected.is_err() {
-        // Of all that can be wrong, the relay has seen it before: its reason counts, if there is one.
+        // Of all that can be wrong, the relay has seen it before: its reason counts, if there is
+        // one.
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     let (mut sending, receiving) = dealer.split();
@@ -133,9 +134,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// The runtime of all ZeroMQ sockets of the process, with one thread of its own.
 ///
-/// The sockets of zeromq 0.7 keep their peers in a map whose locks some tasks await and others block
-/// for. With several threads a lock can be handed to a task that waits for a thread while every
-/// thread blocks for that lock: when many connections broke at once, the process stood still. On one
-/// thread no lock is ever contended, as none is kept across an await while there is room in the
-/// socket's queue, which the credit sees to. So a runtime that the program lends is not used.
+/// The sockets of zeromq 0.7 keep their peers in a map whose locks some tasks await and others
+/// block for. With several threads a lock can be handed to a task that waits for a thread while
+/// every thread blocks for that lock: when many connections broke at once, the process stood still.
+/// On one thread no lock is ever contended, as none is kept across an await while there is room in
+/// the socket's queue, which the credit sees to. So a runtime that the program lends is not used.
 static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);

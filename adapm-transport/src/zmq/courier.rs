@@ -1,7 +1,9 @@
-//! Packets to messages and back, and how much a pipe may leave with a ZeroMQ socket that has not written it yet.
+//! Packets to messages and back, and how much a pipe may leave with a ZeroMQ socket that has not
+//! written it yet.
 //!
-//! The socket's queue tells nobody how full it is. But a message gives its bytes back when the socket has copied them into
-//! its write buffer, or has dropped them with the connection: a [`Loan`] rides on the message and returns then.
+//! The socket's queue tells nobody how full it is. But a message gives its bytes back when the
+//! socket has copied them into its write buffer, or has dropped them with the connection: a
+//! [`Loan`] rides on the message and returns then.
 
 use core::future::poll_fn;
 use core::task::{Context, Poll, Waker};
@@ -15,7 +17,8 @@ use zeromq::{SocketSend, ZmqMessage};
 use crate::net::carried::Porter;
 use crate::net::packet::{Fault, Incoming, Outgoing};
 
-/// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if there is a name.
+/// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if
+/// there is a name.
 pub(super) async fn send_all(porter: &Porter, socket: &mut impl SocketSend, to: Option<Bytes>) {
     let credit = Arc::new(Credit::default());
     loop {

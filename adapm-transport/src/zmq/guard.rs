@@ -1,13 +1,15 @@
-//! Bounds on what may pass to a ZeroMQ socket: the lengths in a ZMTP 3 stream, checked before the socket sees them.
+//! Bounds on what may pass to a ZeroMQ socket: the lengths in a ZMTP 3 stream, checked before the
+//! socket sees them.
 //!
-//! The socket allocates whatever a frame claims to have, and ends the process if there is not that much. So bytes of a peer
-//! pass a [`Guard`] first, which follows the framing alone:
+//! The socket allocates whatever a frame claims to have, and ends the process if there is not that
+//! much. So bytes of a peer pass a [`Guard`] first, which follows the framing alone:
 //!
 //! ```text
 //! greeting: 64 bytes | frame: flags (1 more follow, 2 long, 4 command), length (1 or 8 bytes, big-endian), body | frame ...
 //! ```
 //!
-//! Not here: what frames say, which the socket and the packet check know better, and relaying the bytes.
+//! Not here: what frames say, which the socket and the packet check know better, and relaying the
+//! bytes.
 
 use adapm_core::wire::FRAME_BYTES_MAX;
 
@@ -73,8 +75,9 @@ impl Guard {
         }
     }
 
-    /// How many of the next bytes may pass if messages may have `limit` bytes at the moment. Give what may not, and what
-    /// follows it, again in the next call. The header of a frame passes whole, and only once all of the frame may.
+    /// How many of the next bytes may pass if messages may have `limit` bytes at the moment. Give
+    /// what may not, and what follows it, again in the next call. The header of a frame passes
+    /// whole, and only once all of the frame may.
     ///
     /// # Errors
     /// If the stream must go no further.
@@ -161,7 +164,8 @@ impl Guard {
     }
 }
 
-/// Flags, bytes of the header, and length of the frame that begins here; `None`: more bytes are needed.
+/// Flags, bytes of the header, and length of the frame that begins here; `None`: more bytes are
+/// needed.
 fn frame_of(bytes: &[u8]) -> Result<Option<(u8, usize, u64)>, Violation> {
     let flags = bytes[0];
     if flags & !(MORE | LONG | COMMAND) != 0 || flags & (COMMAND | MORE) == COMMAND | MORE {

@@ -1,5 +1,5 @@
-//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory for the
-//! sockets of both sides.
+//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory
+//! for the sockets of both sides.
 
 use core::net::SocketAddr;
 use std::collections::hash_map::Entry;
@@ -79,7 +79,8 @@ impl Hall {
         });
         let task = runtime.spawn(async move {
             let mut router = RouterSocket::new();
-            // The socket can refuse a listener only if the runtime does, which has taken the other one.
+            // The socket can refuse a listener only if the runtime does, which has taken the other
+            // one.
             if router.bind_listener(zeromq::Listener::Ipc(inner)).await.is_err() {
                 return;
             }
@@ -191,7 +192,8 @@ impl HallState {
     }
 }
 
-/// Exists until it is removed. A process that is killed leaves it behind, with a socket that nobody listens to.
+/// Exists until it is removed. A process that is killed leaves it behind, with a socket that nobody
+/// listens to.
 #[derive(Debug)]
 pub(super) struct Home {
     path: PathBuf,

@@ -1,8 +1,9 @@
 //! Links over ZeroMQ: one DEALER for each node that is dialed, one ROUTER for all that dial.
 //!
-//! Every packet is one message of three parts: header, head, values. Sockets of the `zeromq` crate are used as pipes that may
-//! lose what they carry, never more: numbers, acknowledgements, heartbeats and dialing again are the endpoint's, as for every
-//! kind. What such a socket lacks is added around it:
+//! Every packet is one message of three parts: header, head, values. Sockets of the `zeromq` crate
+//! are used as pipes that may lose what they carry, never more: numbers, acknowledgements,
+//! heartbeats and dialing again are the endpoint's, as for every kind. What such a socket lacks is
+//! added around it:
 //!
 //! ```text
 //!  dialing node                                                        listening node
@@ -20,9 +21,10 @@
 //! | of two peers with one name, the newer takes over | the older keeps it: names are random, and the newer is closed |
 //! | says nothing of why it could not connect | the relay connects, and says |
 //!
-//! The relay is one more copy of all bytes, through a Unix socket in a directory that only this user can open, and the
-//! socket copies them twice: of all kinds this one is the slowest. Without a token anybody who reaches the port can join, as with all
-//! kinds. Not here: authentication and encryption by ZeroMQ, which the crate has not.
+//! The relay is one more copy of all bytes, through a Unix socket in a directory that only this
+//! user can open, and the socket copies them twice: of all kinds this one is the slowest. Without a
+//! token anybody who reaches the port can join, as with all kinds. Not here: authentication and
+//! encryption by ZeroMQ, which the crate has not.
 
 #[cfg(feature = "zmq")]
 mod carrier;

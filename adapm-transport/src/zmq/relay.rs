@@ -16,10 +16,11 @@ use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, SEALED_HEADER_BYTES};
 use crate::tokio::{close_after, drain, unless};
 
-/// Relays until both sides have closed, or a while after the pipe of `porter` has ended. `introduce` gets the peer's name,
-/// once, before the socket does.
+/// Relays until both sides have closed, or a while after the pipe of `porter` has ended.
+/// `introduce` gets the peer's name, once, before the socket does.
 ///
-/// The bound on what is under way: the pipe's queue, and what fits into the buffers of the system behind it.
+/// The bound on what is under way: the pipe's queue, and what fits into the buffers of the system
+/// behind it.
 pub(super) async fn run(
     outer: TcpStream,
     inner: UnixStream,
@@ -71,7 +72,8 @@ async fn inward(
             continue;
         }
         if !poll_fn(|cx| porter.poll_room(cx)).await {
-            // Nobody reads any more, but something may still be on its way out, for which the socket must live.
+            // Nobody reads any more, but something may still be on its way out, for which the
+            // socket must live.
             drain(&from).await;
             return Ok(());
         }

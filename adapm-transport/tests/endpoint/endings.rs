@@ -116,7 +116,8 @@ fn nothing_is_sent_after_leaving() {
     assert!(cluster.told[1].losses.is_empty() && cluster.told[1].frames.is_empty());
 }
 
-/// Lets an endpoint leave in a thread of its own, and tells when it has: one that hangs does not hold up the test.
+/// Lets an endpoint leave in a thread of its own, and tells when it has: one that hangs does not
+/// hold up the test.
 fn leave(mut end: Net, farewell: Farewell) -> mpsc::Receiver<()> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Links on which bytes pass and packets take long, and links on which handshakes pass and packets do not, whatever carries
-//! them.
+//! Links on which bytes pass and packets take long, and links on which handshakes pass and packets
+//! do not, whatever carries them.
 
 use std::time::Duration;
 
@@ -34,7 +34,8 @@ fn kinds() -> Vec<Kind> {
     kinds
 }
 
-/// A packet takes longer than the time after which a silent connection is replaced: its bytes show that the peer lives.
+/// A packet takes longer than the time after which a silent connection is replaced: its bytes show
+/// that the peer lives.
 #[test]
 fn a_slow_link_is_not_given_up() {
     for kind in kinds() {
@@ -57,8 +58,8 @@ fn a_slow_link_is_not_given_up() {
     }
 }
 
-/// Connections come up again and again, and none carries a large packet: both give each other up, and the sender knows which
-/// size does not pass.
+/// Connections come up again and again, and none carries a large packet: both give each other up,
+/// and the sender knows which size does not pass.
 #[test]
 fn a_link_that_swallows_large_packets_is_given_up() {
     for kind in kinds() {

@@ -1,4 +1,5 @@
-//! What `Net` adds to the transport contract: handshakes, resumption, losses, goodbyes, and what it tells of itself.
+//! What `Net` adds to the transport contract: handshakes, resumption, losses, goodbyes, and what it
+//! tells of itself.
 #![cfg(feature = "tcp")]
 
 mod cluster;

@@ -77,7 +77,8 @@ fn run(faults: Faults, frames: u64) -> (Counts, [u64; 2]) {
 fn apart() -> Vec<Net> {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);
-        // A length that arrives corrupt is noticed when the peer is suspected, after a fifth of this.
+        // A length that arrives corrupt is noticed when the peer is suspected, after a fifth of
+        // this.
         config.link = LinkConfig::dead_after(Duration::from_secs(2));
         Net::listen(config).expect("a free port")
     };

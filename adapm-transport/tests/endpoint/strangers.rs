@@ -11,7 +11,8 @@ use adapm_transport::net::{Address, Net, NetConfig, PeerState};
 use crate::cluster::{Cluster, DEAD_AFTER};
 use crate::support::{Faults, Proxy};
 
-/// Node 1 is up with node 0, which then vanishes without a word; at its address, node 0 of a cluster of `nodes` listens.
+/// Node 1 is up with node 0, which then vanishes without a word; at its address, node 0 of a
+/// cluster of `nodes` listens.
 fn replaced(nodes: usize) -> (Cluster, Net) {
     let listen = |node: u16, nodes: usize, bind: &str| {
         let mut config = NetConfig::new(NodeId(node), nodes);

@@ -96,7 +96,8 @@ fn a_missing_node_0_is_named_with_its_address() {
 
 #[test]
 fn the_file_of_an_earlier_run_does_not_lead_astray() {
-    // One without a secret is of nodes that were given one; one with a secret leads to where nobody listens.
+    // One without a secret is of nodes that were given one; one with a secret leads to where nobody
+    // listens.
     for secret in [String::new(), "0123456789abcdef".repeat(4)] {
         earlier_run(&secret);
     }

@@ -30,7 +30,8 @@ fn path(rendezvous: &Rendezvous) -> PathBuf {
     }
 }
 
-/// An address of this machine that nobody listens at; the system gives it to nobody else for a while.
+/// An address of this machine that nobody listens at; the system gives it to nobody else for a
+/// while.
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").to_string()

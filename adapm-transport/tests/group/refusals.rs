@@ -16,7 +16,8 @@ fn token(byte: u8) -> Option<Token> {
     Some(adapm_transport::testing::token(byte))
 }
 
-/// Node 0 of two waits; a stranger with settings of its own comes and is refused; then the true node 1 comes.
+/// Node 0 of two waits; a stranger with settings of its own comes and is refused; then the true
+/// node 1 comes.
 fn refused(
     host: impl Fn(&mut GroupConfig),
     stranger: impl Fn(&mut GroupConfig),
@@ -82,7 +83,8 @@ fn another_cluster() {
 
 #[test]
 fn another_token() {
-    // Whoever has a token believes no refusal of one who has not proven to have it, too: anybody on the way could end the run.
+    // Whoever has a token believes no refusal of one who has not proven to have it, too: anybody on
+    // the way could end the run.
     let stranger = |config: &mut GroupConfig| {
         (config.token, config.join_timeout) = (token(2), Duration::from_millis(300));
     };

@@ -127,7 +127,8 @@ cases! {
     }
 
     fn messages_without_end_from_a_peer_with_a_name() {
-        // Each part is small, but together they are not: they wait outside until their time is over.
+        // Each part is small, but together they are not: they wait outside until their time is
+        // over.
         let part = after(zmtp_claim(1, 1 << 10), &[0; 1 << 10]);
         refused(Kind::Zmq, &after(zmtp_dealer(b"stranger"), &part.repeat(4)), SLOW);
     }

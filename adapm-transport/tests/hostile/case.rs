@@ -22,7 +22,8 @@ macro_rules! cases {
 /// A case by its path within this binary.
 pub(crate) type Case = (&'static str, fn());
 
-/// How many cases run at a time unless it is said: they wait for most of their time, so cores are not what they lack.
+/// How many cases run at a time unless it is said: they wait for most of their time, so cores are
+/// not what they lack.
 const AT_A_TIME: usize = 8;
 
 /// Runs what the arguments, those of every Rust test, ask for; never returns.
@@ -83,7 +84,8 @@ fn run(name: &str, body: fn()) {
     assert!(status.success() && said.contains("1 passed"), "{name}: {status}\n{said}");
 }
 
-/// The most memory that this process had in use since it was made, in bytes; `None` where the system does not tell.
+/// The most memory that this process had in use since it was made, in bytes; `None` where the
+/// system does not tell.
 #[derive(Debug)]
 pub(crate) struct Memory(Option<u64>);
 

@@ -1,4 +1,5 @@
-//! Nodes that are well: each in a thread, each telling all others how many frames it has sent, without end.
+//! Nodes that are well: each in a thread, each telling all others how many frames it has sent,
+//! without end.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,7 +51,8 @@ struct Seen {
 }
 
 impl Crew {
-    /// Starts `members` of a cluster of `nodes`, each configured by `configure`, and waits until they talk.
+    /// Starts `members` of a cluster of `nodes`, each configured by `configure`, and waits until
+    /// they talk.
     pub(crate) fn start(nodes: usize, members: &[u16], configure: impl Fn(&mut NetConfig)) -> Self {
         Self::start_with(nodes, members, configure, &[])
     }
@@ -105,7 +107,8 @@ impl Crew {
         }
     }
 
-    /// Waits until `node` has told of a connection refused with all these words, and returns the notice.
+    /// Waits until `node` has told of a connection refused with all these words, and returns the
+    /// notice.
     #[track_caller]
     pub(crate) fn notice(&self, node: u16, words: &str) -> String {
         let shared = &self.members[&node].shared;
@@ -251,7 +254,8 @@ impl Talk {
     fn look(&mut self) {
         let mut seen = self.shared.seen();
         while let Some(notice) = self.net.poll_notice() {
-            // Where many come, the last ones are of no interest; a bound keeps the test itself small.
+            // Where many come, the last ones are of no interest; a bound keeps the test itself
+            // small.
             if seen.notices.len() < 1_000 {
                 seen.notices.push(notice.to_string());
             }

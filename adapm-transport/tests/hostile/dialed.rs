@@ -1,4 +1,5 @@
-//! What a node dials is not what it was told: it says so, goes on trying where that can help, and the others go on.
+//! What a node dials is not what it was told: it says so, goes on trying where that can help, and
+//! the others go on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -88,7 +89,8 @@ cases! {
     }
 
     fn one_who_hangs_up() {
-        // Once it has read: an end with bytes unread is a reset to the other side, which says so in other words.
+        // Once it has read: an end with bytes unread is a reset to the other side, which says so in
+        // other words.
         let hang_up = |mut stream: TcpStream| {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.shutdown(Shutdown::Write);

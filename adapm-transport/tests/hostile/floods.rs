@@ -33,8 +33,8 @@ pub(crate) fn hello(number: u32) -> Vec<u8> {
     in_the_clear(open)
 }
 
-/// Strangers who say what `say` gives take all places that there are, for as long as the test may last: a node that belongs here
-/// finds one nevertheless, and those who have links keep theirs.
+/// Strangers who say what `say` gives take all places that there are, for as long as the test may
+/// last: a node that belongs here finds one nevertheless, and those who have links keep theirs.
 pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
     let configure = |config: &mut NetConfig| {
         config.kind = kind;

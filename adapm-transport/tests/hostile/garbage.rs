@@ -8,7 +8,8 @@ use adapm_verify::rng::Rng;
 use crate::crew::Crew;
 use crate::stranger::{Stranger, bytes_of, claim};
 
-/// Sends `bytes` to node 0 and closes for writing; the node must end the connection and say `words`.
+/// Sends `bytes` to node 0 and closes for writing; the node must end the connection and say
+/// `words`.
 #[track_caller]
 fn refused(bytes: &[u8], words: &str) {
     let crew = Crew::start(4, &[0, 1, 2], |_| {});
@@ -49,7 +50,8 @@ cases! {
         let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
         greeting.extend(b"NULL");
         greeting.resize(64, 0);
-        // The bytes behind a greeting that made another parameter server abort: a frame of 2^46 bytes.
+        // The bytes behind a greeting that made another parameter server abort: a frame of 2^46
+        // bytes.
         greeting.extend([0x02, 0, 0, 0x40, 0, 0, 0, 0, 0]);
         refused(&greeting, NOT_OURS);
     }

@@ -31,7 +31,8 @@ fn hello() -> Vec<u8> {
     }
 }
 
-/// What a sound node has said in a handshake with node 0, of which nobody can tell how it went on: its key, and its hello.
+/// What a sound node has said in a handshake with node 0, of which nobody can tell how it went on:
+/// its key, and its hello.
 fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
     let to = (NodeId(0), None, None);
     let (mut speaker, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
@@ -44,7 +45,8 @@ fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
     [open, hello]
 }
 
-/// Says `steps` one after the other, whatever is answered; then node 0, which has no token, must have refused, and tell both.
+/// Says `steps` one after the other, whatever is answered; then node 0, which has no token, must
+/// have refused, and tell both.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     let crew = open_crew();

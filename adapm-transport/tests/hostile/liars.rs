@@ -1,4 +1,5 @@
-//! A peer that knows the token, and then does what no sound node does. Only it is lost; the cluster goes on.
+//! A peer that knows the token, and then does what no sound node does. Only it is lost; the cluster
+//! goes on.
 
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ fn lost_for(lie: impl Fn(&mut Stranger)) {
     crew.finish(&[3]);
 }
 
-/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as lost in the end. Nodes have
-/// the token, or none.
+/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as
+/// lost in the end. Nodes have the token, or none.
 #[track_caller]
 fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
     let crew = Crew::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
@@ -62,7 +63,8 @@ fn remember(caller: &mut Caller, met: &Met) {
     }
 }
 
-/// Node 3 has lost its state, and says so until node 0 takes the first one for lost; before, the second may be a twin.
+/// Node 3 has lost its state, and says so until node 0 takes the first one for lost; before, the
+/// second may be a twin.
 #[track_caller]
 fn comes_back(crew: &Crew, token: Option<Token>) {
     let again = Identity { incarnation: Incarnation(5), ..identity(3) };
@@ -80,8 +82,9 @@ fn comes_back(crew: &Crew, token: Option<Token>) {
     }
 }
 
-/// Bytes that a node with the token cannot have said end the connection, and nothing else: anybody on the way can have put
-/// them in. Without a token nobody knows better than to blame the node, in the end.
+/// Bytes that a node with the token cannot have said end the connection, and nothing else: anybody
+/// on the way can have put them in. Without a token nobody knows better than to blame the node, in
+/// the end.
 #[track_caller]
 fn spoils_the_connection(bytes: &[u8]) {
     let crew = crew();
@@ -292,7 +295,8 @@ cases! {
         stranger.link(Kind::Data, 0, 0, b"before");
         crew.foreign(0, 1);
         drop(stranger);
-        // Anybody with the token can say that node 3 was started anew: it is believed to be dead once it is silent for so long.
+        // Anybody with the token can say that node 3 was started anew: it is believed to be dead
+        // once it is silent for so long.
         comes_back(&crew, Some(token(1)));
         assert!(matches!(crew.loss(0, 3), Loss::Silent(_)));
         crew.finish(&[3]);

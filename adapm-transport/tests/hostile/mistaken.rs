@@ -25,7 +25,8 @@ pub(crate) fn fails(net: &mut Net) -> String {
     }
 }
 
-/// Lets `net` go on until it knows why it has no link with node 0, for good or so far, and returns that.
+/// Lets `net` go on until it knows why it has no link with node 0, for good or so far, and returns
+/// that.
 #[track_caller]
 fn is_kept_from_node_0(net: &mut Net) -> String {
     let mut silence = Silence::new();
@@ -45,7 +46,8 @@ pub(crate) fn only(node: usize, address: SocketAddr, nodes: usize) -> Vec<Option
     (0..nodes).map(|index| (index == node).then_some(Address::Tcp(address))).collect()
 }
 
-/// A node that was configured otherwise than the `crew` dials node 0 of it; `here` and `there` are what the two say.
+/// A node that was configured otherwise than the `crew` dials node 0 of it; `here` and `there` are
+/// what the two say.
 #[track_caller]
 fn refused_by(crew: Crew, configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     let mut config = config(3, 4);

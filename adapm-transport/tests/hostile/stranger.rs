@@ -1,4 +1,5 @@
-//! Whoever is not a node: speaks the wire format by hand, says what it likes, and sees what is answered.
+//! Whoever is not a node: speaks the wire format by hand, says what it likes, and sees what is
+//! answered.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -24,7 +25,8 @@ use crate::crew::{DIGEST, token};
 pub(crate) struct Stranger {
     pub(crate) stream: TcpStream,
     reader: PacketReader,
-    /// Protects what it says, once it has a key; before, and without one, everything is in the clear.
+    /// Protects what it says, once it has a key; before, and without one, everything is in the
+    /// clear.
     speaker: Option<Speaker>,
 }
 
@@ -250,7 +252,8 @@ pub(crate) fn fresh() -> [u8; 32] {
     bytes
 }
 
-/// A greeting as another version of the protocol would send it: everything behind the first four bytes may differ.
+/// A greeting as another version of the protocol would send it: everything behind the first four
+/// bytes may differ.
 pub(crate) fn packet_of_version(version: u8, greeting: Greeting) -> Vec<u8> {
     let mut bytes =
         bytes_of(Kind::Greeting(greeting), 0, 0, Frame { head: vec![3; 50], ..Frame::default() });

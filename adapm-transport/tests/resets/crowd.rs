@@ -1,4 +1,5 @@
-//! Nodes that send each other numbered frames of all sizes through proxies, and check every byte that comes.
+//! Nodes that send each other numbered frames of all sizes through proxies, and check every byte
+//! that comes.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -38,8 +39,8 @@ pub(crate) struct Outcome {
     pub(crate) repeated: u64,
 }
 
-/// Lets three nodes of `kind` talk through proxies with these `faults` until `is_enough`; then the faults end, and whatever was
-/// sent must arrive.
+/// Lets three nodes of `kind` talk through proxies with these `faults` until `is_enough`; then the
+/// faults end, and whatever was sent must arrive.
 pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bool) -> Outcome {
     const NODES: usize = 3;
     let mut nets: Vec<Net> = (0..NODES)
@@ -93,7 +94,8 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
     }
 }
 
-/// Waits for `is_there` while `progress` moves; a node that ends before has failed, and `said` tells how far it was.
+/// Waits for `is_there` while `progress` moves; a node that ends before has failed, and `said`
+/// tells how far it was.
 fn wait(
     done: &mpsc::Receiver<(u64, u64)>,
     said: impl Fn() -> String,

@@ -109,7 +109,8 @@ fn resets_lose_and_double_nothing_over_tokio() {
     assert!(outcome.repeated > 0 && outcome.resumes > 30, "{outcome:?}");
 }
 
-/// What a ZeroMQ connection carries does not start with our header, so that places of cuts are not known.
+/// What a ZeroMQ connection carries does not start with our header, so that places of cuts are not
+/// known.
 #[cfg(feature = "zmq")]
 #[test]
 fn resets_lose_and_double_nothing_over_zeromq() {

@@ -6,7 +6,8 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Listens at a free TCP port and passes connections on to the Unix socket at `path`, for as long as the process lives.
+/// Listens at a free TCP port and passes connections on to the Unix socket at `path`, for as long
+/// as the process lives.
 pub(crate) fn to_unix(path: PathBuf) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
     let address = listener.local_addr().expect("a listener has an address");
@@ -21,7 +22,8 @@ pub(crate) fn to_unix(path: PathBuf) -> SocketAddr {
     address
 }
 
-/// Listens at the Unix socket `path` and passes connections on to the TCP port `target`, for as long as the process lives.
+/// Listens at the Unix socket `path` and passes connections on to the TCP port `target`, for as
+/// long as the process lives.
 pub(crate) fn from_unix(path: &Path, target: SocketAddr) {
     let listener = UnixListener::bind(path).expect("a folder of the test");
     thread::spawn(move || {

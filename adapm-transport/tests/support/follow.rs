@@ -1,8 +1,10 @@
 //! Follows the packets in a stream of bytes by their headers, to tell where in a packet it was cut.
 //!
-//! It believes the lengths it reads: what follows a corrupted header is not known until the next connection.
+//! It believes the lengths it reads: what follows a corrupted header is not known until the next
+//! connection.
 
-/// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian, at 4 and 8.
+/// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian,
+/// at 4 and 8.
 const HEADER_BYTES: usize = 36;
 /// The same if a bit of the kind, at 2, says that the packet is sealed.
 const SEALED_HEADER_BYTES: usize = 64;

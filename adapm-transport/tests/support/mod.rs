@@ -1,4 +1,5 @@
-//! What tests of links need beside the links: a network that misbehaves by a plan, and counts what it did.
+//! What tests of links need beside the links: a network that misbehaves by a plan, and counts what
+//! it did.
 //!
 //! Shared by the tests of several crates (`#[path]`); none of them uses all of it.
 

@@ -1,6 +1,8 @@
-//! A listener that passes connections on to another one, badly: it cuts, splits, delays, holds back and corrupts by a seeded plan.
+//! A listener that passes connections on to another one, badly: it cuts, splits, delays, holds back
+//! and corrupts by a seeded plan.
 //!
-//! Which bytes are hit depends on the seed and the number of the connection alone; when, on the machine.
+//! Which bytes are hit depends on the seed and the number of the connection alone; when, on the
+//! machine.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
@@ -17,8 +19,8 @@ use super::relay::Relay;
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) seed: u64,
-    /// Cuts each connection when one of its directions has passed on this many bytes; small numbers as likely as large ones of the
-    /// same ratio.
+    /// Cuts each connection when one of its directions has passed on this many bytes; small numbers
+    /// as likely as large ones of the same ratio.
     pub(crate) cut_after: Option<Range<u64>>,
     /// How many of a hundred cuts are resets; the others are ordinary ends.
     pub(crate) reset_percent: u64,
@@ -28,14 +30,17 @@ pub(crate) struct Faults {
     pub(crate) delay_max: Duration,
     /// Turns a random bit over in about one of this many bytes.
     pub(crate) flip_every: Option<u64>,
-    /// Instead of that, does one of the things that somebody on the way could: turns a bit over, leaves bytes out, repeats them,
-    /// moves them, or puts in what it has heard on any connection before.
+    /// Instead of that, does one of the things that somebody on the way could: turns a bit over,
+    /// leaves bytes out, repeats them, moves them, or puts in what it has heard on any connection
+    /// before.
     pub(crate) tampers: bool,
-    /// Holds everything back for this long, once per connection, at a random byte of the first 64 KiB.
+    /// Holds everything back for this long, once per connection, at a random byte of the first 64
+    /// KiB.
     pub(crate) hold: Option<Duration>,
     /// Passes on so many bytes a second, in each direction of each connection.
     pub(crate) bytes_per_second: Option<u64>,
-    /// Swallows a direction of a connection from its first piece on that has more than this many bytes.
+    /// Swallows a direction of a connection from its first piece on that has more than this many
+    /// bytes.
     pub(crate) swallow_above: Option<usize>,
 }
 
@@ -126,7 +131,8 @@ impl Proxy {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Ends all faults, for connections that stand too: what is healthy must get through from here on.
+    /// Ends all faults, for connections that stand too: what is healthy must get through from here
+    /// on.
     pub(crate) fn calm(&self) {
         self.shared.is_calm.store(true, Ordering::Relaxed);
     }
@@ -192,7 +198,8 @@ mod tests {
 
     use super::{Counts, Faults, Proxy};
 
-    /// Sends `bytes` through a proxy with these faults to a peer that sends them back; what came back before the end.
+    /// Sends `bytes` through a proxy with these faults to a peer that sends them back; what came
+    /// back before the end.
     fn echo(bytes: &[u8], faults: Faults) -> (Vec<u8>, Counts) {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");

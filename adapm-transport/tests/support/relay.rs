@@ -266,7 +266,8 @@ impl Relay {
         self.shared.is_calm.load(Ordering::Relaxed)
     }
 
-    /// How long nothing can happen but new bytes or room. The first of several reasons to go on ends it.
+    /// How long nothing can happen but new bytes or room. The first of several reasons to go on
+    /// ends it.
     fn wait(&self) -> Duration {
         let delays = self.ways.iter().filter_map(|way| way.not_before);
         let now = Instant::now();

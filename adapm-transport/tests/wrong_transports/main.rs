@@ -1,4 +1,5 @@
-//! Green must mean something: a transport with any plausible mistake fails the rule of the transport suite about it.
+//! Green must mean something: a transport with any plausible mistake fails the rule of the
+//! transport suite about it.
 
 mod careless;
 
@@ -73,7 +74,8 @@ fn fails(rule: &str, mistake: Option<Mistake>) -> bool {
     panic::catch_unwind(AssertUnwindSafe(|| run(mistake))).is_err()
 }
 
-/// One test, for patience is the process's: what passes does so within the usual patience, what fails is given up sooner.
+/// One test, for patience is the process's: what passes does so within the usual patience, what
+/// fails is given up sooner.
 ///
 /// Most mistakes are waited for until patience ends, so a few wait at once.
 #[test]

@@ -1,6 +1,8 @@
-//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol, "Operations").
+//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol,
+//! "Operations").
 //!
-//! That its workers have arrived or ended only a node itself can know, and is believed; for others it cannot speak.
+//! That its workers have arrived or ended only a node itself can know, and is believed; for others
+//! it cannot speak.
 
 use alloc::vec::Vec;
 use core::mem;

@@ -1,10 +1,12 @@
-//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync` (protocol, "Operations").
+//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync`
+//! (protocol, "Operations").
 //!
-//! Node 0 coordinates what all nodes take part in. [`Collectives`] is the machine; its parts do not know each other.
+//! Node 0 coordinates what all nodes take part in. [`Collectives`] is the machine; its parts do not
+//! know each other.
 //!
-//! Of a call that waits for long it is told once who is missing. A node tells which of its own workers are missing when others of
-//! them have called; node 0 tells which nodes are. Who waits in the other call will never come: workers that mix a barrier with a
-//! quiesce wait for each other.
+//! Of a call that waits for long it is told once who is missing. A node tells which of its own
+//! workers are missing when others of them have called; node 0 tells which nodes are. Who waits in
+//! the other call will never come: workers that mix a barrier with a quiesce wait for each other.
 
 mod barrier;
 mod presence;
@@ -142,7 +144,8 @@ impl Collectives {
         self.quiesces.start_due(ctx);
     }
 
-    /// The probe that is to be answered with the state that the input left, if there is one: the wave, and whether it settles.
+    /// The probe that is to be answered with the state that the input left, if there is one: the
+    /// wave, and whether it settles.
     pub(super) fn take_probe(&mut self) -> Option<(u64, bool)> {
         self.quiesces.take_probe()
     }
@@ -157,7 +160,8 @@ impl Collectives {
         self.syncs.begin(Caller::Worker(op), begun);
     }
 
-    /// The part of this node in a wave of a quiesce, of which it reports when that is done: all that has begun here.
+    /// The part of this node in a wave of a quiesce, of which it reports when that is done: all
+    /// that has begun here.
     pub(super) fn settle(&mut self, wave: u64, begun: Begun) {
         self.syncs.begin(Caller::Wave(wave), begun);
     }
@@ -182,8 +186,8 @@ impl Collectives {
         self.syncs.note_answered(request);
     }
 
-    /// Moves calls of `wait_sync` on after an operation or an answer: `is_unfinished` tells of operations, `concerned` which peers may have
-    /// something to say, or have to be told.
+    /// Moves calls of `wait_sync` on after an operation or an answer: `is_unfinished` tells of
+    /// operations, `concerned` which peers may have something to say, or have to be told.
     pub(super) fn progress_syncs<I: Iterator<Item = NodeId>>(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -198,7 +202,8 @@ impl Collectives {
         }
     }
 
-    /// A peer is lost: gives up all calls, and coordinates nothing any more. Returns the operations that fail.
+    /// A peer is lost: gives up all calls, and coordinates nothing any more. Returns the operations
+    /// that fail.
     pub(super) fn give_up(&mut self) -> Vec<OpId> {
         let mut ops: Vec<OpId> = self.syncs.take_ops().collect();
         ops.extend(self.barriers.take_ops());
@@ -213,7 +218,8 @@ impl Collectives {
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
-    /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is called on, the first tells.
+    /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is
+    /// called on, the first tells.
     fn note_own_calls(&mut self, ctx: &Ctx<impl Env>) {
         let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;

@@ -1,19 +1,22 @@
-//! `quiesce` and the end of a run (protocol, "Operations"): waves over all nodes, which node 0 coordinates.
+//! `quiesce` and the end of a run (protocol, "Operations"): waves over all nodes, which node 0
+//! coordinates.
 //!
-//! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is done that had begun there when
-//! the probe arrived ([`super::sync`]). After the first, every push made before the calls is in its main copy; after
-//! the second, it is in every replica as well. What begins later is not waited for, so a thread that goes on localizing or
-//! writing keeps no quiesce from ending.
+//! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is
+//! done that had begun there when the probe arrived ([`super::sync`]). After the first, every push
+//! made before the calls is in its main copy; after the second, it is in every replica as well.
+//! What begins later is not waited for, so a thread that goes on localizing or writing keeps no
+//! quiesce from ending.
 //!
-//! At the end of a run, after all nodes have begun to leave, waves look for *rest*: each node reports how it stands. Two
-//! successive waves in which no node has anything waiting and messages sent equal messages applied, with the same totals in
-//! both, prove that nothing is on its way.
+//! At the end of a run, after all nodes have begun to leave, waves look for *rest*: each node
+//! reports how it stands. Two successive waves in which no node has anything waiting and messages
+//! sent equal messages applied, with the same totals in both, prove that nothing is on its way.
 //!
 //! # What a peer may claim
-//! Only a node itself knows that its workers have called, that nothing waits there and what it has sent and applied. Whoever
-//! adds to its own totals what is under way between others ends a quiesce early, whoever is always busy lets none end: sums
-//! cannot tell. Refused is what contradicts them or this node: totals that shrink, that are below what has come from that
-//! node, or that none can reach; a second arrival; an end for which nobody here has called.
+//! Only a node itself knows that its workers have called, that nothing waits there and what it has
+//! sent and applied. Whoever adds to its own totals what is under way between others ends a quiesce
+//! early, whoever is always busy lets none end: sums cannot tell. Refused is what contradicts them
+//! or this node: totals that shrink, that are below what has come from that node, or that none can
+//! reach; a second arrival; an end for which nobody here has called.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -362,5 +365,6 @@ fn tell(ctx: &mut Ctx<impl Env>, to: NodeId, step: Quiesce) {
     ctx.send(to, Message::bare(Body::Quiesce(step)));
 }
 
-/// No node counts as many messages, and as many times the most nodes there can be is still a sum of 64 bits.
+/// No node counts as many messages, and as many times the most nodes there can be is still a sum of
+/// 64 bits.
 const TOTAL_END: u64 = 1 << 48;

@@ -1,13 +1,15 @@
-//! `wait_sync`: every push made before is in the main copies, and every replica here has been refreshed since the call
-//! (protocol, "Operations"). A quiesce has each node do the same, twice.
+//! `wait_sync`: every push made before is in the main copies, and every replica here has been
+//! refreshed since the call (protocol, "Operations"). A quiesce has each node do the same, twice.
 //!
 //! # What happens after the call is not waited for
-//! What a call waits for is fixed when it begins, on both sides, so nobody who goes on writing can keep it from ending:
+//! What a call waits for is fixed when it begins, on both sides, so nobody who goes on writing can
+//! keep it from ending:
 //!
 //! - the operations and the intents that are unanswered then;
-//! - towards each owner, the changes that are put off then (`Deferred::sealed`): with the last of them a request leaves that is
-//!   marked, and what workers change meanwhile comes behind it;
-//! - at the owner, what is due to the requester when the mark arrives: the response with the last of it says so.
+//! - towards each owner, the changes that are put off then (`Deferred::sealed`): with the last of
+//!   them a request leaves that is marked, and what workers change meanwhile comes behind it;
+//! - at the owner, what is due to the requester when the mark arrives: the response with the last
+//!   of it says so.
 //!
 //! A peer has one mark at a time. Calls that come while one is on its way share the next.
 
@@ -23,8 +25,8 @@ use crate::id::NodeId;
 pub(in crate::engine) struct Begun {
     /// Operations, ascending.
     pub(in crate::engine) ops: Vec<OpId>,
-    /// The round, and how many intents and localizes that left until then are unanswered: their grants may tell of an earlier
-    /// time.
+    /// The round, and how many intents and localizes that left until then are unanswered: their
+    /// grants may tell of an earlier time.
     pub(in crate::engine) round: u64,
     pub(in crate::engine) requests: usize,
 }
@@ -84,7 +86,8 @@ impl Syncs {
         })
     }
 
-    /// Whether a call waits for a mark that has not begun, of a peer of which `is_free` says that one may.
+    /// Whether a call waits for a mark that has not begun, of a peer of which `is_free` says that
+    /// one may.
     pub(super) fn wants_mark(&self, is_free: impl Fn(NodeId) -> bool) -> bool {
         let awaited = self.waits.iter().flat_map(|wait| wait.peers.iter().flatten());
         awaited.into_iter().any(|peer| !peer.is_covered && is_free(peer.node))
@@ -96,8 +99,9 @@ impl Syncs {
         }
     }
 
-    /// Moves calls on. Returns the callers of those that are done; a wave is only after the calls of workers that were there when
-    /// it came, since what was called before a quiesce ends before it.
+    /// Moves calls on. Returns the callers of those that are done; a wave is only after the calls
+    /// of workers that were there when it came, since what was called before a quiesce ends before
+    /// it.
     pub(super) fn progress<I: Iterator<Item = NodeId>>(
         &mut self,
         is_unfinished: impl Fn(OpId) -> bool,
@@ -125,7 +129,8 @@ impl Syncs {
         done
     }
 
-    /// A mark begins towards `node`: it covers all calls that wait for the node. Returns false if none does.
+    /// A mark begins towards `node`: it covers all calls that wait for the node. Returns false if
+    /// none does.
     pub(super) fn cover(&mut self, node: NodeId) -> bool {
         let mut is_wanted = false;
         for awaited in self.waits.iter_mut().filter_map(|wait| wait.peers.as_mut()).flatten() {

@@ -25,8 +25,9 @@ pub(in crate::engine) struct Want {
 }
 
 impl Intents {
-    /// Takes keys that may need an entry, in order: those put off for peers that can be asked now, then of the listed ones as many
-    /// as one round looks at. So what is signalled at once for millions does not cost each round a look at all that are left.
+    /// Takes keys that may need an entry, in order: those put off for peers that can be asked now,
+    /// then of the listed ones as many as one round looks at. So what is signalled at once for
+    /// millions does not cost each round a look at all that are left.
     fn take_listed(&mut self, ctx: &Ctx<impl Env>, owes: impl Fn(NodeId) -> bool) -> Vec<Key> {
         let most = ctx.config.requests_max.max(1);
         let mut keys = Vec::new();
@@ -40,9 +41,9 @@ impl Intents {
         keys
     }
 
-    /// Keys that are wanted and not here, in order, as candidates for the requests of this round. Level-triggered: a key that
-    /// left, or whose release was answered, is simply found again. `activity` tells what operations do on a key, `owes` which
-    /// peers cannot be asked.
+    /// Keys that are wanted and not here, in order, as candidates for the requests of this round.
+    /// Level-triggered: a key that left, or whose release was answered, is simply found again.
+    /// `activity` tells what operations do on a key, `owes` which peers cannot be asked.
     pub(in crate::engine) fn wanted(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -152,8 +153,9 @@ impl Intents {
         }
     }
 
-    /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to judge by the ticket. After a loss
-    /// nothing is kept of what was asked, and the lost node is not heard.
+    /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to
+    /// judge by the ticket. After a loss nothing is kept of what was asked, and the lost node is
+    /// not heard.
     pub(in crate::engine) fn awaits_grant(
         &self,
         ctx: &Ctx<impl Env>,
@@ -176,7 +178,8 @@ impl Intents {
         }
     }
 
-    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in which it did.
+    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in
+    /// which it did.
     pub(in crate::engine) fn asked_for(
         &self,
         ctx: &Ctx<impl Env>,
@@ -208,7 +211,8 @@ impl Intents {
     }
 }
 
-/// Whom to ask for a key that is not here: by the location that is known, or, if the entry was turned away, the home.
+/// Whom to ask for a key that is not here: by the location that is known, or, if the entry was
+/// turned away, the home.
 fn asks(ctx: &Ctx<impl Env>, key: Key, word: Word, interest: &Interest) -> Location {
     let home = route::home(key, ctx.config.nodes);
     let asks_home = interest.is(Mark::AskHome) && home.node != ctx.config.node;

@@ -1,5 +1,5 @@
-//! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and their keys many; and localizes of
-//! this node that have not brought ownership yet (Lapse §3.2).
+//! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and
+//! their keys many; and localizes of this node that have not brought ownership yet (Lapse §3.2).
 
 use alloc::collections::BTreeSet;
 use core::mem;
@@ -11,7 +11,8 @@ use crate::engine::entry::Request;
 use crate::engine::input::OpId;
 use crate::id::Key;
 
-/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the answer is here.
+/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the
+/// answer is here.
 #[derive(Debug, Default)]
 pub(crate) struct Interest {
     /// Signals acted on and not expired that name the key, each as often as it does.
@@ -31,8 +32,9 @@ pub(crate) enum Mark {
     Unsent = 2,
     /// Answered by `Remote` since the count was last zero: not asked again before it is.
     Refused = 4,
-    /// Relocated away under this intent, without replication: a signal has one turn, so that a key moves at most as often as it
-    /// is signaled, and whatever else is on its way to its owner arrives. Not asked again before the next signal.
+    /// Relocated away under this intent, without replication: a signal has one turn, so that a key
+    /// moves at most as often as it is signaled, and whatever else is on its way to its owner
+    /// arrives. Not asked again before the next signal.
     HadTurn = 8,
     /// In [`super::Intents::listed`], or put off with what waits for a peer.
     Listed = 16,
@@ -74,7 +76,8 @@ impl Interest {
             || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
     }
 
-    /// Notes that the owner is asked. What the owner of a replica is asked for stands with the request to it.
+    /// Notes that the owner is asked. What the owner of a replica is asked for stands with the
+    /// request to it.
     pub(crate) fn ask(&mut self, request: Request) {
         let [round @ .., _] = request.round.to_le_bytes();
         self.round = round;
@@ -99,7 +102,8 @@ impl Interest {
         self.unask().then_some(Request { round, localize })
     }
 
-    /// The entry does not leave after all: whom to ask stays as it is. Returns true if there was one.
+    /// The entry does not leave after all: whom to ask stays as it is. Returns true if there was
+    /// one.
     pub(super) fn unask(&mut self) -> bool {
         self.take(Mark::AskedToLocalize);
         self.take(Mark::Asked)
@@ -124,7 +128,8 @@ pub(super) type Waiters = SmallVec<[OpId; 1]>;
 #[derive(Debug, Default)]
 pub(super) struct Localizes {
     pending: KeyMap<PendingLocalize>,
-    /// Localizes without ownership, other intent and waiters, by the round in which they may end; a key at most once.
+    /// Localizes without ownership, other intent and waiters, by the round in which they may end; a
+    /// key at most once.
     due: BTreeSet<(u64, Key)>,
 }
 
@@ -132,7 +137,8 @@ pub(super) struct Localizes {
 struct PendingLocalize {
     /// Operations that wait for the key to be local.
     waiters: Waiters,
-    /// The round in which it may end, its place in [`Localizes::due`]; `None` while other intent lasts or somebody waits.
+    /// The round in which it may end, its place in [`Localizes::due`]; `None` while other intent
+    /// lasts or somebody waits.
     due: Option<u64>,
 }
 

@@ -1,9 +1,12 @@
-//! "This node wants key k": signals of own workers, aggregated per key, and localizes (AdaPM §3, AdaPM §B.2.1; Lapse §3.2).
+//! "This node wants key k": signals of own workers, aggregated per key, and localizes (AdaPM §3,
+//! AdaPM §B.2.1; Lapse §3.2).
 //!
-//! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1) raises the key's reference
-//! count, what expires or is taken back lowers it; others learn only that the count has left or reached zero.
+//! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1)
+//! raises the key's reference count, what expires or is taken back lowers it; others learn only
+//! that the count has left or reached zero.
 //!
-//! Here alone it is known which keys are wanted, and of which of them somebody was asked and has not answered.
+//! Here alone it is known which keys are wanted, and of which of them somebody was asked and has
+//! not answered.
 
 mod asking;
 mod interest;
@@ -28,9 +31,10 @@ use crate::store::{self, Look, Store};
 use interest::{Interest, Localizes, Mark};
 use signals::Signals;
 
-/// Rounds after which a localize that brought a replica instead of ownership ends, if the node has no other intent. Counted
-/// in rounds, not in time: a node that has nothing to say begins none and keeps the replica, for which nothing is sent either
-/// as long as the main copy does not change. So these replicas are at most those of the localizes of this many rounds.
+/// Rounds after which a localize that brought a replica instead of ownership ends, if the node has
+/// no other intent. Counted in rounds, not in time: a node that has nothing to say begins none and
+/// keeps the replica, for which nothing is sent either as long as the main copy does not change. So
+/// these replicas are at most those of the localizes of this many rounds.
 const LOCALIZE_ROUNDS: u64 = 1_024;
 
 /// What this node wants.
@@ -43,7 +47,8 @@ pub(super) struct Intents {
     interests: KeyMap<Interest>,
     /// Localizes of keys that are not owned here yet; their [`Interest`] says so.
     localizes: Localizes,
-    /// Keys that may need an intent or localize entry, once for each interest, in the order in which that was noted.
+    /// Keys that may need an intent or localize entry, once for each interest, in the order in
+    /// which that was noted.
     listed: VecDeque<Key>,
     /// Of each peer, listed keys for which it is to be asked when that is possible.
     deferred: Vec<Deferred>,
@@ -67,7 +72,8 @@ impl Intents {
         self.signals.any()
     }
 
-    /// Returns true if the next round has something to ask for, or to look at; `owes` tells of the peers that cannot be asked.
+    /// Returns true if the next round has something to ask for, or to look at; `owes` tells of the
+    /// peers that cannot be asked.
     pub(super) fn has_work(&self, owes: impl Fn(NodeId) -> bool) -> bool {
         let mut deferred = (0..).map(NodeId).zip(&self.deferred);
         !self.listed.is_empty()
@@ -164,9 +170,10 @@ impl Intents {
         Ok(())
     }
 
-    /// Forgets what is taken back, lets through what the policy acts on, then retires what has expired: an intent that
-    /// continues another keeps the key. Stops behind the signal with which it has looked at as many keys as a round may: so
-    /// what ends for millions of keys at once holds up nobody, and what comes later in this order waits for the next rounds.
+    /// Forgets what is taken back, lets through what the policy acts on, then retires what has
+    /// expired: an intent that continues another keeps the key. Stops behind the signal with which
+    /// it has looked at as many keys as a round may: so what ends for millions of keys at once
+    /// holds up nobody, and what comes later in this order waits for the next rounds.
     pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);
@@ -202,7 +209,8 @@ impl Intents {
     ) -> bool {
         let clock = ctx.clocks[worker.index()];
         let before = if clock.is_ended() { clock } else { ctx.policy.act_before(worker, clock) };
-        // Whatever has started is looked at, so that what a policy never acts on is forgotten when it expires.
+        // Whatever has started is looked at, so that what a policy never acts on is forgotten when
+        // it expires.
         let mut late = Vec::new();
         let mut is_all = true;
         while is_all && let Some((place, batch)) = self.signals.next_started(worker, clock, before)
@@ -286,7 +294,8 @@ impl Intents {
         }
     }
 
-    /// `localize` of a worker (Lapse §3.2): wants `keys` here. Returns for how many of them `op` waits, and ends once for each.
+    /// `localize` of a worker (Lapse §3.2): wants `keys` here. Returns for how many of them `op`
+    /// waits, and ends once for each.
     pub(super) fn localize(&mut self, ctx: &mut Ctx<impl Env>, op: OpId, keys: &[Key]) -> usize {
         let mut awaited = 0;
         for &key in keys {
@@ -327,8 +336,8 @@ impl Intents {
         waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
     }
 
-    /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However often it comes and goes until
-    /// then, it is noted once.
+    /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However
+    /// often it comes and goes until then, it is noted once.
     pub(super) fn ask_later(&mut self, key: Key) {
         if let Some(interest) = self.interests.get_mut(&key)
             && interest.is_wanted()
@@ -360,7 +369,8 @@ impl Intents {
         self.asked_before.clear();
     }
 
-    /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers, if one was unanswered.
+    /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers,
+    /// if one was unanswered.
     pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
         let interest = entry.get_mut();
@@ -401,7 +411,8 @@ impl Intents {
         request
     }
 
-    /// The entry for `key` was turned away: the key is found again in a later round, by its home. Returns the entry.
+    /// The entry for `key` was turned away: the key is found again in a later round, by its home.
+    /// Returns the entry.
     pub(super) fn note_turned_away(&mut self, key: Key) -> Option<Request> {
         let request = self.take_request(key)?;
         if let Some(interest) = self.interests.get_mut(&key) {
@@ -413,7 +424,8 @@ impl Intents {
         Some(request)
     }
 
-    /// `key` leaves under a policy that does not replicate it: it is not asked for again under the same signals.
+    /// `key` leaves under a policy that does not replicate it: it is not asked for again under the
+    /// same signals.
     pub(super) fn note_turn_over(&mut self, key: Key) {
         if let Some(interest) = self.interests.get_mut(&key) {
             interest.put(Mark::HadTurn);

@@ -78,8 +78,8 @@ impl Signals {
         self.taken_back.pop_front()
     }
 
-    /// Takes the next signal out that has not been acted on, and has started or starts before `before`. Those that have expired are
-    /// forgotten.
+    /// Takes the next signal out that has not been acted on, and has started or starts before
+    /// `before`. Those that have expired are forgotten.
     pub(super) fn next_started(
         &mut self,
         worker: WorkerId,
@@ -117,8 +117,8 @@ impl Signals {
         (end <= clock).then(|| first.remove())
     }
 
-    /// Forgets signals of that worker, name and window, as often as each key stands there. Returns the keys of those that were acted
-    /// on.
+    /// Forgets signals of that worker, name and window, as often as each key stands there. Returns
+    /// the keys of those that were acted on.
     pub(super) fn forget(&mut self, intent: Intent) -> Vec<Key> {
         let Intent { worker, id, keys, clocks } = intent;
         let WorkerSignals { inactive, active } = &mut self.workers[worker.index()];

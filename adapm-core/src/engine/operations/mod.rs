@@ -1,12 +1,14 @@
-//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol, "Operations"), and entries of other nodes
-//! that this node does not serve itself (protocol, "Routing").
+//! Operations of own workers that the fast path could not serve (Lapse §3.3; protocol,
+//! "Operations"), and entries of other nodes that this node does not serve itself (protocol,
+//! "Routing").
 //!
-//! Per key a node has at most one unanswered operation message; later operations wait in program order, and waiting pushes
-//! add up. So asynchronous operations keep their order whatever happens to the key (Lapse §3.4, Theorems 1 and 2).
+//! Per key a node has at most one unanswered operation message; later operations wait in program
+//! order, and waiting pushes add up. So asynchronous operations keep their order whatever happens
+//! to the key (Lapse §3.4, Theorems 1 and 2).
 //!
 //! # Departure
-//! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the owner moves first and
-//! tells the home afterwards; without this rule even Theorem 2 would be lost.
+//! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the
+//! owner moves first and tells the home afterwards; without this rule even Theorem 2 would be lost.
 
 mod waiting;
 
@@ -97,7 +99,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Where the unanswered operation message on `key` went first, operations that wait, and entries of other nodes that do.
+    /// Where the unanswered operation message on `key` went first, operations that wait, and
+    /// entries of other nodes that do.
     #[cfg(feature = "inspect")]
     pub(super) fn view(&self, key: Key) -> (Option<Location>, usize, usize) {
         let queue = self.queues.get(&key);
@@ -175,7 +178,8 @@ impl<V: Value> Operations<V> {
             ctx.stats.local += 1;
             return;
         };
-        // A set on a replica is the node's own entry of the next round, a copy on its way is waited for: all else is remote.
+        // A set on a replica is the node's own entry of the next round, a copy on its way is waited
+        // for: all else is remote.
         let sent = queue.unanswered.is_some() || queue.set_sent;
         match ctx.state(key) {
             State::Requested | State::Releasing | State::None if !sent => ctx.stats.waited += 1,
@@ -183,7 +187,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation message.
+    /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation
+    /// message.
     pub(super) fn advance(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -222,7 +227,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Serves one key of an operation at the copy that is here. What has failed meanwhile is passed over.
+    /// Serves one key of an operation at the copy that is here. What has failed meanwhile is passed
+    /// over.
     fn serve(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key, item: Item, state: State) {
         let Some(op) = self.ops.get_mut(&item.op) else { return };
         let len = ctx.value_len(key);
@@ -245,8 +251,8 @@ impl<V: Value> Operations<V> {
         self.finish(ctx, item.op);
     }
 
-    /// Takes the longest run of equal operations from the front of the queue and drafts one message for it. Returns false if
-    /// all of it has failed meanwhile, so that nothing was sent.
+    /// Takes the longest run of equal operations from the front of the queue and drafts one message
+    /// for it. Returns false if all of it has failed meanwhile, so that nothing was sent.
     fn send_waiting(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key) -> bool {
         let len = ctx.value_len(key);
         let asked = ctx.first_hop(key, ctx.word(key));
@@ -307,7 +313,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from` to judge by the ticket.
+    /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from`
+    /// to judge by the ticket.
     pub(super) fn awaits_answer(
         &self,
         (from, ticket): (NodeId, Ticket),
@@ -321,8 +328,8 @@ impl<V: Value> Operations<V> {
         })
     }
 
-    /// What was not asked of `from`, and has not come to it by its ticket, is passed over: another node may have asked it in the
-    /// name of this one.
+    /// What was not asked of `from`, and has not come to it by its ticket, is passed over: another
+    /// node may have asked it in the name of this one.
     pub(super) fn handle_answer(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -401,7 +408,8 @@ impl<V: Value> Operations<V> {
         ctx.done(op, values);
     }
 
-    /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile would be to ask twice.
+    /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile
+    /// would be to ask twice.
     pub(super) fn handle_retry(&mut self, from: NodeId, (key, ticket): (Key, Ticket)) {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
         if unanswered.is_some_and(|unanswered| unanswered.has_reached(from, key, ticket)) {
@@ -414,13 +422,15 @@ impl<V: Value> Operations<V> {
         mem::take(&mut self.sets)
     }
 
-    /// Of a replica on which something waits: true if a set is at the front that has not been sent. `None`: nothing waits.
+    /// Of a replica on which something waits: true if a set is at the front that has not been sent.
+    /// `None`: nothing waits.
     pub(super) fn unsent_set(&self, key: Key) -> Option<bool> {
         let queue = self.queues.get(&key)?;
         queue.waiting.front().map(|item| item.access == Access::Set && !queue.set_sent)
     }
 
-    /// The set at the front of the replica's queue leaves. Returns its value; `None` if it has failed meanwhile.
+    /// The set at the front of the replica's queue leaves. Returns its value; `None` if it has
+    /// failed meanwhile.
     pub(super) fn send_set(&mut self, key: Key, len: usize) -> Option<&[V]> {
         let queue = self.queues.get_mut(&key)?;
         let item = queue.waiting.front()?;
@@ -429,7 +439,8 @@ impl<V: Value> Operations<V> {
         Some(&op.values[item.offset..item.offset + len])
     }
 
-    /// The owner has installed the set at the front of the key's queue. After a loss the set has failed and is not there.
+    /// The owner has installed the set at the front of the key's queue. After a loss the set has
+    /// failed and is not there.
     pub(super) fn note_installed(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -443,7 +454,8 @@ impl<V: Value> Operations<V> {
         self.advance(ctx, intents, key);
     }
 
-    /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try again.
+    /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try
+    /// again.
     pub(super) fn pass_on(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,

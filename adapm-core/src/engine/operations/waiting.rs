@@ -1,5 +1,5 @@
-//! What waits here: operations of this node by key, and entries of other nodes for a grant on its way to this node (protocol,
-//! "Routing").
+//! What waits here: operations of this node by key, and entries of other nodes for a grant on its
+//! way to this node (protocol, "Routing").
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -58,7 +58,8 @@ impl<V> Queue<V> {
 pub(super) struct Unanswered<V> {
     pub(super) access: Access,
     pub(super) items: SmallVec<[Item; 1]>,
-    /// Several updates added up, kept to be sent again; empty where the operation of the only item has what was sent.
+    /// Several updates added up, kept to be sent again; empty where the operation of the only item
+    /// has what was sent.
     pub(super) payload: Vec<V>,
     /// Where it went first, and by which fact.
     pub(super) asked: Location,

@@ -1,5 +1,5 @@
-//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response, after grants in advance
-//! where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
+//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response,
+//! after grants in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -56,7 +56,8 @@ impl Ownership {
         Ok(())
     }
 
-    /// Answers the next keys of a request: grants in advance, or the response with the last of them.
+    /// Answers the next keys of a request: grants in advance, or the response with the last of
+    /// them.
     pub(in crate::engine) fn answer_on(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents) {
         let Some(mut answering) = self.answering.take() else { return };
         let Answering { from, request, asked, done, handing } = &mut *answering;
@@ -79,7 +80,8 @@ impl Ownership {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {
-                        // It knows what it has: another node has asked for this replica in its name.
+                        // It knows what it has: another node has asked for this replica in its
+                        // name.
                         self.drop_holder(ctx, intents, key, from);
                     }
                     ctx.count_served(key, from, 0);
@@ -101,7 +103,8 @@ impl Ownership {
         }
     }
 
-    /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows the holder.
+    /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows
+    /// the holder.
     fn check_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
             // Whoever knows the holders of a key owns it.
@@ -124,9 +127,11 @@ impl Ownership {
         }
     }
 
-    /// For `wait_sync`: holders hear of everything that workers here have changed before the answer.
+    /// For `wait_sync`: holders hear of everything that workers here have changed before the
+    /// answer.
     fn fold_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
-        // Not what is put off: that has become a main copy at most, which is folded before anybody gets a replica of it.
+        // Not what is put off: that has become a main copy at most, which is folded before anybody
+        // gets a replica of it.
         for &key in dirty {
             if self.is_holder(key, from) {
                 self.fold(ctx, key);
@@ -217,8 +222,9 @@ impl Ownership {
         ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
-    /// What `to` is told besides what it asks for, in the order in which that came about, as far as there is room: else keys that
-    /// change all the time would starve the others. The refresh of a set is what its worker waits for, and never cut.
+    /// What `to` is told besides what it asks for, in the order in which that came about, as far as
+    /// there is room: else keys that change all the time would starve the others. The refresh of a
+    /// set is what its worker waits for, and never cut.
     fn take_due(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -345,7 +351,8 @@ struct Due {
 /// A key that leaves for its single holder.
 struct HandOver {
     key: Key,
-    /// Whether the holder lacks a change, so that the value goes along; it does too if a worker changes it before it leaves.
+    /// Whether the holder lacks a change, so that the value goes along; it does too if a worker
+    /// changes it before it leaves.
     with_value: bool,
     /// Whether there is room for the value in any case.
     has_room: bool,

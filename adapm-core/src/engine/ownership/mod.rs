@@ -1,12 +1,13 @@
-//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1, AdaPM §B.1, AdaPM
-//! §B.2.4; protocol, "Rounds" and "Decisions").
+//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1,
+//! AdaPM §B.1, AdaPM §B.2.4; protocol, "Rounds" and "Decisions").
 //!
-//! The policy proposes between relocation and replication; the mechanism lets the main copy move only when no node other than the
-//! receiver holds a replica. The owner is the hub of all replicas of its keys.
+//! The policy proposes between relocation and replication; the mechanism lets the main copy move
+//! only when no node other than the receiver holds a replica. The owner is the hub of all replicas
+//! of its keys.
 //!
 //! # Departure
-//! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home afterwards, so that a node
-//! that asks the owner directly leaves the home out (AdaPM §B.1.1).
+//! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home
+//! afterwards, so that a node that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
 mod answer;
 
@@ -73,10 +74,11 @@ struct Holding {
 /// What one other node is to be told of keys owned here.
 #[derive(Debug, Default)]
 struct Holder {
-    /// Keys of which it lacks a change, or whose hand-over to it is decided, in the order in which that came about; some may be in it
-    /// twice or in vain.
+    /// Keys of which it lacks a change, or whose hand-over to it is decided, in the order in which
+    /// that came about; some may be in it twice or in vain.
     due: VecDeque<Key>,
-    /// How many keys have left `due` at its front, and how many have to before all is told that was due when its mark arrived.
+    /// How many keys have left `due` at its front, and how many have to before all is told that was
+    /// due when its mark arrived.
     due_told: u64,
     due_marked: Option<u64>,
     /// Whether it knows already that a request would bring something.
@@ -142,8 +144,9 @@ impl Ownership {
         self.holdings.get(&key).is_some_and(|holding| holding.nodes.as_slice() == [node])
     }
 
-    /// Decides about an intent or localize of `origin`, which holds no replica, for a key owned here and just folded: the main copy
-    /// moves there, a replica does, or nothing; the answer is drafted.
+    /// Decides about an intent or localize of `origin`, which holds no replica, for a key owned
+    /// here and just folded: the main copy moves there, a replica does, or nothing; the answer is
+    /// drafted.
     pub(super) fn grant(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -184,8 +187,8 @@ impl Ownership {
         }
     }
 
-    /// Serves an entry of some node if its key is owned here (Lapse §3.3). Only an owner executes another node's operation; a
-    /// replica neither answers nor absorbs it.
+    /// Serves an entry of some node if its key is owned here (Lapse §3.3). Only an owner executes
+    /// another node's operation; a replica neither answers nor absorbs it.
     pub(super) fn serve<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -210,7 +213,8 @@ impl Ownership {
             return self.execute(ctx, asker, key, asked);
         }
         ctx.count_served(key, asker.origin, asker.hops);
-        // A node that has become owner needs no grant from itself, a holder gets its answer as a hand-over.
+        // A node that has become owner needs no grant from itself, a holder gets its answer as a
+        // hand-over.
         if asker.origin != ctx.config.node && !self.is_holder(key, asker.origin) {
             let mut draft = ctx.outgoing.take_grant_draft(asker.origin);
             draft.ticket = asker.reply();
@@ -304,8 +308,9 @@ impl Ownership {
         ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
     }
 
-    /// Hands `key` over to its single holder, with a value if `is_stale` or workers here have changed it since. Returns false, and
-    /// leaves it here, if a value must go along for which there is no `room`; `None`: its room is taken already.
+    /// Hands `key` over to its single holder, with a value if `is_stale` or workers here have
+    /// changed it since. Returns false, and leaves it here, if a value must go along for which
+    /// there is no `room`; `None`: its room is taken already.
     fn write_hand_over(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -352,7 +357,8 @@ impl Ownership {
         ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
     }
 
-    /// Asks the policy again for the single remaining holder of a key for which the owner has no active intent.
+    /// Asks the policy again for the single remaining holder of a key for which the owner has no
+    /// active intent.
     pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key) {
         let Some(holding) = self.holdings.get(&key) else { return };
         if intents.is_interested(key) || ctx.state(key) != State::Main {
@@ -398,7 +404,8 @@ impl Ownership {
         }
     }
 
-    /// If `key` is owned here and workers have changed it since its holders were last marked, marks them. Returns its word.
+    /// If `key` is owned here and workers have changed it since its holders were last marked, marks
+    /// them. Returns its word.
     pub(super) fn fold(&mut self, ctx: &Ctx<impl Env>, key: Key) -> Word {
         let (is_changed, word) = ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.word.state() == State::Main && slot.fold();
@@ -466,9 +473,10 @@ fn is_movable(ctx: &Ctx<impl Env>, key: Key) -> bool {
     ctx.word(key).counter() < Counter::MAX
 }
 
-/// Returns true if whoever sent an intent or localize here can have passed it on: the node that asks, the home, and the node
-/// from which this one has the main copy. Any other may have known where it is, too; but an entry makes the main copy move,
-/// and a node that never had to do with the key could ask for that in the name of others.
+/// Returns true if whoever sent an intent or localize here can have passed it on: the node that
+/// asks, the home, and the node from which this one has the main copy. Any other may have known
+/// where it is, too; but an entry makes the main copy move, and a node that never had to do with
+/// the key could ask for that in the name of others.
 fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, word: Word) -> bool {
     let former = word.location().filter(|_| word.state() == State::Main);
     asker.by == asker.origin

@@ -1,8 +1,8 @@
-//! The requester's half of a round: one grouped request to every peer that there is business with, at most one unanswered
-//! per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, "Rounds").
+//! The requester's half of a round: one grouped request to every peer that there is business with,
+//! at most one unanswered per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, "Rounds").
 //!
-//! A key changes state, and a delta is taken, only in the step that puts its entry into a request that leaves at once; else
-//! the key is looked at again.
+//! A key changes state, and a delta is taken, only in the step that puts its entry into a request
+//! that leaves at once; else the key is looked at again.
 
 mod pace;
 
@@ -45,7 +45,8 @@ pub(super) struct Round {
 struct Peer {
     /// The one request sent to it and not answered.
     outstanding: Option<Outstanding>,
-    /// It told that there is something here for this node, its last response was cut, or it is to show that it answers.
+    /// It told that there is something here for this node, its last response was cut, or it is to
+    /// show that it answers.
     news: bool,
     /// This node's mark, if one is on its way.
     mark: SyncMark,
@@ -53,7 +54,8 @@ struct Peer {
     replicas: usize,
     /// Replicas whose change waits until it can be asked.
     deferred: Deferred,
-    /// True if changes of replicas come before intents and localizes when not everything fits into the next request.
+    /// True if changes of replicas come before intents and localizes when not everything fits into
+    /// the next request.
     changes_first: bool,
 }
 
@@ -102,7 +104,8 @@ impl Round {
         !self.release.is_empty() || !self.dirty.is_empty() || self.peers.iter().any(waits)
     }
 
-    /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked anything.
+    /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked
+    /// anything.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let rests =
             |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
@@ -118,8 +121,8 @@ impl Round {
         deferred + self.release.len() + self.dirty.len()
     }
 
-    /// Returns when the next round may begin, and why it does not yet; `has_work`: it would have something to say. `at_once`:
-    /// somebody waits for a mark, which nothing else brings.
+    /// Returns when the next round may begin, and why it does not yet; `has_work`: it would have
+    /// something to say. `at_once`: somebody waits for a mark, which nothing else brings.
     pub(super) fn wait(
         &self,
         ctx: &Ctx<impl Env>,
@@ -140,7 +143,8 @@ impl Round {
         self.pace.may_begin(&ctx.config, ctx.now, at_once)
     }
 
-    /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers go on.
+    /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers
+    /// go on.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Env>) {
         ctx.round += 1;
         ctx.stats.rounds += 1;
@@ -167,7 +171,8 @@ impl Round {
         self.peers.iter().any(|peer| peer.outstanding.is_some())
     }
 
-    /// Returns true if replicas of the keys of `node` are here, or a request to it may carry their last deltas.
+    /// Returns true if replicas of the keys of `node` are here, or a request to it may carry their
+    /// last deltas.
     pub(super) fn is_concerned(&self, node: NodeId) -> bool {
         let peer = &self.peers[node.index()];
         peer.replicas > 0 || peer.outstanding.is_some()
@@ -219,8 +224,9 @@ impl Round {
         self.pace.close(request.round.into(), 0, 1, ctx.now);
     }
 
-    /// Takes the keys of which replicas may have something to say, `sets` among them, in order: those put off for peers that can be
-    /// asked now, as many of each as one round looks at, and all others.
+    /// Takes the keys of which replicas may have something to say, `sets` among them, in order:
+    /// those put off for peers that can be asked now, as many of each as one round looks at, and
+    /// all others.
     fn take_changed(&mut self, ctx: &Ctx<impl Env>, sets: Vec<Key>) -> Vec<Key> {
         let mut keys = sets;
         for peer in self.peers.iter_mut().filter(|peer| peer.outstanding.is_none()) {
@@ -233,8 +239,8 @@ impl Round {
         keys
     }
 
-    /// Replicas that changed, are set or are given up, in order, as candidates for the requests of this round. Main copies that
-    /// changed are folded. `sets` are replicas on which a set waits.
+    /// Replicas that changed, are set or are given up, in order, as candidates for the requests of
+    /// this round. Main copies that changed are folded. `sets` are replicas on which a set waits.
     pub(super) fn changed<E: Env>(
         &mut self,
         ctx: &Ctx<E>,
@@ -284,7 +290,8 @@ impl Round {
         candidates
     }
 
-    /// Returns true if a localize entry of a replica is on its way: per key at most one entry is unanswered.
+    /// Returns true if a localize entry of a replica is on its way: per key at most one entry is
+    /// unanswered.
     fn is_localizing(&self, key: Key, word: Word) -> bool {
         let Some(location) = word.location() else { return false };
         let outstanding = &self.peers[location.node.index()].outstanding;
@@ -307,8 +314,8 @@ impl Round {
         }
     }
 
-    /// Writes the delta, set and release of a replica into the request, or puts it off if there was no room. `set` is the value that
-    /// is set.
+    /// Writes the delta, set and release of a replica into the request, or puts it off if there was
+    /// no room. `set` is the value that is set.
     pub(super) fn draft<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -351,8 +358,8 @@ impl Round {
         }
     }
 
-    /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it now stays behind a mark that
-    /// begins. `begin_mark` tells whether a call waits for one.
+    /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it
+    /// now stays behind a mark that begins. `begin_mark` tells whether a call waits for one.
     fn takes_mark(&mut self, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
         let peer = &mut self.peers[node.index()];
         if peer.outstanding.is_some() {
@@ -369,7 +376,8 @@ impl Round {
         leaves
     }
 
-    /// Sends the request to `node` if there is one, or it is asked whether or not there is something to say.
+    /// Sends the request to `node` if there is one, or it is asked whether or not there is
+    /// something to say.
     pub(super) fn send_request<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -428,7 +436,8 @@ impl Round {
                 return Err(Fault::Impossible(*key));
             }
         }
-        // Of keys that are not held here the sender may have been told otherwise, in the name of this node.
+        // Of keys that are not held here the sender may have been told otherwise, in the name of
+        // this node.
         for (key, counter) in
             response.hand_overs.at.iter().filter(|(key, _)| ctx.holds_replica_of(from, *key))
         {

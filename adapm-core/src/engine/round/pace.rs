@@ -19,7 +19,8 @@ pub(super) struct Pace {
     durations: heapless::Deque<u64, 16>,
     /// Their median.
     usual: u64,
-    /// The last round in which a worker asked for a key that was not here, or waited for it or for all nodes.
+    /// The last round in which a worker asked for a key that was not here, or waited for it or for
+    /// all nodes.
     awaited: u64,
     /// Keys of which answers told in the last round.
     brought: usize,
@@ -64,7 +65,8 @@ impl Pace {
         self.close(self.number, 0, self.grants, now);
     }
 
-    /// Requests and grants of round `number` are answered; notes how long the round took once all are.
+    /// Requests and grants of round `number` are answered; notes how long the round took once all
+    /// are.
     pub(super) fn close(&mut self, number: u64, requests: usize, grants: usize, now: Instant) {
         if (number ^ self.number) << (u64::BITS - ROUND_BITS) != 0 || !self.is_open() {
             return;
@@ -76,8 +78,8 @@ impl Pace {
         }
     }
 
-    /// Returns true if the next round may begin: the interval is over, and what the last one waits for is here, or was waited for
-    /// long enough. `at_once`: there is no interval.
+    /// Returns true if the next round may begin: the interval is over, and what the last one waits
+    /// for is here, or was waited for long enough. `at_once`: there is no interval.
     pub(super) fn may_begin(&self, config: &NodeConfig, now: Instant, at_once: bool) -> bool {
         let elapsed = now.nanos_since(self.started);
         (self.number == 0 || elapsed >= self.interval(config, at_once))
@@ -94,8 +96,9 @@ impl Pace {
         }
     }
 
-    /// How long after its start the next round may begin: as early as any may where workers have waited of late, as they do where
-    /// signals come shortly before keys are needed; else so that most rounds carry as many keys as they are worth.
+    /// How long after its start the next round may begin: as early as any may where workers have
+    /// waited of late, as they do where signals come shortly before keys are needed; else so that
+    /// most rounds carry as many keys as they are worth.
     fn interval(&self, config: &NodeConfig, at_once: bool) -> u64 {
         let (least, most) = (config.round_nanos_min, config.round_nanos_max);
         match at_once {
@@ -109,7 +112,8 @@ impl Pace {
         self.number <= self.awaited + HURRIED_ROUNDS
     }
 
-    /// Notes with how many keys the round begins. Rounds become rarer step by step: timers expect the next to be as long as the last.
+    /// Notes with how many keys the round begins. Rounds become rarer step by step: timers expect
+    /// the next to be as long as the last.
     pub(super) fn carry(&mut self, keys: usize) {
         let keys = keys + mem::take(&mut self.brought);
         if self.hurries() {
@@ -138,7 +142,8 @@ impl Pace {
     }
 }
 
-/// Keys that cost about as much as what a round costs by itself: four messages, four threads that wake up.
+/// Keys that cost about as much as what a round costs by itself: four messages, four threads that
+/// wake up.
 const ROUND_WORTH: usize = 256;
 
 /// So rounds are at most four least intervals apart for that: replicas are stale for about as long.

@@ -136,8 +136,8 @@ impl Cluster {
         self.submit(op, who, false, |_| OpBody::Leave)
     }
 
-    /// Pushes zeros to all copies of the worker's node: they change, though nothing that is counted does. The engine hears of it
-    /// when it is next fed.
+    /// Pushes zeros to all copies of the worker's node: they change, though nothing that is counted
+    /// does. The engine hears of it when it is next fed.
     pub fn touch(&mut self, who: Who) {
         let keys: Vec<Key> = self.keys().collect();
         for key in keys {
@@ -188,7 +188,8 @@ impl Cluster {
         }
     }
 
-    /// Takes the end of an operation that failed: only a loss that the node was told of may be the reason.
+    /// Takes the end of an operation that failed: only a loss that the node was told of may be the
+    /// reason.
     pub(super) fn failed(
         &mut self,
         node: NodeId,
@@ -215,7 +216,8 @@ impl Cluster {
         self.release(who, op);
     }
 
-    /// The worker does not wait for the operation any more, nor do others of its own on the same keys.
+    /// The worker does not wait for the operation any more, nor do others of its own on the same
+    /// keys.
     fn release(&mut self, who: Who, op: OpId) {
         let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.order.finish(&op);

@@ -1,4 +1,5 @@
-//! Invariant 6: every operation completes, no barrier before all have called it, and hops are bounded (protocol, "Routing").
+//! Invariant 6: every operation completes, no barrier before all have called it, and hops are
+//! bounded (protocol, "Routing").
 
 use adapm_core::engine::{OpId, Reason};
 use adapm_core::id::NodeId;
@@ -8,14 +9,17 @@ use crate::oracle::Who;
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-/// Hops are at most the main copy's counter when the entry is served minus the counter the entry first left with.
+/// Hops are at most the main copy's counter when the entry is served minus the counter the entry
+/// first left with.
 pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
     for &(owner, told) in &picture.told {
         let Told::Served(key, origin, hops) = told else { continue };
-        // If the owner gave the key away since, its word has the next counter: one more than when it served.
+        // If the owner gave the key away since, its word has the next counter: one more than when
+        // it served.
         let counter = picture.row(owner, key).view.word.counter().0;
         let left = picture.network.first_left(origin, key).map_or(0, |counter| counter.0);
-        // A home that has given nothing away forwards once: its record has the counter 0 that the entry left with.
+        // A home that has given nothing away forwards once: its record has the counter 0 that the
+        // entry left with.
         let bound = counter.saturating_sub(left).max(u64::from(left == 0));
         hold!(
             picture.setup.checks => Hops,
@@ -40,7 +44,8 @@ pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Resu
     Ok(())
 }
 
-/// What must hold after a step of a node that was told of a loss: nothing waits there, neither operation nor round.
+/// What must hold after a step of a node that was told of a loss: nothing waits there, neither
+/// operation nor round.
 pub(super) fn check_bereaved(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     if !picture.losses.is_told(node) {
         return Ok(());

@@ -1,8 +1,9 @@
 //! Invariant 2: every push is counted exactly once, wherever it is.
 //!
-//! At every step, the main copy (here or granted and in flight), the deltas of all replicas and the updates in flight are
-//! summed. A push that is acknowledged to its worker must be in that sum once; one that still waits in an engine may be
-//! missing, and none may be there twice. At rest all are in the main copy.
+//! At every step, the main copy (here or granted and in flight), the deltas of all replicas and the
+//! updates in flight are summed. A push that is acknowledged to its worker must be in that sum
+//! once; one that still waits in an engine may be missing, and none may be there twice. At rest all
+//! are in the main copy.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::Key;
@@ -72,7 +73,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// When a quiesce ends, every operation issued before the call has ended, and its pushes are everywhere.
+/// When a quiesce ends, every operation issued before the call has ended, and its pushes are
+/// everywhere.
 pub(crate) fn check_quiet(
     picture: &Picture,
     quiesce: OpId,

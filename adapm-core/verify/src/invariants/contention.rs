@@ -1,7 +1,8 @@
-//! Invariant 5: the policies `adapm*` never relocate while, to the owner's knowledge, two or more nodes have active intent.
+//! Invariant 5: the policies `adapm*` never relocate while, to the owner's knowledge, two or more
+//! nodes have active intent.
 //!
-//! A relocation that a worker asked for by localize is its own decision: pairs of node and key that were ever localized
-//! are not judged.
+//! A relocation that a worker asked for by localize is its own decision: pairs of node and key that
+//! were ever localized are not judged.
 
 use adapm_core::slot::State;
 

@@ -1,4 +1,5 @@
-//! Invariant 4: at rest every replica equals its main copy; a `wait_sync` that ends has brought its node up to date.
+//! Invariant 4: at rest every replica equals its main copy; a `wait_sync` that ends has brought its
+//! node up to date.
 
 use adapm_core::id::Key;
 use adapm_core::slot::State;
@@ -32,8 +33,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// When a `wait_sync` ends, the pushes that its node had made are in the main copies, and its replicas have what the main
-/// copies had.
+/// When a `wait_sync` ends, the pushes that its node had made are in the main copies, and its
+/// replicas have what the main copies had.
 pub(crate) fn check_synced(
     picture: &Picture,
     who: Who,

@@ -1,4 +1,5 @@
-//! Invariant 3: owner and holders agree about who holds a replica, but for what is on its way between them.
+//! Invariant 3: owner and holders agree about who holds a replica, but for what is on its way
+//! between them.
 
 use adapm_core::id::{Key, NodeId};
 use adapm_core::slot::State;

@@ -1,8 +1,9 @@
-//! Invariant 9 where keys are set: with replication off there must be one order of all operations on a key that explains
-//! every read and the final value, and keeps program order and real time.
+//! Invariant 9 where keys are set: with replication off there must be one order of all operations
+//! on a key that explains every read and the final value, and keeps program order and real time.
 //!
-//! A search over orders (Wing and Gong) with two short cuts: reads that fit are taken at once, as they change nothing, and
-//! no state is entered twice. Histories of a schedule are short; one that is not is left undecided.
+//! A search over orders (Wing and Gong) with two short cuts: reads that fit are taken at once, as
+//! they change nothing, and no state is entered twice. Histories of a schedule are short; one that
+//! is not is left undecided.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +31,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whether an order of `accesses`, all of which are done, explains what they read and ends in `end`; true if undecided.
+/// Whether an order of `accesses`, all of which are done, explains what they read and ends in
+/// `end`; true if undecided.
 #[must_use]
 pub fn is_linear(accesses: &[Access], end: Seen) -> bool {
     if accesses.len() > ACCESSES_MAX {

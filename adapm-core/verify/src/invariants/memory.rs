@@ -1,5 +1,5 @@
-//! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and copies, and a constant per
-//! peer; what it sends at a time is bounded in bytes.
+//! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and
+//! copies, and a constant per peer; what it sends at a time is bounded in bytes.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::id::{Key, NodeId};
@@ -18,7 +18,8 @@ const PER_PEER: usize = 8;
 
 pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     let operations = picture.calls.open_keys().count() + picture.calls.open().count();
-    // What is parked here for a peer is an unanswered entry of the peer, of which it has at most one per key.
+    // What is parked here for a peer is an unanswered entry of the peer, of which it has at most
+    // one per key.
     let parked = picture.keys().count() * (picture.setup.nodes - 1);
     let localized = picture.localized.iter().filter(|(localizer, _)| *localizer == node).count();
     let items = signalled(picture, node) + operations + localized;
@@ -41,7 +42,8 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whatever is sent keeps within the configuration of its sender, at the most bytes that its entries may need.
+/// Whatever is sent keeps within the configuration of its sender, at the most bytes that its
+/// entries may need.
 pub(crate) fn check_bytes(
     picture: &Picture,
     node: NodeId,
@@ -97,7 +99,8 @@ fn signalled(picture: &Picture, node: NodeId) -> usize {
     of_node.map(|(_, intent)| intent.keys.len()).sum()
 }
 
-/// A main copy with company: itself, each holder, and each holder once more if it is stale. A replica: itself.
+/// A main copy with company: itself, each holder, and each holder once more if it is stale. A
+/// replica: itself.
 fn copies(picture: &Picture, node: NodeId) -> usize {
     let rows = picture.keys().map(|key| picture.row(node, key));
     rows.map(|row| match row.state() {

@@ -1,5 +1,6 @@
-//! Invariant 1: every key has exactly one owner, or exactly one ownership grant in flight. One whose main copy is gone with
-//! a lost node has none, and never gets another. In a sparse layout the home owns what nobody has touched.
+//! Invariant 1: every key has exactly one owner, or exactly one ownership grant in flight. One
+//! whose main copy is gone with a lost node has none, and never gets another. In a sparse layout
+//! the home owns what nobody has touched.
 
 use adapm_core::slot::State;
 

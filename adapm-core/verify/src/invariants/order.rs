@@ -1,8 +1,9 @@
-//! Invariant 9: with replication off, all operations on a key are sequentially consistent, synchronous and asynchronous
-//! (Lapse §3.4, Theorems 1 and 2); synchronous ones even in real time.
+//! Invariant 9: with replication off, all operations on a key are sequentially consistent,
+//! synchronous and asynchronous (Lapse §3.4, Theorems 1 and 2); synchronous ones even in real time.
 //!
-//! For additive pushes this is a linear-time check: what reads saw forms a chain, a read that saw a push saw all that its
-//! worker had pushed before, and a read sees what was acknowledged before it began. Program order of reads is invariant 8.
+//! For additive pushes this is a linear-time check: what reads saw forms a chain, a read that saw a
+//! push saw all that its worker had pushed before, and a read sees what was acknowledged before it
+//! began. Program order of reads is invariant 8.
 
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessId, Oracle, What, Who};

@@ -1,4 +1,5 @@
-//! Invariant 8: per worker and key, a worker reads its own writes, reads are monotonic, and nothing comes from the future.
+//! Invariant 8: per worker and key, a worker reads its own writes, reads are monotonic, and nothing
+//! comes from the future.
 
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessId, Oracle, What};

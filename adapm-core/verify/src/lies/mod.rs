@@ -1,12 +1,12 @@
-//! A node that lies: it has the token, runs a real engine, and puts in messages that no engine sends (protocol, *What a message
-//! is checked against*).
+//! A node that lies: it has the token, runs a real engine, and puts in messages that no engine
+//! sends (protocol, *What a message is checked against*).
 //!
-//! Whatever it says, no honest node is blamed; and keys with which it has had nothing to do, of which it was neither home nor
-//! owner nor holder, stay sound: one owner, each push once, no operation that waits for it. What it pushes is believed, so it
-//! pushes nothing here but zeros.
+//! Whatever it says, no honest node is blamed; and keys with which it has had nothing to do, of
+//! which it was neither home nor owner nor holder, stay sound: one owner, each push once, no
+//! operation that waits for it. What it pushes is believed, so it pushes nothing here but zeros.
 //!
-//! Engines over reference stores in lockstep, as in [`crate::cluster`]; its checkers look into what nodes do, which one
-//! that lies would break with every step.
+//! Engines over reference stores in lockstep, as in [`crate::cluster`]; its checkers look into what
+//! nodes do, which one that lies would break with every step.
 
 mod lie;
 
@@ -43,7 +43,8 @@ pub struct Outcome {
     pub lies: u64,
     /// Runs in which the node that lies was named; from then on it is lost.
     pub named: u64,
-    /// Keys with which it had nothing to do, at the end of each run, whose owner and value were checked.
+    /// Keys with which it had nothing to do, at the end of each run, whose owner and value were
+    /// checked.
     pub keys: u64,
     /// Operations on such keys that were checked to have ended.
     pub ops: u64,
@@ -60,8 +61,8 @@ impl Outcome {
     }
 }
 
-/// One run: a schedule of `seed` under `system`, in which one node tells `lie`, if any, again and again. `bug` is planted in all
-/// nodes, and what `checks` has is checked.
+/// One run: a schedule of `seed` under `system`, in which one node tells `lie`, if any, again and
+/// again. `bug` is planted in all nodes, and what `checks` has is checked.
 ///
 /// # Errors
 /// What the lie has done to the others.

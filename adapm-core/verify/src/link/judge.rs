@@ -1,4 +1,5 @@
-//! What each end says must be true, and what must hold after every step; lies must be refused without effect.
+//! What each end says must be true, and what must hold after every step; lies must be refused
+//! without effect.
 
 use core::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Packets and resumptions that no sound peer says: refused, blamed on the right one, and without effect.
+//! Packets and resumptions that no sound peer says: refused, blamed on the right one, and without
+//! effect.
 
 /// What a lying peer, or a pipe that loses packets, may say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

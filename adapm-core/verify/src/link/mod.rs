@@ -1,4 +1,5 @@
-//! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in virtual time.
+//! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in
+//! virtual time.
 //!
 //! | file | subject |
 //! | --- | --- |
@@ -37,11 +38,14 @@ pub enum Claim {
     Acknowledged,
     /// After a refusal there is word of room, once, when there is.
     Room,
-    /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when it should be.
+    /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when
+    /// it should be.
     Vigil,
-    /// What is written is at most four times as much as was acknowledged on the same pipe, and one packet.
+    /// What is written is at most four times as much as was acknowledged on the same pipe, and one
+    /// packet.
     Pace,
-    /// A goodbye is told behind everything sent before, with its reason; and its sender learns that it arrived.
+    /// A goodbye is told behind everything sent before, with its reason; and its sender learns that
+    /// it arrived.
     Farewell,
     /// Nothing is written before it is due, and what is due has a deadline.
     Quiet,

@@ -1,4 +1,5 @@
-//! Both ends of a link, step by step: what each session says is compared with what really was sent, delivered and heard.
+//! Both ends of a link, step by step: what each session says is compared with what really was sent,
+//! delivered and heard.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -54,7 +55,8 @@ pub struct Side {
     pub(super) waiting: VecDeque<(u64, usize)>,
     /// Numbered packets that were acknowledged when it was looked at last.
     pub(super) acknowledged: u64,
-    /// Bytes that it has written to its pipe, and those that were acknowledged since it came up, with a share for headers.
+    /// Bytes that it has written to its pipe, and those that were acknowledged since it came up,
+    /// with a share for headers.
     pub(super) paced: (usize, usize),
     /// When it wrote last, or its pipe came up.
     pub(super) wrote: Instant,
@@ -122,7 +124,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Two ends that have not met, with the mistake `bug`, else that of [`link_bug_from_environment`].
+    /// Two ends that have not met, with the mistake `bug`, else that of
+    /// [`link_bug_from_environment`].
     #[must_use]
     pub fn new(config: LinkConfig, bug: Option<LinkBug>) -> Self {
         let bug = bug.or_else(link_bug_from_environment);
@@ -140,7 +143,8 @@ impl Pair {
         &mut self.sides[end as usize]
     }
 
-    /// Sends the next frame of `end`, of at least 8 and about `bytes` bytes; whether it was accepted.
+    /// Sends the next frame of `end`, of at least 8 and about `bytes` bytes; whether it was
+    /// accepted.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -245,7 +249,8 @@ impl Pair {
         Ok(true)
     }
 
-    /// A part of the packet that is first on its way to `end` has come, but not all of it: whether there was one.
+    /// A part of the packet that is first on its way to `end` has come, but not all of it: whether
+    /// there was one.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -261,7 +266,8 @@ impl Pair {
         Ok(true)
     }
 
-    /// The pipe brings a packet once more that `end` has read, `back` packets before the last: whether there was one.
+    /// The pipe brings a packet once more that `end` has read, `back` packets before the last:
+    /// whether there was one.
     ///
     /// # Errors
     /// If a claim breaks.

@@ -17,7 +17,8 @@ pub(super) enum Item {
     Broken,
 }
 
-/// One pipe after the other; what was written to an old one and not read yet is still ahead of what comes on the new one.
+/// One pipe after the other; what was written to an old one and not read yet is still ahead of what
+/// comes on the new one.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
     /// By reader.

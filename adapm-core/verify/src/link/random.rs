@@ -1,4 +1,5 @@
-//! Schedules from seeds: hardship in any order, then a pipe that works, on which everything must arrive.
+//! Schedules from seeds: hardship in any order, then a pipe that works, on which everything must
+//! arrive.
 
 use core::time::Duration;
 
@@ -125,7 +126,8 @@ impl Schedule<'_> {
                 let back = self.rng.within(0..4);
                 self.met.repeats += u64::from(self.pair.repeat(end, back)?);
             }
-            // A new pipe tells where its ends stand, which is progress; what is half dead for long makes none.
+            // A new pipe tells where its ends stand, which is progress; what is half dead for long
+            // makes none.
             166..172 if self.half_dead.is_some() && self.rng.chance(80) => self.pass()?,
             166..172 => {
                 let ways = End::BOTH.map(|end| self.pair.on_the_way(end));

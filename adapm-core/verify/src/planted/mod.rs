@@ -1,5 +1,5 @@
-//! Mistakes planted on purpose, at least one per invariant of the protocol ("What must hold"), to prove
-//! that the suites find them.
+//! Mistakes planted on purpose, at least one per invariant of the protocol ("What must hold"), to
+//! prove that the suites find them.
 //!
 //! No product file knows of them: a mistake changes what passes between an engine and what is
 //! around it. So each is one that somebody could make when changing the engine, a driver, a store

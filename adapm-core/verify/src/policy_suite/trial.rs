@@ -1,4 +1,5 @@
-//! Runs what a claim needs beside a thread that watches it, and says in one line what went wrong and how to see it again.
+//! Runs what a claim needs beside a thread that watches it, and says in one line what went wrong
+//! and how to see it again.
 
 use core::any::Any;
 use core::sync::atomic::Ordering;

@@ -1,4 +1,5 @@
-//! A policy that notes each call before it is made, so that a call which panics or does not end has a name.
+//! A policy that notes each call before it is made, so that a call which panics or does not end has
+//! a name.
 
 use core::sync::atomic::AtomicU64;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A random schedule: any step, any order, then the cluster is drained; nodes that vanish, and survivors that hear of it one
-//! after the other.
+//! A random schedule: any step, any order, then the cluster is drained; nodes that vanish, and
+//! survivors that hear of it one after the other.
 
 mod rare;
 
@@ -259,7 +259,8 @@ impl Schedule {
         (NodeId(from as u16), NodeId(to as u16))
     }
 
-    /// One to three keys, most of them among the few that everybody wants; rarely one of them twice.
+    /// One to three keys, most of them among the few that everybody wants; rarely one of them
+    /// twice.
     fn some_keys(&mut self) -> Vec<Key> {
         let count = self.rng.within(1..4);
         let mut keys: Vec<Key> = Vec::new();
@@ -304,7 +305,8 @@ impl Schedule {
         self.cluster.intent(who, &keys, clock..clock + 3)
     }
 
-    /// One of the latest signals is not meant any more, or some of its keys; now and then one that was never given.
+    /// One of the latest signals is not meant any more, or some of its keys; now and then one that
+    /// was never given.
     fn take_back(&mut self) -> Result<(), Violation> {
         let who = self.worker();
         let latest: Vec<_> = self.cluster.intents_of(who).take(4).cloned().collect();

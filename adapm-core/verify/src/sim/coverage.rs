@@ -1,4 +1,5 @@
-//! Which fault struck while what was going on: a simulation whose faults always strike idle nodes proves nothing.
+//! Which fault struck while what was going on: a simulation whose faults always strike idle nodes
+//! proves nothing.
 
 use core::fmt;
 

@@ -14,8 +14,8 @@
 //! | [`Coverage`] | which fault struck while what was going on |
 //! | [`TraceHash`] | equal seeds, equal runs: how that is seen |
 //!
-//! The loop is the same whether the subject is a cluster of which every invariant is checked after every step, or one that
-//! only counts what things cost. Any subject will do:
+//! The loop is the same whether the subject is a cluster of which every invariant is checked after
+//! every step, or one that only counts what things cost. Any subject will do:
 //!
 //! ```
 //! use core::convert::Infallible;

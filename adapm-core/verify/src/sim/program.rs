@@ -65,7 +65,8 @@ impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
     }
 }
 
-/// A program that is written down: the steps of each worker. Workers without any have nothing to do.
+/// A program that is written down: the steps of each worker. Workers without any have nothing to
+/// do.
 ///
 /// ```
 /// use adapm_core::{Instant, Key, NodeId, WorkerId};

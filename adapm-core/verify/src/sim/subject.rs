@@ -1,4 +1,5 @@
-//! What is simulated: nodes that take steps and messages, and say what they send and how long they are busy.
+//! What is simulated: nodes that take steps and messages, and say what they send and how long they
+//! are busy.
 
 use core::fmt;
 
@@ -48,16 +49,18 @@ pub struct Sent {
     pub asks: bool,
     /// What it weighs on the wire.
     pub bytes: usize,
-    /// Its content. A subject that keeps the content to itself leaves this empty: messages arrive in order.
+    /// Its content. A subject that keeps the content to itself leaves this empty: messages arrive
+    /// in order.
     pub frame: Frame,
 }
 
 /// What is simulated.
 ///
-/// The subject is fed in the order of virtual time. After each call that changes it, the simulator drains [`Subject::poll_sent`]
-/// and [`Subject::poll_ready`], and asks [`Subject::wake_at`] of the node concerned. A number that a call returns is the time,
-/// in nanoseconds, that the node's channel is busy: what the call sent leaves when that is over, and the node is fed nothing
-/// else until then.
+/// The subject is fed in the order of virtual time. After each call that changes it, the simulator
+/// drains [`Subject::poll_sent`] and [`Subject::poll_ready`], and asks [`Subject::wake_at`] of the
+/// node concerned. A number that a call returns is the time, in nanoseconds, that the node's
+/// channel is busy: what the call sent leaves when that is over, and the node is fed nothing else
+/// until then.
 pub trait Subject {
     /// What is wrong, if something is.
     type Violation: fmt::Display + fmt::Debug;
@@ -74,7 +77,8 @@ pub trait Subject {
     /// What is wrong after it.
     fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, Self::Violation>;
 
-    /// The next message from `from` arrives at `to`: the one that was sent first of those that have not arrived.
+    /// The next message from `from` arrives at `to`: the one that was sent first of those that have
+    /// not arrived.
     ///
     /// # Errors
     /// What is wrong after it.
@@ -98,7 +102,8 @@ pub trait Subject {
         None
     }
 
-    /// `node`, which is about to look at its peers, hears that links hold up what it waits for of `peer`.
+    /// `node`, which is about to look at its peers, hears that links hold up what it waits for of
+    /// `peer`.
     ///
     /// # Errors
     /// What is wrong after it.
@@ -116,7 +121,8 @@ pub trait Subject {
     /// When `node` wants [`Subject::timeout`]; `None`: not before something else happens.
     fn wake_at(&self, node: NodeId) -> Option<Instant>;
 
-    /// Whether nothing is on its way and nothing waits. Asked after each event once all workers have done everything.
+    /// Whether nothing is on its way and nothing waits. Asked after each event once all workers
+    /// have done everything.
     fn is_at_rest(&self) -> bool;
 
     /// Who waits for what, for people: asked when the simulation does not come to rest.
@@ -128,7 +134,8 @@ pub trait Subject {
         Facts::default()
     }
 
-    /// `node` vanishes, or does nothing any more. Of what it has sent to each other node, the first so many messages are still going to arrive.
+    /// `node` vanishes, or does nothing any more. Of what it has sent to each other node, the first
+    /// so many messages are still going to arrive.
     ///
     /// # Errors
     /// What is wrong after it.

@@ -1,4 +1,5 @@
-//! How long bytes take from node to node: latency, jitter, and the bandwidth that a node's links share.
+//! How long bytes take from node to node: latency, jitter, and the bandwidth that a node's links
+//! share.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +58,8 @@ impl Wire {
             if self.config.jitter_nanos == 0 { 0 } else { rng.number(0..self.config.jitter_nanos) };
         let arrival = egress.plus_nanos(self.config.latency_nanos).plus_nanos(jitter);
         let ingress = &mut self.ingress[to.index()];
-        // A receiver that is idle takes bytes as they come; one that is not takes them behind the others.
+        // A receiver that is idle takes bytes as they come; one that is not takes them behind the
+        // others.
         let arrival = arrival.max(ingress.plus_nanos(transfer));
         let last = self.last.entry((from, to)).or_default();
         *last = arrival.max(*last);

@@ -6,8 +6,9 @@ use adapm_core::store::Store;
 
 use super::{Seen, built, fill, keys, look, word_of, zero};
 
-/// `reserve_each` is `reserve` without a delta and then `with_slot`, key by key in the order given: also for keys of several
-/// lengths in turns, keys that have a copy already, and a key that comes twice.
+/// `reserve_each` is `reserve` without a delta and then `with_slot`, key by key in the order given:
+/// also for keys of several lengths in turns, keys that have a copy already, and a key that comes
+/// twice.
 pub fn reserve_each_reserves_and_shows_keys_in_order<S: Store<Value: From<i16>>>(
     make: &impl Fn(&Layout) -> S,
 ) {

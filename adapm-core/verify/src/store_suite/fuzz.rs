@@ -1,7 +1,9 @@
-//! Any sequence of calls leaves a store with the same slots as [`ReferenceStore`]: the fuzz form of the store suite.
+//! Any sequence of calls leaves a store with the same slots as [`ReferenceStore`]: the fuzz form of
+//! the store suite.
 //!
-//! [`store_fuzz`] is the plain function, for libFuzzer and for replaying what it found; [`store_fuzz!`] makes a test of it
-//! that needs no tool. Not here: several threads (the suite and its loom form), and that memory is given back.
+//! [`store_fuzz`] is the plain function, for libFuzzer and for replaying what it found;
+//! [`store_fuzz!`] makes a test of it that needs no tool. Not here: several threads (the suite and
+//! its loom form), and that memory is given back.
 //!
 //! [`store_fuzz!`]: crate::store_fuzz
 
@@ -18,10 +20,11 @@ use super::Seen;
 use crate::ReferenceStore;
 use crate::arb::Choices;
 
-/// Expands to a test that runs [`store_fuzz`] on generated inputs, and prints the shortest that fails as a line to paste.
+/// Expands to a test that runs [`store_fuzz`] on generated inputs, and prints the shortest that
+/// fails as a line to paste.
 ///
-/// Takes the test's name and the constructor, a function of a [`Layout`]. `ADAPM_FUZZ_INPUTS` (defaults to 10,000) and
-/// `ADAPM_FUZZ_SEED` (defaults to 1) ask for more inputs, or others.
+/// Takes the test's name and the constructor, a function of a [`Layout`]. `ADAPM_FUZZ_INPUTS`
+/// (defaults to 10,000) and `ADAPM_FUZZ_SEED` (defaults to 1) ask for more inputs, or others.
 ///
 /// [`store_fuzz`]: crate::store_fuzz()
 /// [`Layout`]: adapm_core::Layout
@@ -44,9 +47,11 @@ macro_rules! store_fuzz {
     };
 }
 
-/// Makes the calls that `bytes` choose on the store of `make` and on the reference; true if a copy was held at least once.
+/// Makes the calls that `bytes` choose on the store of `make` and on the reference; true if a copy
+/// was held at least once.
 ///
-/// Behind the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix is an input too.
+/// Behind the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix
+/// is an input too.
 ///
 /// # Panics
 /// If a slot differs from the reference's: with the call, the key, and both.
@@ -60,8 +65,8 @@ where
 /// Runs [`store_fuzz`] on the inputs of a seed, half of them short.
 ///
 /// # Panics
-/// If an input fails, with the shortest that was found; `make_text` is how the constructor is written. Also if a variable
-/// is not a number.
+/// If an input fails, with the shortest that was found; `make_text` is how the constructor is
+/// written. Also if a variable is not a number.
 pub fn generated_inputs_find_nothing<S>(make_text: &str, make: impl Fn(&Layout) -> S)
 where
     S: Store<Value: From<i16>>,
@@ -82,7 +87,8 @@ where
             }
         }
     }
-    // Past the capture of the test runner only on request: the count tells that something was tested.
+    // Past the capture of the test runner only on request: the count tells that something was
+    // tested.
     eprintln!("{inputs} inputs of seed {seed}, a copy was held in {deep}");
     assert!(
         deep * 2 >= inputs,

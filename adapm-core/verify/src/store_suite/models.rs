@@ -1,9 +1,10 @@
-//! The claims of the store suite that only a model checker can decide: loom runs two threads in all orders, and with all
-//! the values that the memory model lets them see.
+//! The claims of the store suite that only a model checker can decide: loom runs two threads in all
+//! orders, and with all the values that the memory model lets them see.
 //!
-//! The store must take its primitives from `loom` where it is built with `--cfg adapm_loom`. A latch of `std` is invisible to
-//! loom; [`what_is_written_under_a_latch_is_seen_under_the_next`] says so, and every other model asks it first, as they
-//! would wait for such a latch forever. Not here: more than two threads, and the order in which they get in.
+//! The store must take its primitives from `loom` where it is built with `--cfg adapm_loom`. A
+//! latch of `std` is invisible to loom; [`what_is_written_under_a_latch_is_seen_under_the_next`]
+//! says so, and every other model asks it first, as they would wait for such a latch forever. Not
+//! here: more than two threads, and the order in which they get in.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ use super::look;
 /// What one of the two threads of a model does.
 type Part<S> = fn(&S, &Witness);
 
-/// What is written before a latch is let go is seen by whoever has it next, the store's memory and the caller's alike.
+/// What is written before a latch is let go is seen by whoever has it next, the store's memory and
+/// the caller's alike.
 pub fn what_is_written_under_a_latch_is_seen_under_the_next<S, M>(make: M)
 where
     S: Store + Send + Sync + 'static,
@@ -37,8 +39,8 @@ where
                 done.store(1, Ordering::Relaxed);
             })
         };
-        // Loom tries both orders of these two, and so both of the accesses of the slot, also if it cannot see the latch. A
-        // relaxed load makes nothing visible.
+        // Loom tries both orders of these two, and so both of the accesses of the slot, also if it
+        // cannot see the latch. A relaxed load makes nothing visible.
         done.load(Ordering::Relaxed);
         if store.with_slot(KEY, |slot| *slot.word) == Word::MAIN_AT_HOME {
             assert_eq!(
@@ -99,8 +101,8 @@ where
     });
 }
 
-/// A worker meets a copy that is taken out and released, whole or not at all, and the elements of the key that gets its
-/// memory next are not his.
+/// A worker meets a copy that is taken out and released, whole or not at all, and the elements of
+/// the key that gets its memory next are not his.
 pub fn a_copy_leaves_whole_or_not_at_all<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -219,7 +221,8 @@ fn check(body: impl Fn() + Send + Sync + 'static) {
     builder.check(body);
 }
 
-/// Tells whether two threads were in a slot at once, or one did not see the other's stay: then a count is lost.
+/// Tells whether two threads were in a slot at once, or one did not see the other's stay: then a
+/// count is lost.
 #[derive(Default)]
 struct Witness {
     entered: AtomicU32,

@@ -8,7 +8,8 @@ use adapm_core::store::Store;
 use super::{built, has_delta, keys, look};
 use crate::rng::mix;
 
-/// `push` is `with_slot` with a push to the slot: to absent keys, main copies and replicas, whatever the length of the value.
+/// `push` is `with_slot` with a push to the slot: to absent keys, main copies and replicas,
+/// whatever the length of the value.
 pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
     let ((layout, store), (_, other)) = (built(make), built(make));
     for key in keys(&layout) {

@@ -1,4 +1,5 @@
-//! The claims of the store suite that need several threads: latches exclude, nothing is torn or lost.
+//! The claims of the store suite that need several threads: latches exclude, nothing is torn or
+//! lost.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Barrier;
@@ -47,7 +48,8 @@ pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
     assert_eq!(seen.value, vec![S::Value::from(2 * PUSHES); ones.len()]);
 }
 
-/// One thread pushes while another founds the copy and hands it over, again and again: values are whole, sums exact.
+/// One thread pushes while another founds the copy and hands it over, again and again: values are
+/// whole, sums exact.
 pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sync>(
     make: &impl Fn(&Layout) -> S,
 ) {
@@ -118,7 +120,8 @@ pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + S
     });
 }
 
-/// While `f` runs in a slot, by `with_slot` or by `visit`, whatever another thread wants of the key waits.
+/// While `f` runs in a slot, by `with_slot` or by `visit`, whatever another thread wants of the key
+/// waits.
 pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S) {
     let (_, store) = built(make);
     let key = LONG;
@@ -162,7 +165,8 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S
     }
 }
 
-/// Two threads that try to be in one slot at the same time; each number is the last round that got so far.
+/// Two threads that try to be in one slot at the same time; each number is the last round that got
+/// so far.
 #[derive(Default)]
 struct Meeting {
     inside: AtomicU32,
@@ -210,7 +214,8 @@ impl Meeting {
     }
 }
 
-/// One thread writes words and values while another reserves and releases: what is kept is what was written last.
+/// One thread writes words and values while another reserves and releases: what is kept is what was
+/// written last.
 pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i16>> + Sync>(
     make: &impl Fn(&Layout) -> S,
 ) {
@@ -241,7 +246,8 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
     assert_eq!(look(&store, leaving).word.bits(), STEPS as u64, "changes of the word were lost");
 }
 
-/// Two threads that keep pace, so that neither is done before the other has begun, however busy the machine.
+/// Two threads that keep pace, so that neither is done before the other has begun, however busy the
+/// machine.
 #[derive(Default)]
 struct Pace {
     done: [AtomicU32; 2],

@@ -1,4 +1,5 @@
-//! Driving endpoints in tests: frames whose content follows from a number, and loops that end in a panic instead of a hang.
+//! Driving endpoints in tests: frames whose content follows from a number, and loops that end in a
+//! panic instead of a hang.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -93,7 +94,8 @@ impl Party {
     }
 }
 
-/// Sends to `to`, to which nothing is under way, until the way is full; the number of frames sent, and the one refused.
+/// Sends to `to`, to which nothing is under way, until the way is full; the number of frames sent,
+/// and the one refused.
 pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
     for number in 0..LOADS_MAX {
         let mut frame = load(number);
@@ -106,7 +108,8 @@ pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
     panic!("a way took {LOADS_MAX} frames that nobody received: it needs a bound");
 }
 
-/// Receives [`WAITS`] times, forever each time, and says so through the channel before each and behind the last.
+/// Receives [`WAITS`] times, forever each time, and says so through the channel before each and
+/// behind the last.
 pub(super) fn wait_for_ever<T>(mut end: T, expected: Received) -> mpsc::Receiver<()>
 where
     T: Transport + Send + 'static,
@@ -184,7 +187,8 @@ pub(super) fn expect<E: core::error::Error>(received: Result<Received, E>) -> Re
     received.unwrap_or_else(|error| panic!("recv failed: {error}"))
 }
 
-/// The frame `number` from one node to another: both ids, the number, and a size and content that follow from them.
+/// The frame `number` from one node to another: both ids, the number, and a size and content that
+/// follow from them.
 fn numbered(from: u16, to: u16, number: u64) -> Frame {
     let seed = u64::from(from) << 48 | u64::from(to) << 32 | number;
     let mut choices = Choices::from_seed(seed);

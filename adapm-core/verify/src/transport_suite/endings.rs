@@ -1,4 +1,5 @@
-//! Rules about ends: a peer that is gone is noticed and in nobody's way, an orderly end is no loss, wakers stay harmless.
+//! Rules about ends: a peer that is gone is noticed and in nobody's way, an orderly end is no loss,
+//! wakers stay harmless.
 
 use core::time::Duration;
 use std::thread;
@@ -8,8 +9,9 @@ use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wak
 
 use super::drive::{TURN, expect, filled, load, pair, receive, send, triple, turns_max};
 
-/// An endpoint that is dropped without a farewell has failed, and its peers notice: `recv` reports the loss, once, or
-/// `send` fails. Frames to it are dropped or refused for good, never for want of room, and others still get theirs.
+/// An endpoint that is dropped without a farewell has failed, and its peers notice: `recv` reports
+/// the loss, once, or `send` fails. Frames to it are dropped or refused for good, never for want of
+/// room, and others still get theirs.
 pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
     let [mut a, mut b, mut c] = triple(network(3));
     // All meet: nobody can miss a node that was never there.

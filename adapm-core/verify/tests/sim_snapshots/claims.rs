@@ -75,7 +75,8 @@ fn without_replication_workers_wait_at_hot_spots() {
     assert!(without.nanos > 2 * adapm.nanos, "{without:?} {adapm:?}");
 }
 
-/// AdaPM Figure 8: who acts at once holds replicas longer the earlier intent is signalled; who learns when to act does not.
+/// AdaPM Figure 8: who acts at once holds replicas longer the earlier intent is signalled; who
+/// learns when to act does not.
 #[test]
 fn acting_at_once_holds_replicas_longer_when_intent_is_signalled_early() {
     let held = |system, ahead| {
@@ -88,7 +89,8 @@ fn acting_at_once_holds_replicas_longer_when_intent_is_signalled_early() {
     assert!(early > 2.0 * learned, "{early} at once, {learned} when due");
 }
 
-/// Lapse §2, AdaPM §A.1: in a static partition a key is local with the probability of being assigned to the node.
+/// Lapse §2, AdaPM §A.1: in a static partition a key is local with the probability of being
+/// assigned to the node.
 #[test]
 fn under_classic_a_share_of_one_nth_is_local() {
     for pattern in [Pattern::Uniform, Pattern::Locality] {

@@ -1,8 +1,10 @@
-//! What each system costs on four patterns of access, on four simulated nodes: the shape of AdaPM Table 2 and Figures 8 and 9 in
-//! the small. A change of cost shows as a difference to the tables in this folder.
+//! What each system costs on four patterns of access, on four simulated nodes: the shape of AdaPM
+//! Table 2 and Figures 8 and 9 in the small. A change of cost shows as a difference to the tables
+//! in this folder.
 //!
-//! `ADAPM_BLESS=1 cargo test -p adapm-verify --test sim_snapshots` writes the tables anew. Times and bytes are those of the
-//! model ([`adapm_verify::sim::engines`]); how systems compare is what counts ([`claims`]).
+//! `ADAPM_BLESS=1 cargo test -p adapm-verify --test sim_snapshots` writes the tables anew. Times
+//! and bytes are those of the model ([`adapm_verify::sim::engines`]); how systems compare is what
+//! counts ([`claims`]).
 
 mod claims;
 mod pattern;

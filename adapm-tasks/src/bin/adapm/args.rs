@@ -1,8 +1,10 @@
 //! What can be asked for on the command line, with defaults and units.
 //!
-//! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`] which flags were given. Defaults
-//! are those of the library's configurations, read from them. Whether values make sense together is the library's to say; here are
-//! only words that are no value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by hand behind those of a recipe.
+//! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`]
+//! which flags were given. Defaults are those of the library's configurations, read from them.
+//! Whether values make sense together is the library's to say; here are only words that are no
+//! value at all. Of a flag given twice the last counts, as scripts expect, and so do flags given by
+//! hand behind those of a recipe.
 
 mod common;
 mod data;
@@ -132,8 +134,8 @@ pub(crate) enum ExportTask {
 }
 
 impl Cli {
-    /// The command, whose help is as wide and as plain as stdout, and whose flags take what begins with a minus and a digit for a value, so
-    /// that it is refused as such.
+    /// The command, whose help is as wide and as plain as stdout, and whose flags take what begins
+    /// with a minus and a digit for a value, so that it is refused as such.
     fn laid_out() -> Command {
         fn of(command: Command) -> Command {
             let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();

@@ -1,7 +1,8 @@
-//! How a verb ends badly: one line on stderr that says what, where and what to do, and an exit code.
+//! How a verb ends badly: one line on stderr that says what, where and what to do, and an exit
+//! code.
 //!
-//! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or did not join; starting again may help.
-//! 128 + signal: a signal ended it (130 after Ctrl-C).
+//! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or
+//! did not join; starting again may help. 128 + signal: a signal ended it (130 after Ctrl-C).
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -39,7 +40,8 @@ pub(crate) enum Failure {
     /// The library's reason.
     #[error("{}", of_task(.0))]
     Task(#[from] TaskError),
-    /// A flag has a value that it cannot have: the flag with the value as it was typed, and what to give instead.
+    /// A flag has a value that it cannot have: the flag with the value as it was typed, and what to
+    /// give instead.
     #[error("{choice}: {wanted}")]
     Choice { choice: String, wanted: Wanted },
     /// Data cannot be used.
@@ -70,7 +72,8 @@ pub(crate) enum Failure {
     /// Two flags name one file that is to be written.
     #[error("cannot write {path} ({}): it is the file of {}, too; give another file", flags[0], flags[1])]
     SameFile { path: PathBuf, flags: [&'static str; 2] },
-    /// Data of this name is unknown: the library's reason, what may have been meant, and what there is.
+    /// Data of this name is unknown: the library's reason, what may have been meant, and what there
+    /// is.
     #[error("{error}{}", meant(near.as_deref(), names))]
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
@@ -161,7 +164,8 @@ impl Failure {
         ExitCode::from(self.exit_code())
     }
 
-    /// The same in words of the command line, where the library speaks of fields of its configurations.
+    /// The same in words of the command line, where the library speaks of fields of its
+    /// configurations.
     pub(crate) fn by_flag(self, given: &Given) -> Self {
         match self {
             Self::Task(TaskError::Config(ConfigError::Value { field, value, wanted })) => {
@@ -334,7 +338,8 @@ fn group_exit_code(error: &GroupError) -> u8 {
     }
 }
 
-/// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as one line.
+/// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as
+/// one line.
 pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // Help that nobody reads is no failure.
@@ -372,7 +377,8 @@ fn without_dashes(words: &[String]) -> Option<String> {
     Some(format!("put -- before the command: {line}"))
 }
 
-/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something else is wrong.
+/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something
+/// else is wrong.
 fn impossible(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

@@ -1,5 +1,6 @@
-//! The files of a command, each with the flag that names it: prepared before hours are spent, never over another that the command
-//! reads or writes, and written in the end, whatever happens to one of them.
+//! The files of a command, each with the flag that names it: prepared before hours are spent, never
+//! over another that the command reads or writes, and written in the end, whatever happens to one
+//! of them.
 //!
 //! How a file is written is [`adapm_tasks::files`]'s.
 
@@ -30,8 +31,8 @@ impl<'a> Files<'a> {
             .collect()
     }
 
-    /// Checks that each can be written and is no other of them. What is only found while data is read is
-    /// checked by [`Outputs::check_inputs`].
+    /// Checks that each can be written and is no other of them. What is only found while data is
+    /// read is checked by [`Outputs::check_inputs`].
     pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<Outputs, Failure> {
         let interrupt = interrupt.clone();
         let mut outputs = Outputs {
@@ -88,7 +89,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// Checks that none of them is a file that was read, whatever led to it, or the one that stdout goes to.
+    /// Checks that none of them is a file that was read, whatever led to it, or the one that stdout
+    /// goes to.
     pub(crate) fn check_inputs(&self) -> Result<(), Failure> {
         self.outputs.iter().try_for_each(|(flag, output)| check_input(flag, output))
     }
@@ -116,8 +118,8 @@ impl Outputs {
         self.outputs.iter().any(|(other, _)| *other == flag)
     }
 
-    /// Writes the file of this flag, if it is wanted; where it cannot be, elsewhere. Of what is not known to
-    /// be good, an older file keeps its place: the new one comes beside it.
+    /// Writes the file of this flag, if it is wanted; where it cannot be, elsewhere. Of what is not
+    /// known to be good, an older file keeps its place: the new one comes beside it.
     pub(crate) fn save(
         &mut self,
         flag: &'static str,
@@ -170,7 +172,8 @@ impl Outputs {
         self.is_judged = is_judged;
     }
 
-    /// Says that whatever is written can be had again: a reader of stdout that leaves misses nothing.
+    /// Says that whatever is written can be had again: a reader of stdout that leaves misses
+    /// nothing.
     pub(crate) fn copies(&mut self) {
         self.is_copy = true;
     }

@@ -82,7 +82,8 @@ pub(crate) fn plural(number: usize, word: &str) -> String {
     }
 }
 
-/// Breaks `text` between words into lines of at most `width` characters; longer words have a line of their own.
+/// Breaks `text` between words into lines of at most `width` characters; longer words have a line
+/// of their own.
 pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut column = 0;

@@ -1,8 +1,10 @@
-//! Signals: the first Ctrl-C, SIGTERM or SIGHUP ends a run cleanly, the second ends the process at once, SIGUSR1 tells how far it
-//! is. What comes together counts as once: job systems and launchers that end a job signal each process, and each other.
+//! Signals: the first Ctrl-C, SIGTERM or SIGHUP ends a run cleanly, the second ends the process at
+//! once, SIGUSR1 tells how far it is. What comes together counts as once: job systems and launchers
+//! that end a job signal each process, and each other.
 //!
-//! A run that is to end and in which nothing moves any more for the dead time is ended here ([`Watched`]): one signal suffices
-//! whatever it waits for. While files are written nothing counts as too long.
+//! A run that is to end and in which nothing moves any more for the dead time is ended here
+//! ([`Watched`]): one signal suffices whatever it waits for. While files are written nothing counts
+//! as too long.
 //!
 //! Not here: how a run notices. The library polls [`Interrupt::stop`] between chunks.
 
@@ -61,7 +63,8 @@ impl Interrupt {
     pub(crate) fn install() -> io::Result<Self> {
         let interrupt =
             Self { stop: Arc::default(), signal: Arc::default(), shared: Arc::default() };
-        // Not the flag that ends a run: another process may have raised that because of the same Ctrl-C.
+        // Not the flag that ends a run: another process may have raised that because of the same
+        // Ctrl-C.
         let again = Arc::new(AtomicBool::new(false));
         let ends = ending_signals();
         for &signal in &ends {
@@ -102,7 +105,8 @@ impl Interrupt {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Says which of several processes this is, and after which time a run that is to end counts as standing still.
+    /// Says which of several processes this is, and after which time a run that is to end counts as
+    /// standing still.
     pub(crate) fn place(&self, node: usize, nodes: usize, dead_after: Duration) {
         let mut told = self.told();
         told.place = Some(format!("node n{node} of {nodes}"));

@@ -1,7 +1,7 @@
 //! The objects of `--json`. Names of fields are an interface: programs read them.
 //!
-//! Times are in seconds, shares in 0..=1; counts are totals over all nodes. What was not computed, or is no finite number,
-//! is `null`, and so is the transport of nodes that are in one process.
+//! Times are in seconds, shares in 0..=1; counts are totals over all nodes. What was not computed,
+//! or is no finite number, is `null`, and so is the transport of nodes that are in one process.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -95,7 +95,8 @@ impl Epoch {
     }
 }
 
-/// What it takes to do the same again: the program, and the value of each flag, also of those that were not given.
+/// What it takes to do the same again: the program, and the value of each flag, also of those that
+/// were not given.
 #[derive(Serialize)]
 pub(crate) struct Origin<'a> {
     version: &'static str,

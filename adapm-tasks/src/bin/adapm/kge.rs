@@ -1,5 +1,5 @@
-//! Knowledge graph embeddings on the command line: how they are trained and evaluated, what is found in a graph, and figures over
-//! ranks, for people and for programs.
+//! Knowledge graph embeddings on the command line: how they are trained and evaluated, what is
+//! found in a graph, and figures over ranks, for people and for programs.
 
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
@@ -106,7 +106,8 @@ impl Quality {
     }
 }
 
-/// A row per split that was evaluated, and what ranking by frequency reaches on the last; empty if none was.
+/// A row per split that was evaluated, and what ranking by frequency reaches on the last; empty if
+/// none was.
 pub(super) fn table(
     splits: &[(&str, Option<&RankMetrics>)],
     baseline: Option<(&RankMetrics, f32)>,

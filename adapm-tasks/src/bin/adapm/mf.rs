@@ -1,5 +1,5 @@
-//! Matrix factorization on the command line: how it is trained and evaluated, what is found in ratings, and figures over
-//! predictions, for people and for programs.
+//! Matrix factorization on the command line: how it is trained and evaluated, what is found in
+//! ratings, and figures over predictions, for people and for programs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -166,7 +166,8 @@ pub(super) fn planned(selection: Selection, config: &TrainConfig) -> (String, St
     (epochs, selected)
 }
 
-/// What is to be said about the cells that are selected on, and about the products if less than all of them is predicted.
+/// What is to be said about the cells that are selected on, and about the products if less than all
+/// of them is predicted.
 pub(super) fn remark(report: &TrainReport) -> String {
     let mut remark = String::new();
     let on = match report.selection {

@@ -1,5 +1,5 @@
-//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to stderr. Of several processes only
-//! node 0 prints results.
+//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to
+//! stderr. Of several processes only node 0 prints results.
 
 use std::io::{self, Write};
 
@@ -79,7 +79,8 @@ impl Output {
     }
 
     fn styled<T>(self, style: Style, text: T) -> StyledObject<T> {
-        // Colours appear only if the stream at hand is a terminal that has them and NO_COLOR is not set.
+        // Colours appear only if the stream at hand is a terminal that has them and NO_COLOR is not
+        // set.
         (if self.json { style.for_stderr() } else { style.for_stdout() }).apply_to(text)
     }
 }

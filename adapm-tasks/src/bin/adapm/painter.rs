@@ -1,13 +1,15 @@
 //! The bar at the bottom of a terminal, which shows a moment of a run.
 //!
-//! A process draws it itself, or, if `adapm launch` started it, tells the launcher what to draw: a line of stderr that begins with
-//! [`MARK`] and holds a [`Moment`] as JSON. All that is printed meanwhile goes through [`Painter::aside`], so that no line and bar
-//! mix. Without a terminal nothing is drawn.
+//! A process draws it itself, or, if `adapm launch` started it, tells the launcher what to draw: a
+//! line of stderr that begins with [`MARK`] and holds a [`Moment`] as JSON. All that is printed
+//! meanwhile goes through [`Painter::aside`], so that no line and bar mix. Without a terminal
+//! nothing is drawn.
 //!
 //! # Spinner
 //! A bar turns a sign while nobody reports progress.
 //!
-//! indicatif turns one itself by a thread whose start panics where no thread can be had, and starts it for hidden bars too.
+//! indicatif turns one itself by a thread whose start panics where no thread can be had, and starts
+//! it for hidden bars too.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -213,7 +215,8 @@ impl Spinner {
     }
 }
 
-/// What a line to the launcher begins with that is not to be printed: ASCII's record separator, as in RFC 7464.
+/// What a line to the launcher begins with that is not to be printed: ASCII's record separator, as
+/// in RFC 7464.
 pub(crate) const MARK: char = '\u{1e}';
 
 const BAR_MIN: usize = 10;

@@ -1,7 +1,8 @@
 //! Recommended settings by name, each with the figures it gives.
 //!
-//! They are a file a task in the folder `recipes` of this package, which is part of the program: a recipe more is an entry more. Its
-//! flags are put in front of those given by hand, which win; its data is taken unless other data is given.
+//! They are a file a task in the folder `recipes` of this package, which is part of the program: a
+//! recipe more is an entry more. Its flags are put in front of those given by hand, which win; its
+//! data is taken unless other data is given.
 
 use std::ffi::OsString;
 
@@ -72,7 +73,8 @@ impl Recipe {
     }
 }
 
-/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all are to be listed.
+/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all
+/// are to be listed.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! The tables of a run, and what all tasks have in its object of `--json` (names of fields are an interface), as far as they are
-//! the same whatever is trained or evaluated.
+//! The tables of a run, and what all tasks have in its object of `--json` (names of fields are an
+//! interface), as far as they are the same whatever is trained or evaluated.
 
 use adapm_tasks::run::{Epoch, ManagerStats};
 use serde::Serialize;
@@ -118,7 +118,8 @@ pub(crate) fn workers_of_all(
     is_known.then(|| nodes * workers(asked, nodes))
 }
 
-/// `4 processes x 1 worker`; without a number of workers all have as many as the one with the fewest cores.
+/// `4 processes x 1 worker`; without a number of workers all have as many as the one with the
+/// fewest cores.
 fn processes(processes: usize, workers: Option<usize>) -> String {
     let processes = format!("{processes} process{}", if processes == 1 { "" } else { "es" });
     match workers {

@@ -53,8 +53,8 @@ impl Table {
         self.within(Stream::Stdout.width())
     }
 
-    /// The lines, indented by two, each ended by a line feed, without spaces at the end; at most `width` columns wide, as far as
-    /// words and numbers are.
+    /// The lines, indented by two, each ended by a line feed, without spaces at the end; at most
+    /// `width` columns wide, as far as words and numbers are.
     pub(crate) fn within(&self, width: usize) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural: Vec<usize> = (0..columns).map(|column| self.natural(column)).collect();
@@ -72,7 +72,8 @@ impl Table {
         self.rows.iter().map(|row| self.lines(row, &widths, width)).collect()
     }
 
-    /// The widest cell that something follows, or that leans right: a last cell may be as long as it likes.
+    /// The widest cell that something follows, or that leans right: a last cell may be as long as
+    /// it likes.
     fn natural(&self, column: usize) -> usize {
         let last_counts = self.align(column) == Align::Right;
         let rows = self.rows.iter().filter(|row| last_counts || row.len() > column + 1);
@@ -82,7 +83,8 @@ impl Table {
             .unwrap_or(0)
     }
 
-    /// Widths with which everything fits, if that can be had by breaking texts that something follows.
+    /// Widths with which everything fits, if that can be had by breaking texts that something
+    /// follows.
     fn narrowed(&self, mut widths: Vec<usize>, width: usize) -> Vec<usize> {
         loop {
             let too_long =

@@ -94,13 +94,15 @@ pub(crate) trait Training {
     /// The figures of merit, as a table; empty if there are none.
     fn quality(data: &Self::Data, report: &Self::Report) -> String;
 
-    /// Returns true if the parameters that came out were evaluated as far as that was asked for and is possible.
+    /// Returns true if the parameters that came out were evaluated as far as that was asked for and
+    /// is possible.
     fn is_judged(&self, data: &Self::Data, report: &Self::Report) -> bool;
 
     /// Bytes of each file of parameters, at least, by its flag.
     fn sizes(data: &Self::Data, config: &Self::Config) -> Vec<(&'static str, u64)>;
 
-    /// Writes the files it was asked for, but for traces; `state` is what the parameters are of, such as `epoch 3`.
+    /// Writes the files it was asked for, but for traces; `state` is what the parameters are of,
+    /// such as `epoch 3`.
     fn keep(&self, data: &Self::Data, report: &Self::Report, state: &str, outputs: &mut Outputs);
 
     /// What the last object holds of this task's alone.
@@ -139,7 +141,8 @@ impl Plan<'_> {
         self.table.row([name, choice, &self.given.among(flags)]);
     }
 
-    /// Adds a warning in a row if this way to sample and this system are a bad pair on so many nodes.
+    /// Adds a warning in a row if this way to sample and this system are a bad pair on so many
+    /// nodes.
     pub(crate) fn warn_of_sampling(
         &mut self,
         scheme: Option<Scheme>,
@@ -154,7 +157,8 @@ impl Plan<'_> {
     }
 }
 
-/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to; or lists recipes.
+/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to; or lists
+/// recipes.
 pub(crate) fn run<T: Training>(
     args: &T,
     given: &Given,
@@ -187,20 +191,17 @@ fn train<T: Training>(
         files.written.clear();
     }
     let mut outputs = files.prepare(interrupt)?;
-    let trace = traced.trace_keys.as_ref().map(|file| match processes.company() {
-        None => file.clone(),
-        Some(company) => trace::part_of(file, company.group.node()),
-    });
-    trace.as_deref().map_or(Ok(()), |part| outputs.add(TRACE_FLAG, part))?;
+    if let Some(file) = &traced.trace_keys {
+        let part = processes.company().map(|company| trace::part_of(file, company.group.node()));
+        outputs.add(TRACE_FLAG, part.as_deref().unwrap_or(file))?;
+    }
     let choices =
         traced.trace.as_deref().map_or(Ok(Vec::new()), |text| KeyChoice::list(text, T::KEY_KINDS));
     let choices = choices.map_err(TraceFailure::Choice)?;
     let data = input::read(output, interrupt, processes.company().is_none(), || args.data())?;
     outputs.check_inputs()?;
-    let tracing = outputs
-        .take(TRACE_FLAG)
-        .map(|file| Tracing::new(file, args, &data, &choices))
-        .transpose()?;
+    let tracing = outputs.take(TRACE_FLAG);
+    let tracing = tracing.map(|file| Tracing::new(file, args, &data, &choices)).transpose()?;
     let config = args
         .config(Common { trace: tracing.as_ref().map(|tracing| tracing.tracer.clone()), ..common });
     outputs.check_space(&T::sizes(&data, &config))?;
@@ -212,7 +213,7 @@ fn train<T: Training>(
     let report = trained?;
     screen.open();
     let summary = args.summary(&report);
-    // Results first, in case that no file can be written; files all the same if nobody takes the results.
+    // Results first: perhaps no file can be written. Files all the same if nobody takes results.
     let told = screen.finish().and_then(|()| {
         output.text(&summary.heading(output, &T::source(&data)))?;
         output.text(&T::quality(&data, &report))?;

@@ -1,5 +1,5 @@
-//! Word vectors on the command line: how they are trained and evaluated, what vectors are asked, and figures over the answers, for
-//! people and for programs.
+//! Word vectors on the command line: how they are trained and evaluated, what vectors are asked,
+//! and figures over the answers, for people and for programs.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -72,12 +72,8 @@ fn describe(table: &mut Table, corpus: &Corpus, args: &DataArgs, given: &Given) 
     let origin = input::origin(args.data.as_deref(), &DATA_FLAGS, given);
     let text = corpus.text();
     table.row(["data".to_owned(), text.source().to_string(), origin]);
-    let sizes = format!(
-        "{}, {} words of the vocabulary",
-        format::bytes(text.len()),
-        format::count(corpus.words())
-    );
-    table.row(["", &sizes]);
+    let (bytes, known) = (format::bytes(text.len()), format::count(corpus.words()));
+    table.row(["", &format!("{bytes}, {known} words of the vocabulary")]);
     let words = format::count(corpus.vocabulary().len() as u64);
     let times = args.min_count;
     let vocabulary = match &args.read_vocab {
@@ -192,7 +188,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads what `args` name; if that is nothing, `planted` says whether to ask about the generated text.
+    /// Reads what `args` name; if that is nothing, `planted` says whether to ask about the
+    /// generated text.
     pub(super) fn new(args: &QuestionArgs, planted: bool) -> Result<Self, Failure> {
         let path = |name: &PathBuf| input::locate(TASK, name);
         let questions =

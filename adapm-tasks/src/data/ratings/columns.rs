@@ -1,10 +1,11 @@
 //! Columns of a file of ratings: which one is the row, the column, the value.
 //!
-//! A first line without a number names the columns, and is believed in any order; case, blanks and signs in names do not count,
-//! nor does a type behind a colon (`user_id:token`). If one of the three is not among the names that are known here, and a
-//! single column is left that is neither known nor a time, it is that one. Of several names for one of the three the
-//! one listed first here counts, so that `movieId` goes before `title`. Without names the order is row, column, value, and
-//! perhaps a time.
+//! A first line without a number names the columns, and is believed in any order; case, blanks and
+//! signs in names do not count, nor does a type behind a colon (`user_id:token`). If one of the
+//! three is not among the names that are known here, and a single column is left that is neither
+//! known nor a time, it is that one. Of several names for one of the three the one listed first
+//! here counts, so that `movieId` goes before `title`. Without names the order is row, column,
+//! value, and perhaps a time.
 
 use super::RatingFault;
 
@@ -125,7 +126,8 @@ impl Columns {
         Ok(Self { row, column, value, all: found.len(), names })
     }
 
-    /// Returns true if each of the three is a name that is known here: then a comment that holds them is a line of names.
+    /// Returns true if each of the three is a name that is known here: then a comment that holds
+    /// them is a line of names.
     pub(super) fn are_known(names: &[String]) -> bool {
         let plain: Vec<String> = names.iter().map(|name| plain(name)).collect();
         KNOWN.iter().all(|known| plain.iter().any(|name| known.contains(&name.as_str())))

@@ -1,7 +1,9 @@
-//! Ratings as a MatrixMarket file: a banner, comments, a line of sizes, an entry per line with ids from 1.
+//! Ratings as a MatrixMarket file: a banner, comments, a line of sizes, an entry per line with ids
+//! from 1.
 //!
-//! A symmetric matrix lists one of each pair of mirrored entries: both count. A pattern has no values and is refused, as
-//! are complex, skew-symmetric and Hermitian matrices and arrays without ids.
+//! A symmetric matrix lists one of each pair of mirrored entries: both count. A pattern has no
+//! values and is refused, as are complex, skew-symmetric and Hermitian matrices and arrays without
+//! ids.
 
 use std::io::BufRead;
 

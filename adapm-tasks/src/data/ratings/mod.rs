@@ -7,10 +7,11 @@
 //! | fields between runs of spaces and tabs: `u i r`, MovieLens `u.data` | nothing else fits |
 //! | MatrixMarket coordinate, real or integer, general or symmetric | its banner |
 //!
-//! Lines of comments (`#`, `%`) may stand at the top; one that is a rating as the others are, with an id such as `#cats`, is no
-//! comment, unless a space follows the sign. A first line of names says which column is which, in any order
-//! (`columns`); without one, the first three are row, column and value, and a fourth is a time, which is not used. A value is a
-//! finite number with a point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
+//! Lines of comments (`#`, `%`) may stand at the top; one that is a rating as the others are, with
+//! an id such as `#cats`, is no comment, unless a space follows the sign. A first line of names
+//! says which column is which, in any order (`columns`); without one, the first three are row,
+//! column and value, and a fourth is a time, which is not used. A value is a finite number with a
+//! point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
 //! ([`RatingId`]).
 //!
 //! A file is read as a stream, one line in memory at a time. Whoever reads maps ids to indices.
@@ -93,11 +94,13 @@ pub(crate) type Fault = (u64, RatingFault);
 /// Takes a rating, or refuses it.
 type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
 
-/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives what was found.
+/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives
+/// what was found.
 ///
 /// # Errors
 ///
-/// What cannot be read or is malformed, with line and column. An empty file is none: see how many came.
+/// What cannot be read or is malformed, with line and column. An empty file is none: see how many
+/// came.
 pub(crate) fn read<R: BufRead>(
     source: R,
     path: &Path,

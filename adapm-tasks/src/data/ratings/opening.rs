@@ -1,5 +1,5 @@
-//! The first lines of a file of ratings: comments to leave out, and what separates fields; and all lines behind them, one at a time
-//! ([`Lines`]).
+//! The first lines of a file of ratings: comments to leave out, and what separates fields; and all
+//! lines behind them, one at a time ([`Lines`]).
 
 use std::fmt;
 use std::io::{BufRead, Read as _};
@@ -40,7 +40,8 @@ impl fmt::Display for Separator {
 }
 
 impl Separator {
-    /// The separator of the fields of a line: the first that makes three fields of it, else that which makes two.
+    /// The separator of the fields of a line: the first that makes three fields of it, else that
+    /// which makes two.
     pub(crate) fn of(line: &[u8]) -> Self {
         let makes =
             |fields| SEPARATORS.into_iter().find(|separator| separator.fields(line) >= fields);
@@ -121,8 +122,8 @@ pub(super) enum Form {
 }
 
 impl Opening {
-    /// Reads as much of a file into `head` as is needed to tell; `None` if there are no lines but comments. `line` becomes the line of
-    /// an error.
+    /// Reads as much of a file into `head` as is needed to tell; `None` if there are no lines but
+    /// comments. `line` becomes the line of an error.
     pub(super) fn read<R: BufRead>(
         source: &mut R,
         head: &mut Vec<u8>,
@@ -187,7 +188,8 @@ impl Opening {
         rating_len(last, opening.form).map(|_| opening.or_first_of(&signed, last))
     }
 
-    /// The first of the lines before `line`, the one of this opening, that is a rating as it is, else this one.
+    /// The first of the lines before `line`, the one of this opening, that is a rating as it is,
+    /// else this one.
     fn or_first_of(self, signed: &[(&[u8], Self)], line: &[u8]) -> Self {
         let Some(len) = rating_len(line, self.form) else { return self };
         let is_rating = |line| may_be_id(line) && rating_len(line, self.form) == Some(len);
@@ -196,7 +198,8 @@ impl Opening {
     }
 }
 
-/// Returns true if a line that begins as a comment may begin with an id instead: no space follows the signs.
+/// Returns true if a line that begins as a comment may begin with an id instead: no space follows
+/// the signs.
 fn may_be_id(line: &[u8]) -> bool {
     let behind = line.iter().find(|byte| !matches!(byte, b'#' | b'%'));
     behind.is_some_and(|byte| *byte != b' ')

@@ -1,4 +1,5 @@
-//! Lines of fields: separated by one byte, with quotes, as csv-core reads them; or by `::` or runs of blanks, without.
+//! Lines of fields: separated by one byte, with quotes, as csv-core reads them; or by `::` or runs
+//! of blanks, without.
 
 use std::io::{self, BufRead};
 

@@ -7,8 +7,9 @@
 //! | integer ids (`.del`, as LibKGE writes them), with lists `id name` beside them | the ending |
 //! | OpenKE's ids (`train2id.txt`), `h t r` behind a line with their number | asked for, see [`ColumnOrder`] |
 //!
-//! The columns are `h r t`, or as asked for, or as a first line of names says (`head,relation,tail`), which is skipped; columns
-//! that it names beside the three are not used. Blanks at the ends of a name do not belong to it.
+//! The columns are `h r t`, or as asked for, or as a first line of names says
+//! (`head,relation,tail`), which is skipped; columns that it names beside the three are not used.
+//! Blanks at the ends of a name do not belong to it.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,8 @@ impl File {
         }))
     }
 
-    /// Reads the first of `<folder>/<stem>.<ending>` that exists, compressed (`.gz`) or not; `None` if none does.
+    /// Reads the first of `<folder>/<stem>.<ending>` that exists, compressed (`.gz`) or not; `None`
+    /// if none does.
     pub(crate) fn find(
         folder: &Folder<'_>,
         stems: &[&str],

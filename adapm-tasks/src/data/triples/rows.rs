@@ -1,5 +1,6 @@
-//! Rows of names: first lines that name the columns, where fields end, which of them are head, relation and tail; and the names met
-//! so far, each with the index of its first appearance ([`Vocabulary`]).
+//! Rows of names: first lines that name the columns, where fields end, which of them are head,
+//! relation and tail; and the names met so far, each with the index of its first appearance
+//! ([`Vocabulary`]).
 
 use std::hash::BuildHasher as _;
 
@@ -22,7 +23,8 @@ enum Separator {
     Byte(u8),
 }
 
-/// Takes the names of a row; the error comes with the place it was found at: head, relation or tail.
+/// Takes the names of a row; the error comes with the place it was found at: head, relation or
+/// tail.
 type TakeRow<'a> = dyn FnMut([&[u8]; 3]) -> Result<(), (usize, Malformation)> + 'a;
 
 impl File {

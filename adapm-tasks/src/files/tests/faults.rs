@@ -1,5 +1,5 @@
-//! Each call of a save fails once, twice, always, or is the last one of its process: the old or the new file is
-//! there, whole.
+//! Each call of a save fails once, twice, always, or is the last one of its process: the old or the
+//! new file is there, whole.
 
 use std::env;
 use std::fs::{self, File};

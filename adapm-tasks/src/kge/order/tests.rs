@@ -1,10 +1,12 @@
-//! Parts cover the data once, are of the same size and have few facts between them; the order is a pure function of the seed.
+//! Parts cover the data once, are of the same size and have few facts between them; the order is a
+//! pure function of the seed.
 
 use rand::SeedableRng;
 
 use super::*;
 
-/// Facts of 100 entities: each has some with the next and some with entity 100, which is in more than any other.
+/// Facts of 100 entities: each has some with the next and some with entity 100, which is in more
+/// than any other.
 fn facts() -> Vec<Triple> {
     let fact = |subject, object| Triple { subject, relation: 0, object };
     (0..100).flat_map(|entity| [fact(entity, (entity + 1) % 100), fact(100, entity)]).collect()
@@ -43,8 +45,8 @@ fn parts_cover_the_data_once_and_differ_between_epochs() {
     }
 }
 
-/// In how many of five epochs' 100 pairs both facts dealt by an entity are together: with the next one, which is as rare,
-/// and with entity 100.
+/// In how many of five epochs' 100 pairs both facts dealt by an entity are together: with the next
+/// one, which is as rare, and with entity 100.
 fn together(train: &[Triple], step: usize) -> usize {
     let shared = Parts::new();
     let mut parts = parts(train, step, 2, &shared);
@@ -63,7 +65,8 @@ fn facts_with_the_same_rarer_entity_are_together_but_for_what_makes_sizes_equal(
     assert!((200..300).contains(&together(&train, 256)), "by chance");
 }
 
-/// Two families of 50, in each of which everybody knows 30 others; one in ten facts is with somebody of the other one.
+/// Two families of 50, in each of which everybody knows 30 others; one in ten facts is with
+/// somebody of the other one.
 fn two_families() -> Vec<Triple> {
     let other = |subject: u32, nth: u32| {
         let family = if nth.is_multiple_of(10) { 1 - subject % 2 } else { subject % 2 };

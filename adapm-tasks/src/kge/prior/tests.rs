@@ -24,7 +24,8 @@ fn graph(entities: usize, relations: usize, train: Vec<Triple>) -> Graph {
 #[test]
 fn frequent_candidates_are_likelier_and_nothing_is_known_where_all_come_once() {
     let fact = |subject, relation, object| Triple { subject, relation, object };
-    // As objects of relation 0: entity 7 three times, 8 once; of relation 1 four once each; of relation 2 none.
+    // As objects of relation 0: entity 7 three times, 8 once; of relation 1 four once each; of
+    // relation 2 none.
     let mut facts = vec![fact(0, 0, 7), fact(1, 0, 7), fact(2, 0, 7), fact(3, 0, 8)];
     facts.extend((0..4).map(|entity| fact(9, 1, entity)));
     let prior = Prior::new(&graph(10, 3, facts));

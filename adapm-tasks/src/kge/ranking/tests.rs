@@ -1,4 +1,5 @@
-//! Ranks against a brute-force oracle that follows the definition word by word, what is left out of them, and the baseline.
+//! Ranks against a brute-force oracle that follows the definition word by word, what is left out of
+//! them, and the baseline.
 
 use adapm_core::Key;
 
@@ -190,7 +191,8 @@ fn a_weight_is_taken_for_what_many_queries_say_and_frequency_decides_where_few_s
         Ranking::new(&graph, Split::Valid, model, Shape::of(&graph, model, false, 1), false);
     let ranking = ranking.weighing(Weighing::all(&prior)).choosing(&chosen);
     let rank = |better| Rank { better, tied: 0 };
-    // By the weights in order; every fourth query is hard for the second, which is better all the same.
+    // By the weights in order; every fourth query is hard for the second, which is better all the
+    // same.
     let answer =
         |query: u32| [rank(2), rank(if query.is_multiple_of(4) { 9 } else { 0 }), rank(3), rank(1)];
     let answers = |triples: u32| -> Vec<Answer> {
@@ -256,8 +258,8 @@ fn candidates_are_ranked_by_their_count_without_the_known_ones_and_ties_count_ha
     assert_eq!(objects([2, 0, 4]), Rank { better: 3, tied: 2 }, "0, 4 and 5 never");
     assert_eq!(objects([5, 0, 0]), Rank { better: 0, tied: 2 });
     assert_eq!(objects([1, 1, 0]), Rank { better: 1, tied: 4 }, "of another relation");
-    // Subjects of relation 0 with object 3: 4 counts two, 5 three, but is known: rank 1; the object 3 of 4 is the third, of
-    // which 1 and 2 are known: rank 1 too.
+    // Subjects of relation 0 with object 3: 4 counts two, 5 three, but is known: rank 1; the object
+    // 3 of 4 is the third, of which 1 and 2 are known: rank 1 too.
     let figures = frequency_baseline(&graph_of(6, &train, &[[4, 0, 3]]), Split::Test);
     assert_eq!((figures.queries, figures.mrr), (2, 1.0));
 }

@@ -16,7 +16,8 @@ use crate::run::managed::Arrays;
 const ENTITIES: u64 = 12;
 const RELATIONS: u64 = 2;
 
-/// Arrays that keep what is pushed apart: the gradient of each key, summed over all its places in a push.
+/// Arrays that keep what is pushed apart: the gradient of each key, summed over all its places in a
+/// push.
 struct Recorder {
     arrays: Arrays,
     shape: Shape,
@@ -32,7 +33,8 @@ impl Parameters for Recorder {
         self.arrays.pull(keys, values)
     }
 
-    /// An update is `[-lr g / sqrt(..) | g^2]`: the root of the second half, with the sign of the first turned, is `g`.
+    /// An update is `[-lr g / sqrt(..) | g^2]`: the root of the second half, with the sign of the
+    /// first turned, is `g`.
     fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), Infallible> {
         let mut start = 0;
         for key in keys {
@@ -228,7 +230,8 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
         }
         assert!(!recipe_of(&sampled(scheme, &alone)).corrects_frequencies(), "{scheme}");
     }
-    // The first sample has nothing to be corrected by; in the second, what was sampled before weighs less.
+    // The first sample has nothing to be corrected by; in the second, what was sampled before
+    // weighs less.
     let losses = |config: &TrainConfig| {
         let (_, mut recorder) = train(config, None);
         let triples = [Triple { subject: 0, relation: 0, object: 1 }];

@@ -1,4 +1,5 @@
-//! Several boards, one for each node, as if nodes were processes; the cluster itself is in this process.
+//! Several boards, one for each node, as if nodes were processes; the cluster itself is in this
+//! process.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::Ordering;

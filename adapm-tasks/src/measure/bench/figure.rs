@@ -1,5 +1,5 @@
-//! What is told of a measurement: a figure with its floor and its goal, or why there is none; what is asked of it, and what the host
-//! tells.
+//! What is told of a measurement: a figure with its floor and its goal, or why there is none; what
+//! is asked of it, and what the host tells.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,8 +23,8 @@ pub struct Figure {
     pub value: f64,
     /// The median of the floor, measured in turns with it.
     pub floor: Option<f64>,
-    /// The median of the ratios to the floor turn by turn, where a turn is so long that the machine's speed changes from one to the
-    /// next.
+    /// The median of the ratios to the floor turn by turn, where a turn is so long that the
+    /// machine's speed changes from one to the next.
     pub ratio_of_turns: Option<f64>,
     /// What is to be reached.
     pub goal: Option<Goal>,
@@ -71,7 +71,8 @@ impl Figure {
         self.ratio_of_turns.or_else(|| self.floor.map(|floor| self.value / floor))
     }
 
-    /// Whether the goal is reached, by the ratio of turns where there is one; `None` without a goal.
+    /// Whether the goal is reached, by the ratio of turns where there is one; `None` without a
+    /// goal.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         let by_turns = self.ratio_of_turns.zip(self.floor).map(|(ratio, floor)| ratio * floor);
@@ -136,7 +137,8 @@ impl Desk<'_> {
         self.check()
     }
 
-    /// Whether there is memory for a measurement that needs `bytes`; if not, tells that it is skipped.
+    /// Whether there is memory for a measurement that needs `bytes`; if not, tells that it is
+    /// skipped.
     pub(super) fn has_room(&mut self, what: &str, bytes: usize) -> bool {
         let Some(room) = memory_available() else { return true };
         // Half is left to everybody else.
@@ -185,7 +187,8 @@ pub enum BenchError {
 /// Turns of each measurement that count.
 pub(super) const TURNS: usize = 9;
 
-/// Medians of nanoseconds per unit of work of `floor` and `ours`, which take turns; each does `units` of it.
+/// Medians of nanoseconds per unit of work of `floor` and `ours`, which take turns; each does
+/// `units` of it.
 pub(super) fn medians(units: usize, mut floor: impl FnMut(), mut ours: impl FnMut()) -> (f64, f64) {
     let mut times = [Vec::new(), Vec::new()];
     // The first turn warms up.
@@ -212,7 +215,8 @@ pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers[numbers.len() / 2]
 }
 
-/// Bytes that can be taken without pushing others out; `None` where there are no files of Linux (proc(5)), as below.
+/// Bytes that can be taken without pushing others out; `None` where there are no files of Linux
+/// (proc(5)), as below.
 pub(super) fn memory_available() -> Option<usize> {
     field("/proc/meminfo", "MemAvailable:")
 }
@@ -225,7 +229,8 @@ pub(super) fn memory_resident() -> Option<usize> {
 /// Seconds of processors that this process has had so far, to a hundredth.
 pub(super) fn processor_seconds() -> Option<f64> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program, in brackets, may hold anything; then come `utime` and `stime` as numbers 14 and 15.
+    // The name of the program, in brackets, may hold anything; then come `utime` and `stime` as
+    // numbers 14 and 15.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u32>);
     let ticks = fields.next()?.ok()? + fields.next()?.ok()?;

@@ -1,5 +1,6 @@
-//! Bytes of a copy: what the store has for it, and by how much a process grows with it, which is what engines and workers know of it
-//! besides, and what the allocator does not give back. And what goes on while nothing happens.
+//! Bytes of a copy: what the store has for it, and by how much a process grows with it, which is
+//! what engines and workers know of it besides, and what the allocator does not give back. And what
+//! goes on while nothing happens.
 
 use std::sync::Barrier;
 use std::thread;
@@ -15,7 +16,8 @@ use crate::measure::bench::rows::{Floats, LEN, REPLICAS, first, pair, settle};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let keys = if desk.plan.is_quick { KEYS / 4 } else { KEYS };
-    // Both nodes hold values and deltas in the largest cluster, and as much again is for what is known of them.
+    // Both nodes hold values and deltas in the largest cluster, and as much again is for what is
+    // known of them.
     if !desk.has_room("bytes of copies", 8 * keys as usize * LEN * size_of::<f32>()) {
         return Ok(());
     }
@@ -43,7 +45,8 @@ fn layout(keys: u64) -> Layout {
     Layout::dense(&[(keys, LEN)]).expect("few keys, short values")
 }
 
-/// Bytes by which each key makes a store larger that holds copies of all keys, with a delta or without; of none if `None`.
+/// Bytes by which each key makes a store larger that holds copies of all keys, with a delta or
+/// without; of none if `None`.
 fn in_store(with_delta: Option<bool>, keys: u64) -> f64 {
     let bytes = |keys: u64| {
         let store = LayoutStore::<f32>::new(&layout(keys));
@@ -55,8 +58,8 @@ fn in_store(with_delta: Option<bool>, keys: u64) -> f64 {
     a_key(keys, bytes(keys / PART), bytes(keys))
 }
 
-/// Bytes by which main copies, keys that are elsewhere, and replicas make this process larger, each; `None` where the system does
-/// not tell.
+/// Bytes by which main copies, keys that are elsewhere, and replicas make this process larger,
+/// each; `None` where the system does not tell.
 fn grown(keys: u64) -> Result<Option<[f64; 3]>, BenchError> {
     let mut bytes = [0.0; 3];
     // By what they leave behind, which the allocator keeps: the least first.
@@ -86,7 +89,8 @@ fn resident_with(nodes: usize, system: System, keys: u64) -> Result<Option<f64>,
     Ok(seen.into_iter().flatten().max().map(|bytes| bytes as f64))
 }
 
-/// What one key more takes, if the last `keys - keys / PART` make the difference: threads and first tables are no key's.
+/// What one key more takes, if the last `keys - keys / PART` make the difference: threads and first
+/// tables are no key's.
 fn a_key(keys: u64, bytes_of_part: f64, bytes: f64) -> f64 {
     (bytes - bytes_of_part) / (keys - keys / PART) as f64
 }

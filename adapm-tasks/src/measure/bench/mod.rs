@@ -1,7 +1,9 @@
-//! What the parameter manager costs on this machine, each figure beside its floor, measured in turns in one run.
+//! What the parameter manager costs on this machine, each figure beside its floor, measured in
+//! turns in one run.
 //!
-//! A floor is what the figure would be without a parameter manager: the same rows of one flat array, the same bytes over the same
-//! kind of socket. Ratios of what was measured in one run mean something on a noisy machine; single times do not.
+//! A floor is what the figure would be without a parameter manager: the same rows of one flat
+//! array, the same bytes over the same kind of socket. Ratios of what was measured in one run mean
+//! something on a noisy machine; single times do not.
 //!
 //! | group | what is measured | its floor |
 //! | --- | --- | --- |
@@ -13,11 +15,11 @@
 //! | [`Group::Rest`] | messages and time of a processor while nothing happens | none |
 //! | [`Group::Memory`] | bytes of a main copy, a replica, an absent key | |
 //!
-//! The reference column is the predecessor, AdaPM in C++, as measured once on a machine of this kind, with 2 cores: it says how
-//! far a ratio carries, and cannot be run again here.
+//! The reference column is the predecessor, AdaPM in C++, as measured once on a machine of this
+//! kind, with 2 cores: it says how far a ratio carries, and cannot be run again here.
 //!
-//! Times vary; what repeats is counted: [`counts`] has the messages and bytes of the same operations, and does them alone for
-//! whoever counts instructions.
+//! Times vary; what repeats is counted: [`counts`] has the messages and bytes of the same
+//! operations, and does them alone for whoever counts instructions.
 //!
 //! Not here: whole training runs, which `adapm bench` starts as processes of their own.
 

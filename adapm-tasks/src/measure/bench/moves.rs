@@ -64,8 +64,9 @@ fn relocation(kind: Option<Kind>) -> Result<f64, BenchError> {
     first(cluster.run(work)?)
 }
 
-/// Millions of updates of keys a second that reach the other node while both write all keys, microseconds from a push to the
-/// moment at which the other node reads it while nothing else is written, and microseconds of a quiesce then.
+/// Millions of updates of keys a second that reach the other node while both write all keys,
+/// microseconds from a push to the moment at which the other node reads it while nothing else is
+/// written, and microseconds of a quiesce then.
 fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
     let cluster = pair(layout(), kind)?.build()?;
     let gate = Barrier::new(2);
@@ -109,7 +110,8 @@ struct Trip {
     moment: Duration,
 }
 
-/// Pushes often, each time after a pause of its own from the end of a quiesce on: rounds go on from there.
+/// Pushes often, each time after a pause of its own from the end of a quiesce on: rounds go on from
+/// there.
 fn trips(worker: &mut Floats, gate: &Barrier, begun: Instant) -> Result<Vec<Trip>, OpError> {
     let (key, mut value, mut trips) = (Key(0), [0.0; LEN], Vec::new());
     worker.pull(&[key], &mut value)?;

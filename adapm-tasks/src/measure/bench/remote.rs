@@ -1,4 +1,5 @@
-//! Pulls and pushes of keys that another node holds, and their floor: bytes there and back without a parameter manager.
+//! Pulls and pushes of keys that another node holds, and their floor: bytes there and back without
+//! a parameter manager.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -32,7 +33,8 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Calls of the first node's worker, one after the other, in turns with as many bytes over a bare socket.
+/// Calls of the first node's worker, one after the other, in turns with as many bytes over a bare
+/// socket.
 fn synchronous(kind: Option<Kind>, access: Access, keys: usize) -> Result<Figure, BenchError> {
     let cluster = pair(layout(), kind)?.system(System::Classic).build()?;
     let values = keys * LEN * size_of::<f32>();
@@ -117,15 +119,16 @@ fn far_keys(count: usize) -> Vec<Key> {
     far.take(count).collect()
 }
 
-/// A thread that exchanges bytes with another over a socket, or nothing with another thread, whenever it is asked to.
+/// A thread that exchanges bytes with another over a socket, or nothing with another thread,
+/// whenever it is asked to.
 pub(super) struct Echo {
     ask: mpsc::Sender<()>,
     answer: mpsc::Receiver<()>,
 }
 
 impl Echo {
-    /// Exchanges of `out` bytes for `back` bytes over a socket such as links of this kind use, from a thread that is asked and
-    /// answers through channels.
+    /// Exchanges of `out` bytes for `back` bytes over a socket such as links of this kind use, from
+    /// a thread that is asked and answers through channels.
     pub(super) fn over(kind: Kind, out: usize, back: usize) -> io::Result<Self> {
         match kind {
             #[cfg(unix)]

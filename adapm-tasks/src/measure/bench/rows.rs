@@ -1,4 +1,5 @@
-//! Random rows: accesses through a worker, and the same of a flat array. And two nodes in this process, with a link between them.
+//! Random rows: accesses through a worker, and the same of a flat array. And two nodes in this
+//! process, with a link between them.
 
 use std::hint::black_box;
 

@@ -122,7 +122,8 @@ fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
         let what = format!("{}, {}", Access::ALL[at].name(), share.name());
         let ours = 2.0 * ours_alone / f64::midpoint(ours, ours_too);
         let figure = Figure::new(what, "x of 1 worker", ours).beside(floor);
-        // Who shares keys pays for taking turns; a flat array that two threads add to is wrong, not fast.
+        // Who shares keys pays for taking turns; a flat array that two threads add to is wrong, not
+        // fast.
         if share.is_disjoint() { figure.towards(Goal::AtLeast(0.95 * floor)) } else { figure }
     }))
 }

@@ -12,14 +12,16 @@ use super::Task;
 
 /// A system that can be modelled.
 ///
-/// Static full replication is not among them: its nodes would have to hold every key of models of millions.
+/// Static full replication is not among them: its nodes would have to hold every key of models of
+/// millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contender {
     /// A system of the project.
     System(System),
-    /// Techniques fixed per key before the run, as NuPS does (AdaPM §A.5): keys with at least a hundred times the mean
-    /// frequency are replicated on every node for good, all others are localized [`Contender::localize_ahead`] steps before
-    /// they are accessed. A stand-in: NuPS synchronizes replicas by the clock on the wall and tunes both choices per task.
+    /// Techniques fixed per key before the run, as NuPS does (AdaPM §A.5): keys with at least a
+    /// hundred times the mean frequency are replicated on every node for good, all others are
+    /// localized [`Contender::localize_ahead`] steps before they are accessed. A stand-in: NuPS
+    /// synchronizes replicas by the clock on the wall and tunes both choices per task.
     StaticMix,
 }
 
@@ -45,8 +47,9 @@ impl Contender {
         }
     }
 
-    /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are modelled for it. Without
-    /// replication, batches of ctr and gnn wait for hot keys all the time, and take minutes to simulate.
+    /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are
+    /// modelled for it. Without replication, batches of ctr and gnn wait for hot keys all the time,
+    /// and take minutes to simulate.
     #[must_use]
     pub fn compared(task: Task) -> Vec<Self> {
         let without_replication = Self::System(System::AdapmNoReplication);
@@ -64,14 +67,15 @@ impl Contender {
         all.into_iter().filter(is_compared).collect()
     }
 
-    /// Whether the model knows enough of `task` for it: a static choice of techniques is known for the tasks on which the paper
-    /// ran NuPS.
+    /// Whether the model knows enough of `task` for it: a static choice of techniques is known for
+    /// the tasks on which the paper ran NuPS.
     #[must_use]
     pub fn is_modelled_for(self, task: Task) -> bool {
         self != Self::StaticMix || matches!(task, Task::Kge | Task::Wv | Task::Mf)
     }
 
-    /// By how much its slice is shorter than others': what accesses remotely costs more to simulate, and soon does so evenly.
+    /// By how much its slice is shorter than others': what accesses remotely costs more to
+    /// simulate, and soon does so evenly.
     #[must_use]
     pub(super) fn haste(self) -> u64 {
         match self {
@@ -100,7 +104,8 @@ impl Contender {
         localizes.then_some(8)
     }
 
-    /// Whether main copies move to where they are accessed: keys with locality then lie there after the first epoch.
+    /// Whether main copies move to where they are accessed: keys with locality then lie there after
+    /// the first epoch.
     #[must_use]
     pub fn settles(self) -> bool {
         let nobody = NodeSet::new();
@@ -116,8 +121,8 @@ impl Contender {
         !matches!(self, Self::System(system) if system.supply() == Supply::Nothing)
     }
 
-    /// The policy of a node whose workers have reached `clock` by steps of `clocks` clocks, at most one a round: what the
-    /// action timer (AdaPM Alg. 1) knows by then.
+    /// The policy of a node whose workers have reached `clock` by steps of `clocks` clocks, at most
+    /// one a round: what the action timer (AdaPM Alg. 1) knows by then.
     #[must_use]
     pub fn policy(self, workers: usize, clock: Clock, clocks: u64) -> SystemPolicy {
         let system = match self {

@@ -1,5 +1,5 @@
-//! A model of the paper's five workloads on clusters of any size: real protocol engines in virtual time, on machines and a
-//! network that cost what they are said to cost (AdaPM §5).
+//! A model of the paper's five workloads on clusters of any size: real protocol engines in virtual
+//! time, on machines and a network that cost what they are said to cost (AdaPM §5).
 //!
 //! | file | subject |
 //! | --- | --- |
@@ -9,7 +9,8 @@
 //! | [`run`] | one workload under one system on one cluster: steps of the workers, measured |
 //! | [`paper`] | what the paper states, and how that compares |
 //!
-//! Not here: learning. Values are counted, not trained, so nothing is said about quality or effective speed-up.
+//! Not here: learning. Values are counted, not trained, so nothing is said about quality or
+//! effective speed-up.
 
 pub mod contender;
 pub mod paper;

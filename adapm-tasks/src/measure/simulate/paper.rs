@@ -1,4 +1,5 @@
-//! What the paper states in text and tables, and how the model compares. Nothing here is read off a figure.
+//! What the paper states in text and tables, and how the model compares. Nothing here is read off a
+//! figure.
 
 use adapm_runtime::System;
 use serde::Serialize;
@@ -33,7 +34,8 @@ pub struct Statement {
 pub enum Rule {
     /// Within a factor of [`FACTOR`].
     Near,
-    /// Ratios: what they exceed one by is within a factor of [`FACTOR`]. Two ratios of about one are always near each other.
+    /// Ratios: what they exceed one by is within a factor of [`FACTOR`]. Two ratios of about one
+    /// are always near each other.
     NearAboveOne,
     /// The model's is at least what is stated.
     AtLeast,
@@ -44,7 +46,8 @@ pub enum Rule {
 /// Figures this many times greater or smaller still agree.
 pub const FACTOR: f64 = 1.5;
 
-/// GB sent per node and epoch on 8 nodes, and mean staleness in milliseconds (AdaPM Table 2): with and without relocation.
+/// GB sent per node and epoch on 8 nodes, and mean staleness in milliseconds (AdaPM Table 2): with
+/// and without relocation.
 const TABLE_2: [(Task, [f64; 2], [f64; 2]); 5] = [
     (Task::Kge, [490.0, 685.0], [1.2, 1.4]),
     (Task::Wv, [415.0, 607.0], [11.2, 13.8]),
@@ -62,13 +65,15 @@ const ADAPM_REMOTE: f64 = 1e-6;
 /// How many times slower MF is without relocation, on 8 nodes (AdaPM §5.5).
 const MF_WITHOUT_RELOCATION: f64 = 3.0;
 
-/// The least effective speed-up of a workload on 8 nodes (AdaPM §5.2). Raw speed-up is near-linear (AdaPM §5.7), so above it.
+/// The least effective speed-up of a workload on 8 nodes (AdaPM §5.2). Raw speed-up is near-linear
+/// (AdaPM §5.7), so above it.
 const EFFECTIVE_SPEED_UP: f64 = 6.5;
 
 /// Nodes of most of the paper's experiments (AdaPM §5.1).
 const NODES: usize = 8;
 
-/// Compares what was simulated with what is stated, workload by workload; of what was not simulated nothing is said.
+/// Compares what was simulated with what is stated, workload by workload; of what was not simulated
+/// nothing is said.
 #[must_use]
 pub fn compare(results: &[(Run, Figures)]) -> Vec<Statement> {
     TABLE_2.iter().flat_map(|(task, bytes, ages)| of_task(results, *task, *bytes, *ages)).collect()
@@ -100,40 +105,20 @@ fn of_task(
     for (index, system) in [adapm, without].into_iter().enumerate() {
         let Some(figures) = pair[index] else { continue };
         let sent = [bytes[index], figures.bytes_per_node / 1e9];
-        add(
-            &format!("Table 2: {system}, sent per node and epoch"),
-            sent,
-            "GB",
-            Rule::Near,
-            amount_reason(task),
-        );
+        let about = format!("Table 2: {system}, sent per node and epoch");
+        add(&about, sent, "GB", Rule::Near, amount_reason(task));
         let age = [ages[index], figures.check_age * 1e3];
-        add(
-            &format!("Table 2: {system}, time between checks"),
-            age,
-            "ms",
-            Rule::Near,
-            age_reason(task),
-        );
+        let about = format!("Table 2: {system}, time between checks");
+        add(&about, age, "ms", Rule::Near, age_reason(task));
     }
     if let [Some(with), Some(without)] = pair {
         let ratios = [bytes[1] / bytes[0], without.bytes_per_node / with.bytes_per_node];
-        add(
-            "Table 2: bytes without relocation / with",
-            ratios,
-            "",
-            Rule::NearAboveOne,
-            ratio_reason(task),
-        );
+        let about = "Table 2: bytes without relocation / with";
+        add(about, ratios, "", Rule::NearAboveOne, ratio_reason(task));
         if task == Task::Mf {
             let ratios = [MF_WITHOUT_RELOCATION, without.epoch_seconds / with.epoch_seconds];
-            add(
-                "Section 5.5: epoch without relocation / with",
-                ratios,
-                "",
-                Rule::NearAboveOne,
-                MF_ROWS,
-            );
+            let about = "Section 5.5: epoch without relocation / with";
+            add(about, ratios, "", Rule::NearAboveOne, MF_ROWS);
         }
     }
     for (nodes, share) in NUPS_REMOTE.into_iter().filter(|_| task == Task::Kge) {
@@ -148,13 +133,8 @@ fn of_task(
                 "Section 5.7: remote share of adapm on {nodes} nodes, below (here {remote} of {} reads)",
                 figures.reads
             );
-            add(
-                &about,
-                [ADAPM_REMOTE * 100.0, figures.remote_share * 100.0],
-                "%",
-                Rule::Below,
-                LATE,
-            );
+            let shares = [ADAPM_REMOTE * 100.0, figures.remote_share * 100.0];
+            add(&about, shares, "%", Rule::Below, LATE);
         }
     }
     statements

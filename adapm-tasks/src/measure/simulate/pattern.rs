@@ -1,9 +1,11 @@
-//! Access patterns of the paper's five workloads, generated from seeds (AdaPM §5.1, AdaPM App. C, AdaPM Table 3).
+//! Access patterns of the paper's five workloads, generated from seeds (AdaPM §5.1, AdaPM App. C,
+//! AdaPM Table 3).
 //!
-//! Key spaces have the paper's size: an engine keeps only what was touched. What is cut is the epoch: workers do a slice of it
-//! from the middle, and figures are scaled to the whole. Two patterns touch so many keys a batch that one modelled key stands
-//! for several ([`Facts::keys_per_key`]): space, batch and value width are scaled together, so that the chance that two
-//! nodes want the same key stays what it is.
+//! Key spaces have the paper's size: an engine keeps only what was touched. What is cut is the
+//! epoch: workers do a slice of it from the middle, and figures are scaled to the whole. Two
+//! patterns touch so many keys a batch that one modelled key stands for several
+//! ([`Facts::keys_per_key`]): space, batch and value width are scaled together, so that the chance
+//! that two nodes want the same key stays what it is.
 //!
 //! | task | what is modelled (AdaPM App. C, AdaPM Table 3) |
 //! | --- | --- |
@@ -27,7 +29,8 @@ use crate::measure::simulate::{Chance, Task, vary};
 pub struct Work {
     /// Keys read and written, each once, ascending; intent is signaled ahead.
     pub keys: Vec<Key>,
-    /// Keys that the node will access again and again from here on: intent is signaled once, for the rest of the run.
+    /// Keys that the node will access again and again from here on: intent is signaled once, for
+    /// the rest of the run.
     pub lasting: Vec<Key>,
     /// Keys written besides, by sampling.
     pub sampled: Sampled,
@@ -64,8 +67,8 @@ pub struct Facts {
     pub clocks: u64,
     /// Keys among which negatives are drawn.
     pub sample_keys: u64,
-    /// Steps that intent is signaled ahead: more than any action window, fewer than the paper's (AdaPM App. C), which makes
-    /// no difference to adaptive timing (AdaPM §5.8).
+    /// Steps that intent is signaled ahead: more than any action window, fewer than the paper's
+    /// (AdaPM App. C), which makes no difference to adaptive timing (AdaPM §5.8).
     pub ahead: u64,
     /// Steps that every worker has done when measuring begins.
     pub warm_up: u64,
@@ -74,8 +77,9 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Those of a workload whose step is a batch of `points` examples, with one clock. Batches take so long that all
-    /// copies are where they belong long before the first is done, and touch so many keys that two are enough to measure.
+    /// Those of a workload whose step is a batch of `points` examples, with one clock. Batches take
+    /// so long that all copies are where they belong long before the first is done, and touch so
+    /// many keys that two are enough to measure.
     fn of_batches(
         layout: Layout,
         value_bytes: u64,
@@ -113,7 +117,8 @@ pub trait Pattern {
     /// The next step of a worker.
     fn draw(&mut self, who: Who, chance: &mut Chance) -> Work;
 
-    /// Keys with at least a hundred times the mean frequency: what a static choice of techniques replicates.
+    /// Keys with at least a hundred times the mean frequency: what a static choice of techniques
+    /// replicates.
     fn hot(&self) -> Vec<Key> {
         Vec::new()
     }
@@ -132,14 +137,16 @@ pub fn pattern(task: Task, nodes: usize, settled: bool) -> Box<dyn Pattern> {
     }
 }
 
-/// Names for keys of `owner`: `base` itself, or one of the names set aside for it whose home is `owner`.
+/// Names for keys of `owner`: `base` itself, or one of the names set aside for it whose home is
+/// `owner`.
 fn settled_key(base: u64, owner: NodeId, nodes: usize) -> Key {
     let names = (0_u64..).map(|name| Key(base | name << SETTLED_SHIFT));
     let mut names = names.take(1 << SETTLED_BITS);
     names.find(|key| Layout::home(*key, nodes) == owner).unwrap_or(Key(base))
 }
 
-/// Names of keys below this many bits are a pattern's own, and so many bits above tell settled names apart.
+/// Names of keys below this many bits are a pattern's own, and so many bits above tell settled
+/// names apart.
 const SETTLED_SHIFT: u32 = 40;
 const SETTLED_BITS: u32 = 16;
 
@@ -165,7 +172,8 @@ const KGE_TRIPLES: u64 = 21_000_000;
 const KGE_NEGATIVES: u64 = 100;
 /// Bytes of a value with its AdaGrad part: the stated 35.9 GB over the stated 4.8 M keys.
 const KGE_VALUE_BYTES: u64 = 8_000;
-/// Time for a data point: assumed for a core of the paper's cluster and doubles; one worker of this project takes 0.44 ms.
+/// Time for a data point: assumed for a core of the paper's cluster and doubles; one worker of this
+/// project takes 0.44 ms.
 const KGE_POINT_NANOS: u64 = 1_500_000;
 
 /// Random triples: subjects are spread evenly, objects and relations by rank.
@@ -189,7 +197,8 @@ impl Kge {
             warm_up: 50,
             measured: 50,
         };
-        // Exponents are assumed: a few classes ("human", "taxon") are objects of a good part of all triples.
+        // Exponents are assumed: a few classes ("human", "taxon") are objects of a good part of all
+        // triples.
         Self {
             facts,
             objects: Ranks::new(KGE_ENTITIES, 1.0, 0),
@@ -226,11 +235,13 @@ const WV_WORDS: u64 = 950_000;
 const WV_TEXT: u64 = 375_000_000;
 /// Words of a sentence: the benchmark has 30.3 M sentences.
 const WV_SENTENCE: u64 = 12;
-/// Negatives of a word of a sentence: dynamic window 5 (stated) has 6 words on average, 5 negatives each (assumed).
+/// Negatives of a word of a sentence: dynamic window 5 (stated) has 6 words on average, 5 negatives
+/// each (assumed).
 const WV_NEGATIVES: u64 = 30;
 /// Bytes of a value with its AdaGrad part: the stated 14.0 GB over the stated 1.9 M keys.
 const WV_VALUE_BYTES: u64 = 8_000;
-/// Time for a sentence: as many multiplications a nanosecond as in the knowledge graph task (assumed).
+/// Time for a sentence: as many multiplications a nanosecond as in the knowledge graph task
+/// (assumed).
 const WV_SENTENCE_NANOS: u64 = 2_500_000;
 
 /// Sentences of words by rank, the same on all nodes.
@@ -296,8 +307,8 @@ fn output(word: u64) -> Key {
 const MF_ROWS: u64 = 10_000_000;
 const MF_COLUMNS: u64 = 1_000_000;
 const MF_CELLS: u64 = 1_000_000_000;
-/// Exponent of rows and columns (stated), and how many first ranks are one: a row cannot have more cells than there are
-/// columns, nor a column more than rows.
+/// Exponent of rows and columns (stated), and how many first ranks are one: a row cannot have more
+/// cells than there are columns, nor a column more than rows.
 const MF_EXPONENT: f64 = 1.1;
 const MF_FLAT_ROWS: u64 = 70;
 const MF_FLAT_COLUMNS: u64 = 10;
@@ -305,7 +316,8 @@ const MF_FLAT_COLUMNS: u64 = 10;
 const MF_VALUE_BYTES: u64 = 16_000;
 /// Data points of one step: fewer events than one a cell, still several steps a round.
 const MF_STEP: u64 = 16;
-/// Time for a data point: as many multiplications a nanosecond as in the knowledge graph task (assumed).
+/// Time for a data point: as many multiplications a nanosecond as in the knowledge graph task
+/// (assumed).
 const MF_CELL_NANOS: u64 = 15_000;
 
 /// Rows belong to nodes; a worker visits its part of one column after another.
@@ -346,7 +358,8 @@ impl Mf {
         }
     }
 
-    /// A worker is found in a column as often as it has cells, somewhere in it; then it takes one as good as another.
+    /// A worker is found in a column as often as it has cells, somewhere in it; then it takes one
+    /// as good as another.
     fn enter(&self, first: bool, chance: &mut Chance) -> (u64, u64) {
         loop {
             let column =
@@ -417,15 +430,18 @@ const CTR_EXAMPLES: u64 = 39_400_000;
 const CTR_BATCH: u64 = 128;
 /// Modelled keys stand for so many: a modelled batch has so many times fewer examples.
 const CTR_KEYS_PER_KEY: u64 = 8;
-/// Bytes of the deep and the wide value of a feature with their AdaGrad parts: the stated 32.5 GB over half the stated keys.
+/// Bytes of the deep and the wide value of a feature with their AdaGrad parts: the stated 32.5 GB
+/// over half the stated keys.
 const CTR_VALUE_BYTES: u64 = 1_032;
-/// Dense layers: the stated 52 % of all accesses, against 26 x 128 sparse ones; in this many long values.
+/// Dense layers: the stated 52 % of all accesses, against 26 x 128 sparse ones; in this many long
+/// values.
 const CTR_DENSE: u64 = 60;
 const CTR_DENSE_ELEMENTS: usize = 8;
 /// Time for a batch: 57.5 minutes (stated) for an epoch on 256 workers, taken for computation.
 const CTR_BATCH_NANOS: u64 = 2_880_000_000;
 
-/// Batches of examples with features by rank, the same on all nodes; all batches use the dense layers.
+/// Batches of examples with features by rank, the same on all nodes; all batches use the dense
+/// layers.
 pub(super) struct Ctr {
     facts: Facts,
     features: Vec<(u64, Ranks)>,

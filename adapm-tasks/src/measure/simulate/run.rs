@@ -1,5 +1,5 @@
-//! One workload under one system on one cluster, measured over a slice of an epoch: workers signal, localize, read, compute,
-//! write and advance, all of them in a window that is measured.
+//! One workload under one system on one cluster, measured over a slice of an epoch: workers signal,
+//! localize, read, compute, write and advance, all of them in a window that is measured.
 
 use core::time::Duration;
 use std::collections::{HashSet, VecDeque};
@@ -34,13 +34,15 @@ pub struct Run {
     pub machine: Machine,
     /// How many times as long as assumed a worker computes, more than 0.
     pub compute: f64,
-    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines do by themselves.
+    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines
+    /// do by themselves.
     pub round_nanos: Option<u64>,
     /// Seed of all choices.
     pub seed: u64,
 }
 
-/// What came out. Figures of an epoch are those of the slice, scaled. `simulate --json` writes it: names are an interface.
+/// What came out. Figures of an epoch are those of the slice, scaled. `simulate --json` writes it:
+/// names are an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -420,10 +422,11 @@ fn sample_naively(work: &mut Work, sample_keys: u64, chance: &mut Chance) {
     work.keys.dedup();
 }
 
-/// Appends those of the local keys that are sampled which other nodes hold too. Nobody hears of the others.
+/// Appends those of the local keys that are sampled which other nodes hold too. Nobody hears of the
+/// others.
 ///
-/// Of many uniform draws only the number that meets such keys is drawn, then the keys. A drawn key that is not local falls
-/// on one near it, which nobody else holds in all likelihood.
+/// Of many uniform draws only the number that meets such keys is drawn, then the keys. A drawn key
+/// that is not local falls on one near it, which nobody else holds in all likelihood.
 fn sample_locally(
     sampled: &Sampled,
     store: &LightStore,

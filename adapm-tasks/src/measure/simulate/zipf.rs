@@ -5,7 +5,8 @@ use rand_distr::Zipf;
 
 use super::Chance;
 
-/// Ranks `0..len` with frequencies proportional to `1 / (rank + 1 + flat)^exponent` (Zipf-Mandelbrot).
+/// Ranks `0..len` with frequencies proportional to `1 / (rank + 1 + flat)^exponent`
+/// (Zipf-Mandelbrot).
 ///
 /// `flat` takes the peak off the first ranks, where finite data cannot follow a pure power law.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,5 @@
-//! What the workers of a task access and announce, written down while they train on plain arrays, each by itself.
+//! What the workers of a task access and announce, written down while they train on plain arrays,
+//! each by itself.
 
 use std::convert::Infallible;
 use std::ops::Range;

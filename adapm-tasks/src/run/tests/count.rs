@@ -1,7 +1,8 @@
 //! A task of a few keys: every unit adds the learning rate to one of them and one to others.
 //!
-//! Keys come in blocks, each visited by one worker at a time: in the next round by another. The first unit of a visit looks
-//! whether all is there that the visits before it have added. What a unit loses is the learning rate, and what is missing.
+//! Keys come in blocks, each visited by one worker at a time: in the next round by another. The
+//! first unit of a visit looks whether all is there that the visits before it have added. What a
+//! unit loses is the learning rate, and what is missing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::run::task::{
     Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit,
 };
 
-/// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is kept.
+/// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is
+/// kept.
 pub(crate) const BLOCKS: u64 = 6;
 /// Keys that samples are drawn from, behind the others; each counts how often it was drawn.
 pub(crate) const SAMPLED: u64 = 2;

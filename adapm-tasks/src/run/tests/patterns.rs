@@ -1,8 +1,9 @@
-//! The access patterns of all tasks in clusters of virtual time, under faults: after every step no update is lost or doubled, no
-//! worker reads what it must not, and the same seed gives the same events.
+//! The access patterns of all tasks in clusters of virtual time, under faults: after every step no
+//! update is lost or doubled, no worker reads what it must not, and the same seed gives the same
+//! events.
 //!
-//! Workers access and announce what they do in training; what they add tells them apart (base-4 digits), so values are not the
-//! task's.
+//! Workers access and announce what they do in training; what they add tells them apart (base-4
+//! digits), so values are not the task's.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -44,7 +45,8 @@ fn seats() -> impl Iterator<Item = Seat> {
     (0..NODES * WORKERS).map(of)
 }
 
-/// The steps of a worker that announces `ahead` clocks before its first access, or as late as its loader does.
+/// The steps of a worker that announces `ahead` clocks before its first access, or as late as its
+/// loader does.
 fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
     let mut announced = accesses.announced.iter().peekable();

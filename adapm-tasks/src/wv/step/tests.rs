@@ -95,7 +95,8 @@ fn sentence() -> Sentence {
     Sentence { distinct, places, windows: vec![1; 4], read: 4 }
 }
 
-/// word2vec's loops on single floats: what a sentence does with the negatives that were drawn, by whatever shares them.
+/// word2vec's loops on single floats: what a sentence does with the negatives that were drawn, by
+/// whatever shares them.
 fn word2vec(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) -> Vec<f32> {
     let (dim, len, mut values) = (recipe.dim, before.len, before.values.clone());
     let word = |position: usize| sentence.distinct[sentence.places[position] as usize];
@@ -134,8 +135,8 @@ fn word2vec(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]
     values
 }
 
-/// A sentence of one block by the definition: first all words against all negatives, from where they were, then each word with its
-/// context, then what the negatives move the words by.
+/// A sentence of one block by the definition: first all words against all negatives, from where
+/// they were, then each word with its context, then what the negatives move the words by.
 fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) -> Vec<f32> {
     let (dim, len, mut values) = (recipe.dim, before.len, before.values.clone());
     let product = |values: &[f32], a: usize, b: usize| -> f32 {
@@ -232,7 +233,8 @@ fn every_key_is_pushed_once_and_negatives_that_are_the_word_itself_do_nothing() 
     let (keys, outputs) = (sentence.keys(recipe.keys), |words: &[u32]| -> Vec<Key> {
         words.iter().rev().map(|word| recipe.keys.output(*word)).collect()
     });
-    // Words 3 1 3 0, so: itself twice; a word of the sentence, and a new one; the new one again, twice; another.
+    // Words 3 1 3 0, so: itself twice; a word of the sentence, and a new one; the new one again,
+    // twice; another.
     let mut sample = outputs(&[3, 3, 3, 5, 5, 5, 4, 0]);
     step.train(&sentence, &keys, LEARNING_RATE, &mut sample, &mut plain).unwrap();
     let expected: Vec<u64> = vec![0, 1, 3, 6, 7, 9, 11, 10];

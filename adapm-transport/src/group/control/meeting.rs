@@ -1,7 +1,8 @@
 //! How the control threads of a group meet.
 //!
-//! Every node but node 0 dials node 0 and says where it is; node 0 tells all what it knows each time that somebody comes; the
-//! nodes dial each other as soon as they know where. A node has joined when it knows all and has links to all.
+//! Every node but node 0 dials node 0 and says where it is; node 0 tells all what it knows each
+//! time that somebody comes; the nodes dial each other as soon as they know where. A node has
+//! joined when it knows all and has links to all.
 
 use core::net::SocketAddr;
 use core::time::Duration;

@@ -1,4 +1,5 @@
-//! The control thread of a process: owns the control endpoint, joins, carries collectives, stop and farewell.
+//! The control thread of a process: owns the control endpoint, joins, carries collectives, stop and
+//! farewell.
 //!
 //! ```text
 //!   calls of any thread ──requests──> shared ──> control thread ──frames──> control threads of the others
@@ -184,7 +185,8 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Says goodbye if that was asked for, and nothing is being decided. A node that has lost another names it instead.
+    /// Says goodbye if that was asked for, and nothing is being decided. A node that has lost
+    /// another names it instead.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
         let Some(farewell) =
@@ -387,7 +389,8 @@ impl<T: Mesh> Control<T> {
         self.await_decision();
     }
 
-    /// An endpoint for parameters has lost a node. All that it knows from others comes here, too, and with more reason.
+    /// An endpoint for parameters has lost a node. All that it knows from others comes here, too,
+    /// and with more reason.
     fn handle_reported(&mut self, peer: PeerLoss) {
         match peer.loss {
             Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => {
@@ -414,7 +417,8 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Decides which node is lost, once all that reach each other have had the time to say what they have noticed.
+    /// Decides which node is lost, once all that reach each other have had the time to say what
+    /// they have noticed.
     pub(super) fn decide(&mut self, now: Instant) {
         let is_due = self.decide_at.is_some_and(|at| at <= now || self.losses.is_settled());
         if !is_due || !self.shared.lock().is_deciding() {
@@ -431,7 +435,8 @@ impl<T: Mesh> Control<T> {
             }
             (None, Some(loss)) => {
                 if loss.loss == Loss::Failed {
-                    // Those that have not heard it themselves would take this node's end for the first one.
+                    // Those that have not heard it themselves would take this node's end for the
+                    // first one.
                     self.losses.notice(loss.node, loss.loss);
                     self.await_decision();
                 }

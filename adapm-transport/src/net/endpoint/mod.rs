@@ -45,8 +45,9 @@ use pipes::Pipes;
 
 /// One node's endpoint of one channel, in its own process or not.
 ///
-/// Memory: what the links keep for retransmission ([`adapm_core::link::LinkConfig`]), up to 32 MiB of recycled
-/// frames, and per pipe 64 KiB, up to 1 MiB that waits to be written, and the packet that arrives.
+/// Memory: what the links keep for retransmission ([`adapm_core::link::LinkConfig`]), up to 32 MiB
+/// of recycled frames, and per pipe 64 KiB, up to 1 MiB that waits to be written, and the packet
+/// that arrives.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -384,8 +385,8 @@ impl Drop for Net {
     }
 }
 
-/// Endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be connected: for tests, benchmarks and
-/// examples.
+/// Endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be
+/// connected: for tests, benchmarks and examples.
 ///
 /// ```
 /// use adapm_transport::net::{self, Kind};

@@ -356,7 +356,8 @@ impl Pipes {
 
 /// What the system has refused, most often for too many open files.
 ///
-/// A connection that is let in between two refusals does not end the shortage: it may have got the place of one that was dropped.
+/// A connection that is let in between two refusals does not end the shortage: it may have got the
+/// place of one that was dropped.
 #[derive(Debug, Default)]
 struct Shortage(Option<Refusals>);
 

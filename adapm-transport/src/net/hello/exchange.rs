@@ -17,7 +17,8 @@ use crate::net::packet::Greeting;
 #[derive(Debug)]
 #[must_use]
 pub enum Step {
-    /// Send `last` in the clear; from then on use the channel, beginning with `first`; wait for the answer.
+    /// Send `last` in the clear; from then on use the channel, beginning with `first`; wait for the
+    /// answer.
     Open {
         /// The last message that is not protected.
         last: Option<Message>,
@@ -26,7 +27,8 @@ pub enum Step {
         /// The first message that is protected.
         first: Option<Message>,
     },
-    /// The peer has said who it is, and it belongs here. A dialing node goes on at once; a listening node accepts or refuses.
+    /// The peer has said who it is, and it belongs here. A dialing node goes on at once; a
+    /// listening node accepts or refuses.
     Met(Met),
 }
 
@@ -55,7 +57,8 @@ pub struct Claim {
     mark: Option<Mark>,
 }
 
-/// Why a handshake has failed. A reason is sure if it is certain that a node of the cluster has given it.
+/// Why a handshake has failed. A reason is sure if it is certain that a node of the cluster has
+/// given it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// This node refuses the peer, and is to tell it.
@@ -122,8 +125,8 @@ struct Handshake {
 }
 
 impl Dialing {
-    /// Starts a handshake with `to`, of which the life `knows` was met before, with a link of the secret `link`; `expects` is
-    /// where the session stands.
+    /// Starts a handshake with `to`, of which the life `knows` was met before, with a link of the
+    /// secret `link`; `expects` is where the session stands.
     #[must_use]
     pub fn new(
         own: Identity,
@@ -205,7 +208,8 @@ impl Dialing {
         })
     }
 
-    /// A refusal has come at that stage. Of a link that there is, only the node that was met can say that it is over.
+    /// A refusal has come at that stage. Of a link that there is, only the node that was met can
+    /// say that it is over.
     fn told(&self, stage: &DialStage, bytes: &[u8]) -> Ending {
         let refuse: Refuse = match decode(bytes) {
             Ok(refuse) => refuse,
@@ -229,7 +233,8 @@ impl Listening {
         Self { own, token, stage: ListenStage::Opening(entropy) }
     }
 
-    /// The peer has sent something. After [`Step::Met`] answer with [`Listening::accept`] or [`Listening::refuse`].
+    /// The peer has sent something. After [`Step::Met`] answer with [`Listening::accept`] or
+    /// [`Listening::refuse`].
     ///
     /// # Errors
     /// If one of both refuses the other; the handshake is over.
@@ -258,14 +263,16 @@ impl Listening {
         step.map_err(|refusal| Ending::Ours { refusal, is_sure })
     }
 
-    /// The last message: both sessions go on, this one at `expects`, with the link of the secret `link` if there was one.
+    /// The last message: both sessions go on, this one at `expects`, with the link of the secret
+    /// `link` if there was one.
     #[must_use]
     pub fn accept(&self, expects: Seq, link: Option<&LinkSecret>) -> Message {
         let welcome = Welcome { identity: self.own, expects: expects.0, mark: self.mark(link) };
         Message::new(Greeting::Welcome, &welcome)
     }
 
-    /// The end of the attempt, for this reason, told to a peer that has proven to know the secret `link` if there is one.
+    /// The end of the attempt, for this reason, told to a peer that has proven to know the secret
+    /// `link` if there is one.
     #[must_use]
     pub fn refuse(&self, refusal: Refusal, link: Option<&LinkSecret>) -> Message {
         Message::new(Greeting::Refuse, &Refuse { refusal, mark: self.mark(link) })

@@ -118,8 +118,8 @@ impl Refusal {
         }
     }
 
-    /// Whether trying again cannot help. It can if somebody else listens where the peer was to be: the process of an earlier
-    /// run may be about to end.
+    /// Whether trying again cannot help. It can if somebody else listens where the peer was to be:
+    /// the process of an earlier run may be about to end.
     #[must_use]
     pub fn is_final(self) -> bool {
         let is_elsewhere =

@@ -79,8 +79,8 @@ fn refused_by(one: &mut Speaker, other: &mut Speaker, ending: Ending, is_dialer:
     if is_dialer { (Err(ending), Err(there)) } else { (Err(there), Err(ending)) }
 }
 
-/// The one reason of both sides, as the side sees it that refuses; whether that is the dialing one; and whether the dialing side
-/// is sure of it.
+/// The one reason of both sides, as the side sees it that refuses; whether that is the dialing one;
+/// and whether the dialing side is sure of it.
 fn refused(outcome: Outcome) -> (Refusal, bool, bool) {
     let (here, there) = (outcome.0.expect_err("refused"), outcome.1.expect_err("refused"));
     match (here, there) {
@@ -164,7 +164,8 @@ fn what_does_not_belong_together_is_told_to_both() {
         }
     }
     let meant = Refusal::WrongNode { meant: NodeId(1), found: NodeId(3) };
-    // The listening side looks first: a node with a higher id than the dialer's is a wrong one before it is one that may not be dialed.
+    // The listening side looks first: a node with a higher id than the dialer's is a wrong one
+    // before it is one that may not be dialed.
     assert_eq!(refused(meet((own, None), (identity(3), None))).0, meant);
 }
 

@@ -1,6 +1,7 @@
 //! The shared secret of a cluster, of which the keys of its connections are made.
 //!
-//! Not here: files and environment variables that hold it, and what proves to know it ([`crate::net::noise`]).
+//! Not here: files and environment variables that hold it, and what proves to know it
+//! ([`crate::net::noise`]).
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -38,7 +39,8 @@ impl Token {
     /// Most bytes of a token.
     pub const BYTES_MAX: usize = 1024;
 
-    /// Fewest different bytes of a token. Of 32 random hexadecimal digits fewer are different once in 28 million times.
+    /// Fewest different bytes of a token. Of 32 random hexadecimal digits fewer are different once
+    /// in 28 million times.
     pub const DIFFERENT_MIN: usize = 8;
 
     /// A token of these bytes.
@@ -56,7 +58,8 @@ impl Token {
         Ok(Self(bytes.into()))
     }
 
-    /// Text of which a token that nobody can guess is made: 32 random bytes as 64 hexadecimal digits.
+    /// Text of which a token that nobody can guess is made: 32 random bytes as 64 hexadecimal
+    /// digits.
     ///
     /// # Errors
     /// If the system has no random bytes to give.

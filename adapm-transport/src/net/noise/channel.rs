@@ -7,14 +7,17 @@ use ring::aead::LessSafeKey;
 use super::primitives::{key, open, seal};
 use crate::net::packet::{CLEAR_BYTES, Draft, Fault, Incoming, Outgoing, Packet, TAG_BYTES};
 
-/// Both directions of one connection: protects what goes out, and believes what comes in only if it is as it was sent.
+/// Both directions of one connection: protects what goes out, and believes what comes in only if it
+/// is as it was sent.
 ///
-/// Sealed, head and values of the packet number c of a direction have the nonces 2c and 2c + 1. The header is associated with
-/// the head, and the head's tag with the values: no part can be exchanged for one of another packet. The number is never sent,
-/// so a packet that was dropped, repeated or moved opens as little as one that was changed. Each key is replaced after 16,384
-/// packets (Noise, section 11.3), so that one that is stolen from memory opens nothing of what came long before.
+/// Sealed, head and values of the packet number c of a direction have the nonces 2c and 2c + 1. The
+/// header is associated with the head, and the head's tag with the values: no part can be exchanged
+/// for one of another packet. The number is never sent, so a packet that was dropped, repeated or
+/// moved opens as little as one that was changed. Each key is replaced after 16,384 packets (Noise,
+/// section 11.3), so that one that is stolen from memory opens nothing of what came long before.
 ///
-/// After the first fault nothing opens any more: the link goes on over another connection, with other keys.
+/// After the first fault nothing opens any more: the link goes on over another connection, with
+/// other keys.
 ///
 /// A packet costs a copy of what it carries and one pass of AES-GCM over that, on each side.
 #[derive(Debug, Default)]
@@ -34,7 +37,8 @@ struct Way {
 }
 
 impl Channel {
-    /// A channel that seals with the key `out` and opens with the key `back`. The default one has checksums instead.
+    /// A channel that seals with the key `out` and opens with the key `back`. The default one has
+    /// checksums instead.
     pub(super) fn sealed(out: &[u8; 32], back: &[u8; 32]) -> Self {
         Self(Some(Box::new(Ways { out: Way::new(out), back: Way::new(back), is_broken: false })))
     }

@@ -53,7 +53,8 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// Answers the first message of a handshake; `None`: it is not that of somebody who knows the token.
+/// Answers the first message of a handshake; `None`: it is not that of somebody who knows the
+/// token.
 #[must_use]
 pub fn respond(token: &Token, first: &[u8], entropy: Entropy) -> Option<(Vec<u8>, Secured)> {
     let mut state = state(token, entropy, false);

@@ -7,7 +7,8 @@ use sha2::Sha256;
 
 use crate::net::packet::PROTOCOL_VERSION;
 
-/// What two nodes have in common since their first handshake, and nobody else; kept in memory only, never printed.
+/// What two nodes have in common since their first handshake, and nobody else; kept in memory only,
+/// never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkSecret([u8; 32]);
 
@@ -37,7 +38,8 @@ impl LinkSecret {
         self.mac(side, hash).finalize().into_bytes().into()
     }
 
-    /// Whether `mark` is that of `side` on the connection with that handshake, in a time that tells nothing.
+    /// Whether `mark` is that of `side` on the connection with that handshake, in a time that tells
+    /// nothing.
     #[must_use]
     pub fn knows(&self, mark: &Mark, side: Side, hash: &[u8; 32]) -> bool {
         self.mac(side, hash).verify_slice(mark).is_ok()

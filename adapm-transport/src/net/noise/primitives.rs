@@ -8,7 +8,8 @@ use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
 use x25519_dalek::{PublicKey, StaticSecret};
 
-/// Gives snow what the pattern needs; the only random bytes are those of the ephemeral key, which it gives once.
+/// Gives snow what the pattern needs; the only random bytes are those of the ephemeral key, which
+/// it gives once.
 pub(super) struct Primitives(pub(super) [u8; 32]);
 
 struct Given(Option<[u8; 32]>);
@@ -47,7 +48,8 @@ pub(super) fn seal(
     tag.as_ref().try_into().expect("a tag has 16 bytes")
 }
 
-/// Decrypts `bytes` in place; false: they are not what was sealed under this number, or `associated` is not.
+/// Decrypts `bytes` in place; false: they are not what was sealed under this number, or
+/// `associated` is not.
 #[must_use]
 pub(super) fn open(
     key: &LessSafeKey,

@@ -4,8 +4,9 @@ use std::collections::{HashSet, VecDeque};
 
 /// The keys of the last handshakes with this node.
 ///
-/// Each handshake has a key of its own, so one that comes again is a recording. It would get nobody in, but an answer costs a
-/// Diffie-Hellman. Only those of nodes that know the token are kept: strangers cannot make it forget them.
+/// Each handshake has a key of its own, so one that comes again is a recording. It would get nobody
+/// in, but an answer costs a Diffie-Hellman. Only those of nodes that know the token are kept:
+/// strangers cannot make it forget them.
 #[derive(Debug, Default)]
 pub struct Recordings {
     known: HashSet<[u8; KEY_BYTES]>,

@@ -215,7 +215,8 @@ fn parts_of_two_packets_do_not_make_one() {
     }
 }
 
-/// Two connections with the same keys, as there must never be: even then a head does not go with the values of another packet.
+/// Two connections with the same keys, as there must never be: even then a head does not go with
+/// the values of another packet.
 #[test]
 fn values_belong_to_their_head_and_to_no_other() {
     let (mut here, mut there) = channels();
@@ -226,7 +227,8 @@ fn values_belong_to_their_head_and_to_no_other() {
         Err(Fault::Unopened)
     );
 
-    // The same with channels of this test, of which one does not bind values to heads: it believes what was mixed.
+    // The same with channels of this test, of which one does not bind values to heads: it believes
+    // what was mixed.
     for binds_values in [true, false] {
         let [one, other] =
             [draft(0, 8, 4), draft(0, 7, 4)].map(|draft| seal_first(draft, binds_values));
@@ -243,7 +245,8 @@ fn head_of_one_and_values_of_the_other(one: &Outgoing, other: &Outgoing) -> Inco
     arrived([&header, one.parts()[1], other.parts()[2]]).expect("the header is sound")
 }
 
-/// The first packet of a channel, whose values are associated with the tag of their head, or with nothing.
+/// The first packet of a channel, whose values are associated with the tag of their head, or with
+/// nothing.
 fn seal_first(draft: Draft, binds_values: bool) -> Outgoing {
     let key = primitives::key(&[1; 32]);
     draft.seal(|clear, head, values| {

@@ -1,21 +1,24 @@
-//! What goes over a pipe: packets of a header, a head and values, with a proof that they are as they were sent.
+//! What goes over a pipe: packets of a header, a head and values, with a proof that they are as
+//! they were sent.
 //!
 //! ```text
 //!  0      2      3         4           8             12      20      28           32
 //!  | "aD" | kind | version | head_len  | values_len  |  seq  |  ack  | header_crc | proof | head ... | values ... |
 //! ```
 //!
-//! All little-endian. `header_crc` is the CRC-32C of the first 28 bytes, so that a length is believed, and waited for, only if it
-//! came as it was sent. The highest bit of the kind says that the sender waits for the acknowledgement, the next one that the
-//! packet is sealed, which the proof depends on:
+//! All little-endian. `header_crc` is the CRC-32C of the first 28 bytes, so that a length is
+//! believed, and waited for, only if it came as it was sent. The highest bit of the kind says that
+//! the sender waits for the acknowledgement, the next one that the packet is sealed, which the
+//! proof depends on:
 //!
 //! | packet | proof | says |
 //! | --- | --- | --- |
 //! | plain | 4 bytes: CRC-32C of head and values | nothing was changed by chance |
 //! | sealed | 32 bytes: a tag of the head, a tag of the values | they come from the other end of the link, in this place, and nobody has changed or read them ([`Channel`](crate::net::noise::Channel)) |
 //!
-//! The first four bytes stay as they are forever: by them a node of any version knows that it speaks with one of another. `seq`
-//! and `ack` are the link session's ([`adapm_core::link`]); greetings leave them zero and have no values.
+//! The first four bytes stay as they are forever: by them a node of any version knows that it
+//! speaks with one of another. `seq` and `ack` are the link session's ([`adapm_core::link`]);
+//! greetings leave them zero and have no values.
 //!
 //! Not here: what greetings say ([`crate::net::hello`]), keys, sockets, and time.
 
@@ -159,7 +162,8 @@ pub enum Fault {
     /// The pipe ended in the middle of a packet.
     #[error("the connection was closed within a packet")]
     EndedWithin,
-    /// The pipe leads back to itself: TCP connects a port that nobody listens at with the same port, by chance.
+    /// The pipe leads back to itself: TCP connects a port that nobody listens at with the same
+    /// port, by chance.
     #[error("nobody listens there (the connection led back to itself)")]
     Itself,
     /// The system reports an error.
@@ -175,7 +179,8 @@ pub struct Spares {
 }
 
 impl Header {
-    /// Reads the clear part of a header, which is as it was sent unless somebody means harm; what it claims may still be false.
+    /// Reads the clear part of a header, which is as it was sent unless somebody means harm; what
+    /// it claims may still be false.
     ///
     /// # Errors
     /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
@@ -294,7 +299,8 @@ impl Incoming {
         Ok(self.believed())
     }
 
-    /// What a sealed packet says, if `open` can open its head, and then its values; those that are empty are passed over.
+    /// What a sealed packet says, if `open` can open its head, and then its values; those that are
+    /// empty are passed over.
     ///
     /// # Errors
     /// If it is not sealed, or does not open.

@@ -1,9 +1,10 @@
 //! Packets from the wire: a reader that can stop and go on at any byte.
 //!
-//! Small packets come through a staging buffer, many with one call. What a large packet still misses is read straight into
-//! its frame, with a little of what follows it in the same vectored call, so that large values are copied once, from the
-//! kernel to where they stay. A frame grows by at most 1 MiB ahead of the bytes that have come: a length that is claimed
-//! and not sent costs nothing.
+//! Small packets come through a staging buffer, many with one call. What a large packet still
+//! misses is read straight into its frame, with a little of what follows it in the same vectored
+//! call, so that large values are copied once, from the kernel to where they stay. A frame grows by
+//! at most 1 MiB ahead of the bytes that have come: a length that is claimed and not sent costs
+//! nothing.
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -39,7 +40,8 @@ struct Body {
 impl PacketReader {
     /// A reader of packets of at most `limit` bytes of head and values.
     ///
-    /// While the limit is below 4 KiB so is all memory of the reader: raise it once the peer is known.
+    /// While the limit is below 4 KiB so is all memory of the reader: raise it once the peer is
+    /// known.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         let staging = if limit < GREETING_BYTES { GREETING_BYTES - limit } else { STAGING_BYTES };
@@ -64,8 +66,9 @@ impl PacketReader {
         self.staging.resize(STAGING_BYTES.max(self.end), 0);
     }
 
-    /// Whether a call that fills less than it could is taken as "would block". Right for a socket that tells of new bytes by
-    /// an edge, until its other side has closed; saves every second call.
+    /// Whether a call that fills less than it could is taken as "would block". Right for a socket
+    /// that tells of new bytes by an edge, until its other side has closed; saves every second
+    /// call.
     pub fn trust_short(&mut self, trusts: bool) {
         self.trusts_short = trusts;
         self.was_short &= trusts;
@@ -161,7 +164,8 @@ impl PacketReader {
         Ok(true)
     }
 
-    /// Reads into the frame, and what comes behind it into the staging buffer, which is empty; false: would block.
+    /// Reads into the frame, and what comes behind it into the staging buffer, which is empty;
+    /// false: would block.
     fn fill_body(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
         debug_assert_eq!(self.start, self.end, "the body has taken what was there");
         (self.start, self.end) = (0, 0);
@@ -256,7 +260,8 @@ const STAGING_BYTES: usize = 64 << 10;
 const STAGING_BYTES_MIN: usize = 512;
 /// Missing bytes from which on the frame is read into directly.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
-/// What is read behind a large packet at most: of the next one, mostly as large, everything that is staged is copied once more.
+/// What is read behind a large packet at most: of the next one, mostly as large, everything that is
+/// staged is copied once more.
 const BEHIND_BYTES: usize = 4 << 10;
 /// How far a frame grows ahead of its bytes.
 const GROWTH_BYTES: usize = 1 << 20;

@@ -1,4 +1,5 @@
-//! Packets against any split of the stream, flipped bits, false claims, and pipes that block or end at any byte.
+//! Packets against any split of the stream, flipped bits, false claims, and pipes that block or end
+//! at any byte.
 
 use std::io::{self, IoSlice, Write};
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! Packets to the wire: written in one call as far as the pipe takes them, resumed at any byte.
 //!
-//! Frames stay where they are: header, head and values go into one vectored write, together with packets that wait.
+//! Frames stay where they are: header, head and values go into one vectored write, together with
+//! packets that wait.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -79,7 +80,8 @@ impl Draft {
         Outgoing { header, body: Body::Plain(self.content) }
     }
 
-    /// The packet as `seal` seals its head, and then its values, in place; those that are empty are passed over.
+    /// The packet as `seal` seals its head, and then its values, in place; those that are empty are
+    /// passed over.
     ///
     /// # Panics
     /// If head or values are longer than 4 GiB, far above the bound on packets.

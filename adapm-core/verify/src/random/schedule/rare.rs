@@ -1,6 +1,6 @@
-//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between two owners, facts that
-//! overtake each other, peers that stop answering, slow ways, nodes that are stopped for a while, and a
-//! quiesce while one node has no round.
+//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between
+//! two owners, facts that overtake each other, peers that stop answering, slow ways, nodes that are
+//! stopped for a while, and a quiesce while one node has no round.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::{Key, NodeId};
@@ -13,8 +13,8 @@ use crate::oracle::Who;
 use crate::violation::{Violation, hold};
 
 impl Schedule {
-    /// A worker pushes to a key that is between two owners, and the home, which may know of the new one, passes that on at once,
-    /// perhaps to where the key is not yet: whether there was one.
+    /// A worker pushes to a key that is between two owners, and the home, which may know of the new
+    /// one, passes that on at once, perhaps to where the key is not yet: whether there was one.
     pub(super) fn push_behind_a_move(&mut self) -> Result<bool, Violation> {
         let moving: Vec<Key> =
             self.cluster.keys().filter(|key| self.cluster.owner(*key).is_none()).collect();
@@ -74,7 +74,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// A `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all its copies and one localizes.
+    /// A `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all its
+    /// copies and one localizes.
     pub(super) fn meet_unpaused(&mut self) -> Result<(), Violation> {
         let live = self.live();
         if self.cluster.losses().any() || live.is_empty() || self.rng.chance(60) {
@@ -109,8 +110,9 @@ impl Schedule {
         Ok(())
     }
 
-    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at its beginning and no other in
-    /// the steps in which it ends, or nearly, so that what is late at its owner reaches this node by the waves alone.
+    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at
+    /// its beginning and no other in the steps in which it ends, or nearly, so that what is late at
+    /// its owner reaches this node by the waves alone.
     pub(super) fn meet_between_rounds(&mut self) -> Result<(), Violation> {
         let live = self.live();
         if live.is_empty() || self.cluster.losses().any() {
@@ -183,7 +185,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// The holder's node asks at once, before the owner's next round; perhaps because a worker wants to see what was pushed.
+    /// The holder's node asks at once, before the owner's next round; perhaps because a worker
+    /// wants to see what was pushed.
     fn catch_up(&mut self, holder: NodeId) -> Result<(), Violation> {
         let free = self.live().into_iter().find(|who| who.0 == holder && self.is_free(*who));
         let Some(who) = free else { return Ok(()) };
@@ -259,7 +262,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A barrier of all, for whose last callers the first one waits much longer than any peer may take to answer.
+    /// A barrier of all, for whose last callers the first one waits much longer than any peer may
+    /// take to answer.
     pub(super) fn meet_late(&mut self) -> Result<(), Violation> {
         let mut late = self.live().into_iter();
         if self.cluster.setup().unresponsive_nanos.is_some()

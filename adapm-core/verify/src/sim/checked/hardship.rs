@@ -1,4 +1,5 @@
-//! The random program of a seed: hot keys, intents with offsets, sets, localizes, waits, and meetings of all workers.
+//! The random program of a seed: hot keys, intents with offsets, sets, localizes, waits, and
+//! meetings of all workers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -23,7 +24,8 @@ pub struct Hardship {
     /// What all workers do together, each time a part of the operations is done.
     meetings: Vec<Option<Step>>,
     operations_each: u64,
-    /// Accesses of keys that are set: they get few, so that a search can decide whether there is an order that explains them.
+    /// Accesses of keys that are set: they get few, so that a search can decide whether there is an
+    /// order that explains them.
     set_accesses: BTreeMap<Key, u64>,
     /// The worker that ends before the others.
     quits: Option<Who>,

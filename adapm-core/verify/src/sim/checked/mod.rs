@@ -26,8 +26,9 @@ pub use run::{Conditions, OPERATIONS, Report, Run, Stopped};
 
 /// A cluster under judgement.
 ///
-/// The cluster keeps every message until it is delivered, and so knows what has to arrive next: a frame that the links
-/// deliver must be that message, byte for byte, or the links have lost, doubled or reordered one.
+/// The cluster keeps every message until it is delivered, and so knows what has to arrive next: a
+/// frame that the links deliver must be that message, byte for byte, or the links have lost,
+/// doubled or reordered one.
 pub struct Checked {
     cluster: Cluster,
     costs: Costs,
@@ -67,7 +68,8 @@ struct Open {
 }
 
 impl Checked {
-    /// A cluster in which nothing has happened. Frames are made here, so the cluster's own are turned off.
+    /// A cluster in which nothing has happened. Frames are made here, so the cluster's own are
+    /// turned off.
     #[must_use]
     pub fn new(mut setup: Setup, costs: Costs) -> Self {
         setup.codec = false;

@@ -42,11 +42,14 @@ pub enum Conditions {
     /// Faults of any kind, one by one, none so long that a node that lives is given up.
     #[default]
     Any,
-    /// Links of one node that are slow from the start, cut, and a node that is stopped: at once, and nobody is given up.
+    /// Links of one node that are slow from the start, cut, and a node that is stopped: at once,
+    /// and nobody is given up.
     SlowLinks,
-    /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each other up.
+    /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each
+    /// other up.
     DeadLink,
-    /// As any, and a node that does nothing any more while its links live: whoever waits for it finds out.
+    /// As any, and a node that does nothing any more while its links live: whoever waits for it
+    /// finds out.
     Mute,
 }
 
@@ -61,7 +64,8 @@ pub struct Report {
     pub pairs: Pairs,
     /// Operations begun in the first phase.
     pub operations: u64,
-    /// Keys that were set with replication off: for each of them an order that explains all accesses was searched.
+    /// Keys that were set with replication off: for each of them an order that explains all
+    /// accesses was searched.
     pub set_histories: u64,
     /// The most accesses of such a key.
     pub set_accesses: u64,
@@ -79,7 +83,8 @@ pub type Stopped = Failure<Wrong>;
 type Simulation = Simulator<Checked, Faulty>;
 
 impl Run {
-    /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or more keys.
+    /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or
+    /// more keys.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -156,8 +161,9 @@ impl Run {
         self.conclude(result, simulation, rng, report)
     }
 
-    /// Runs `program` in place of a random one, under the same faults, of which the last comes no later than the worker's step
-    /// of number [`operations`](Self::operations): for access patterns of one's own. Their operations are not counted.
+    /// Runs `program` in place of a random one, under the same faults, of which the last comes no
+    /// later than the worker's step of number [`operations`](Self::operations): for access patterns
+    /// of one's own. Their operations are not counted.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -215,7 +221,8 @@ impl Run {
         if self.tells {
             simulation.tell(|line| println!("{line}"));
         }
-        // Nothing lasts so long that a node that lives is given up: faults on one link add up to less than the dead time.
+        // Nothing lasts so long that a node that lives is given up: faults on one link add up to
+        // less than the dead time.
         let longest = link.dead_after / 4;
         // Faults of a node that has vanished do not count.
         let count = rng.number(4..9) + 6 * self.setup.losses as u64;
@@ -271,8 +278,9 @@ impl Run {
         let cluster = simulation.subject().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
         let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
-        // Who waits for nobody need not find out that a node is mute: in the end all wait. For a quiesce, to which a node has to
-        // answer after its workers have called: one that falls mute behind a barrier would keep owners from rest for good.
+        // Who waits for nobody need not find out that a node is mute: in the end all wait. For a
+        // quiesce, to which a node has to answer after its workers have called: one that falls mute
+        // behind a barrier would keep owners from rest for good.
         let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
         let mut then_meet = |now: Instant, who: Who| {
             let step = program.next(now, who);

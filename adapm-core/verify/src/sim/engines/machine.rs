@@ -6,8 +6,8 @@ use crate::sim::WireConfig;
 
 /// A kind of machine in a kind of network.
 ///
-/// Times are of one node. A node's protocol work is one queue: `channels` channels share it evenly and are as fast as one that
-/// is `channels` times as fast.
+/// Times are of one node. A node's protocol work is one queue: `channels` channels share it evenly
+/// and are as fast as one that is `channels` times as fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Machine {
     /// Its name on the command line.
@@ -18,21 +18,24 @@ pub struct Machine {
     pub bytes_per_second: u64,
     /// Channel threads of a node.
     pub channels: u64,
-    /// Time of a channel thread for a message sent or received, in nanoseconds: system call, queue, frame.
+    /// Time of a channel thread for a message sent or received, in nanoseconds: system call, queue,
+    /// frame.
     pub message_nanos: u64,
     /// Time of a channel thread for a key in a message, in nanoseconds.
     pub key_nanos: u64,
     /// What a channel thread copies between a frame and the store in a second.
     pub copied_bytes_per_second: u64,
-    /// Time of a worker to hand an access over to a channel thread and to be woken by it, in nanoseconds.
+    /// Time of a worker to hand an access over to a channel thread and to be woken by it, in
+    /// nanoseconds.
     pub hand_over_nanos: u64,
     /// Cores of a node, on which workers and channel threads take turns.
     pub cores: u64,
 }
 
 impl Machine {
-    /// The papers' cluster: 32 cores and 4 channels a node, 100 Gbit/s Infiniband (AdaPM §5.1). Its latency and the costs of a
-    /// channel thread are not stated: they are assumed, see the crate's page on the model.
+    /// The papers' cluster: 32 cores and 4 channels a node, 100 Gbit/s Infiniband (AdaPM §5.1). Its
+    /// latency and the costs of a channel thread are not stated: they are assumed, see the crate's
+    /// page on the model.
     pub const PAPER: Self = Self {
         name: "paper",
         latency_nanos: 20_000,

@@ -220,7 +220,8 @@ impl Member {
         }
     }
 
-    /// The `keys` that the fast path does not serve: `serve` cannot, or operations of the worker on them are unfinished.
+    /// The `keys` that the fast path does not serve: `serve` cannot, or operations of the worker on
+    /// them are unfinished.
     fn left_over(
         &mut self,
         worker: WorkerId,

@@ -1,8 +1,9 @@
 //! Bare engines with costs: what a cluster of many nodes would take, without checks.
 //!
-//! [`Engines`] is a [`Subject`](super::Subject) of real [`adapm_core::engine::Engine`]s. Values have one element, or a few; their bytes on the wire
-//! are scaled to the width that is modelled, heads of frames are encoded and weighed as they are. Workers use the fast path on
-//! the node's store, dirtied keys and operations reach the engine as in the threaded runtime.
+//! [`Engines`] is a [`Subject`](super::Subject) of real [`adapm_core::engine::Engine`]s. Values
+//! have one element, or a few; their bytes on the wire are scaled to the width that is modelled,
+//! heads of frames are encoded and weighed as they are. Workers use the fast path on the node's
+//! store, dirtied keys and operations reach the engine as in the threaded runtime.
 //!
 //! | file | subject |
 //! | --- | --- |

@@ -1,8 +1,8 @@
-//! A store for one thread and huge sparse layouts: an entry a key that was touched, and a list of the copies that need
-//! synchronization.
+//! A store for one thread and huge sparse layouts: an entry a key that was touched, and a list of
+//! the copies that need synchronization.
 //!
-//! The list answers what local sampling meets (AdaPM App. C): of many keys drawn among the local ones only those that other
-//! nodes hold too matter to the protocol.
+//! The list answers what local sampling meets (AdaPM App. C): of many keys drawn among the local
+//! ones only those that other nodes hold too matter to the protocol.
 
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
@@ -19,7 +19,8 @@ pub struct LightStore {
     layout: Layout,
     entries: RefCell<HashMap<Key, Entry, FixedState>>,
     shared: RefCell<Vec<Key>>,
-    /// Main copies that arrived, without those that left: untouched ones at their home have no entry.
+    /// Main copies that arrived, without those that left: untouched ones at their home have no
+    /// entry.
     moved_here: Cell<i64>,
     replicas: Cell<u64>,
 }

@@ -37,7 +37,8 @@ pub struct EnginesConfig {
     pub machine: Machine,
     /// At which clock workers start.
     pub clock: Clock,
-    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines do by themselves.
+    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines
+    /// do by themselves.
     pub round_nanos: Option<u64>,
 }
 
@@ -68,7 +69,8 @@ pub struct Engines {
     on_the_way: usize,
     sent: VecDeque<Sent>,
     ready: VecDeque<Who>,
-    /// Time that each node's channels took from its cores, and what each of its workers has paid of it.
+    /// Time that each node's channels took from its cores, and what each of its workers has paid of
+    /// it.
     taken_nanos: Vec<u64>,
     paid_nanos: Vec<u64>,
 }
@@ -141,7 +143,8 @@ impl Engines {
         self.totals.now = now;
     }
 
-    /// Collects what `node` sends, and names workers that may go on; how long its channels are busy with it.
+    /// Collects what `node` sends, and names workers that may go on; how long its channels are busy
+    /// with it.
     fn collect(&mut self, node: NodeId) -> u64 {
         let mut busy = 0;
         let mut sent = std::mem::take(&mut self.members[node.index()].around.sent);
@@ -184,7 +187,8 @@ impl Engines {
         (message.values.len() / <i64 as Value>::WIDTH) as u64 * self.config.element_bytes
     }
 
-    /// The part of a worker's time that its node's channels took from its core since it was last asked.
+    /// The part of a worker's time that its node's channels took from its core since it was last
+    /// asked.
     fn toll(&mut self, (node, worker): Who) -> u64 {
         let cores = self.config.machine.cores;
         if cores == 0 {

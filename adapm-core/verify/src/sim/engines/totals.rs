@@ -32,7 +32,8 @@ pub struct Totals {
     pub engines: Stats,
 }
 
-/// What the subject shares with the program that drives it, all in one thread: the stores, and totals on demand.
+/// What the subject shares with the program that drives it, all in one thread: the stores, and
+/// totals on demand.
 ///
 /// A program needs the stores for what workers look up locally, as local sampling does.
 #[derive(Debug, Default)]

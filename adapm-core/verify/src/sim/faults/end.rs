@@ -1,4 +1,5 @@
-//! One end of a link: its session, what it may not send yet, and what its node has a right to believe.
+//! One end of a link: its session, what it may not send yet, and what its node has a right to
+//! believe.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,8 @@
-//! Links that break and resume: between any two nodes two link sessions, over pipes that are lost with what is on its way.
+//! Links that break and resume: between any two nodes two link sessions, over pipes that are lost
+//! with what is on its way.
 //!
-//! What a session promises is judged here; that each frame arrives once and in order is judged by the subject, which knows
-//! what was sent.
+//! What a session promises is judged here; that each frame arrives once and in order is judged by
+//! the subject, which knows what was sent.
 
 use std::collections::BTreeMap;
 

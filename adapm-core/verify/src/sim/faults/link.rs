@@ -203,7 +203,8 @@ impl Link {
         }
     }
 
-    /// Nothing of `from` above so many bytes gets through until then, and nothing behind it on the same pipe.
+    /// Nothing of `from` above so many bytes gets through until then, and nothing behind it on the
+    /// same pipe.
     pub(super) fn tear(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
         self.ways[self.sided(from).other() as usize].tear(bytes_max, until);
     }

@@ -10,7 +10,8 @@ use crate::sim::coverage::FaultKind;
 /// Something that goes wrong. All but the last two heal by themselves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The pipe between two nodes breaks: what is on its way is lost, all or the end of it, and a new one is dialed.
+    /// The pipe between two nodes breaks: what is on its way is lost, all or the end of it, and a
+    /// new one is dialed.
     Reset(NodeId, NodeId),
     /// Nothing gets through from one node to another for a while; then it arrives late.
     OneWay(NodeId, NodeId, Duration),
@@ -18,10 +19,11 @@ pub enum Fault {
     Partition(Vec<NodeId>, Duration),
     /// A node stands still for a while, its workers with it: it reads, writes and sends nothing.
     Pause(NodeId, Duration),
-    /// The link between two nodes carries bytes so slowly for a while that a packet of the largest size takes this long.
+    /// The link between two nodes carries bytes so slowly for a while that a packet of the largest
+    /// size takes this long.
     SlowLink(NodeId, NodeId, Duration, Duration),
-    /// Packets from one node to another above so many bytes do not get through for a while, and nothing behind them on the same
-    /// pipe: the next pipe works until the next large packet.
+    /// Packets from one node to another above so many bytes do not get through for a while, and
+    /// nothing behind them on the same pipe: the next pipe works until the next large packet.
     Hole(NodeId, NodeId, usize, Duration),
     /// A node takes so many times longer for everything for a while.
     Slow(NodeId, u32, Duration),
@@ -31,7 +33,8 @@ pub enum Fault {
     Lie(NodeId, NodeId),
     /// A node is gone for good.
     Vanish(NodeId),
-    /// A node does nothing any more, for good; its links live, with heartbeats and acknowledgements.
+    /// A node does nothing any more, for good; its links live, with heartbeats and
+    /// acknowledgements.
     Mute(NodeId),
 }
 
@@ -82,12 +85,14 @@ pub enum When {
     Steps(u64),
 }
 
-/// Faults in the order in which they strike; those by time and those by steps each in their own order.
+/// Faults in the order in which they strike; those by time and those by steps each in their own
+/// order.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Plan(pub Vec<(When, Fault)>);
 
 impl Plan {
-    /// `count` faults, evenly over these steps of the workers of `nodes` nodes, none longer than `longest`.
+    /// `count` faults, evenly over these steps of the workers of `nodes` nodes, none longer than
+    /// `longest`.
     #[must_use]
     pub fn random(
         rng: &mut Rng,
@@ -102,9 +107,9 @@ impl Plan {
         Self(moments.into_iter().map(fault).collect())
     }
 
-    /// Slow links from the start: a packet takes up to a sixteenth of `dead_after` on all links of one node, for three times
-    /// that long. At some of these steps of the workers one of them is cut, twice, and a node stands still for up to a quarter of
-    /// it.
+    /// Slow links from the start: a packet takes up to a sixteenth of `dead_after` on all links of
+    /// one node, for three times that long. At some of these steps of the workers one of them is
+    /// cut, twice, and a node stands still for up to a quarter of it.
     #[must_use]
     pub fn slow_links(
         rng: &mut Rng,
@@ -131,7 +136,8 @@ impl Plan {
         Self(plan)
     }
 
-    /// A link that carries small packets only, or carries bytes so slowly that no packet is ever whole, for good.
+    /// A link that carries small packets only, or carries bytes so slowly that no packet is ever
+    /// whole, for good.
     #[must_use]
     pub fn dead_link(
         rng: &mut Rng,
@@ -191,7 +197,8 @@ fn random_fault(rng: &mut Rng, nodes: usize, longest: Duration) -> Fault {
     let lasts = Duration::from_nanos(rng.number(longest / 10..longest + 1));
     match rng.number(0..100) {
         0..22 => Fault::Reset(a, b),
-        // Slower for longer than any other fault, but not so slow that what is under way by then takes forever.
+        // Slower for longer than any other fault, but not so slow that what is under way by then
+        // takes forever.
         22..28 => Fault::SlowLink(a, b, lasts / 64, 4 * lasts),
         // What is swallowed is noticed late.
         28..32 => Fault::Hole(a, b, rng.choose(&[30, 60, 200]), lasts / 4),

@@ -66,7 +66,8 @@ impl Way {
         self.slow = Some(Slow { nanos_per_byte, until });
     }
 
-    /// Packets above `bytes_max` do not get through until then, and nothing behind them on the same pipe, ever.
+    /// Packets above `bytes_max` do not get through until then, and nothing behind them on the same
+    /// pipe, ever.
     pub(super) fn tear(&mut self, bytes_max: usize, until: Instant) {
         self.hole = Some(Hole { bytes_max, until });
     }
@@ -76,8 +77,9 @@ impl Way {
         (self.slow, self.hole) = (None, None);
     }
 
-    /// Puts `item` of `bytes` bytes on its way at `now`, which would arrive at `arrival` if all were well. Bytes of a packet
-    /// that takes long come every `step`. Calls `later` with the moment of each arrival.
+    /// Puts `item` of `bytes` bytes on its way at `now`, which would arrive at `arrival` if all
+    /// were well. Bytes of a packet that takes long come every `step`. Calls `later` with the
+    /// moment of each arrival.
     pub(super) fn put(
         &mut self,
         now: Instant,

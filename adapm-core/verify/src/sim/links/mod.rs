@@ -20,7 +20,8 @@ pub trait Links {
         let _ = (now, effects);
     }
 
-    /// A message leaves `sent.from` at `when`, which is `now` or later; never earlier than those before it.
+    /// A message leaves `sent.from` at `when`, which is `now` or later; never earlier than those
+    /// before it.
     ///
     /// # Errors
     /// What is wrong.
@@ -79,7 +80,8 @@ pub trait Links {
         true
     }
 
-    /// Whether the answer of `peer` to the last request of `node` may be late because of the links; asked once before each look.
+    /// Whether the answer of `peer` to the last request of `node` may be late because of the links;
+    /// asked once before each look.
     fn holds_up(&mut self, node: NodeId, peer: NodeId) -> bool {
         let _ = (node, peer);
         false

@@ -113,7 +113,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// As a driver does, tells a node that is about to look at its peers for whom links hold something up.
+    /// As a driver does, tells a node that is about to look at its peers for whom links hold
+    /// something up.
     fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         if self.subject.looks_at(node).is_none_or(|at| at > now) {
@@ -202,7 +203,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         self.stop(node, &|to| arriving[to.index()])
     }
 
-    /// The node takes part in nothing any more; of its messages to each other node so many still arrive.
+    /// The node takes part in nothing any more; of its messages to each other node so many still
+    /// arrive.
     fn stop(
         &mut self,
         node: NodeId,

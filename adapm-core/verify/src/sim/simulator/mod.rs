@@ -1,4 +1,5 @@
-//! The one loop: takes the next event, feeds it to the subject or the links, and enters what follows from it.
+//! The one loop: takes the next event, feeds it to the subject or the links, and enters what
+//! follows from it.
 //!
 //! `events` says what each event does, `failure` why a run ends badly.
 
@@ -90,8 +91,8 @@ struct Host {
 }
 
 impl Host {
-    /// Whether it would notice soon what there is to do. A node with intent looks at the clocks again and again: that it is
-    /// busy with this for a moment is no reason to go on.
+    /// Whether it would notice soon what there is to do. A node with intent looks at the clocks
+    /// again and again: that it is busy with this for a moment is no reason to go on.
     fn is_idle(&self, now: Instant) -> bool {
         let has_only_looks = self.inbox.iter().all(|item| matches!(item, Item::Timeout));
         let is_free_soon = self.free_at <= now.plus_nanos(CALM_NANOS / 2);
@@ -139,8 +140,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         self.effects.told = Some(Vec::new());
     }
 
-    /// Runs `program` until every worker has done everything and the cluster has come to rest, `patience` at most. The time
-    /// at which the last worker was done.
+    /// Runs `program` until every worker has done everything and the cluster has come to rest,
+    /// `patience` at most. The time at which the last worker was done.
     ///
     /// # Errors
     /// The first thing that is wrong; a run that does not come to rest within `patience` is.
@@ -246,7 +247,8 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         self.events
     }
 
-    /// Whether everything has been done, and at rest for long enough that nothing comes of it any more.
+    /// Whether everything has been done, and at rest for long enough that nothing comes of it any
+    /// more.
     fn is_calm(&mut self) -> bool {
         let now = self.agenda.now();
         let rests = self.active == 0

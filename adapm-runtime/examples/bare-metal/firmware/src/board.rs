@@ -1,7 +1,9 @@
-//! The MPS2 board with the AN386 image: heap, clock and first UART. The only file of the firmware that knows registers.
+//! The MPS2 board with the AN386 image: heap, clock and first UART. The only file of the firmware
+//! that knows registers.
 //!
-//! The UART (ARM's "APB UART", DDI 0479) holds one byte. Its interrupt moves bytes to a queue, and is off while the queue is
-//! full: an emulator then keeps the rest back, on a chip bytes are lost, which the line finds out.
+//! The UART (ARM's "APB UART", DDI 0479) holds one byte. Its interrupt moves bytes to a queue, and
+//! is off while the queue is full: an emulator then keeps the rest back, on a chip bytes are lost,
+//! which the line finds out.
 
 #![expect(unsafe_code, reason = "registers, and the memory of the heap")]
 
@@ -38,7 +40,8 @@ static RECEIVED: Mutex<RefCell<Queue>> = Mutex::new(RefCell::new(Deque::new()));
 
 /// Gives the heap its memory and starts clock and UART; once, before anything allocates.
 pub(crate) fn start() -> Board {
-    // SAFETY: `main` calls this once, first: nothing was allocated yet, and nobody else has a way to that memory.
+    // SAFETY: `main` calls this once, first: nothing was allocated yet, and nobody else has a way
+    // to that memory.
     unsafe {
         embedded_alloc::init!(HEAP, HEAP_BYTES);
     }

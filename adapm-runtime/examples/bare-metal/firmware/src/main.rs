@@ -1,4 +1,5 @@
-//! A node of an adapm cluster on a Cortex-M4: engine, fixed store and link session on the chip, the other node behind the UART.
+//! A node of an adapm cluster on a Cortex-M4: engine, fixed store and link session on the chip, the
+//! other node behind the UART.
 //!
 //! Ends by semihosting: exit code 0 if every sum was right.
 

@@ -41,8 +41,8 @@ pub fn count(serial: Serial) -> Result<Summary, String> {
     Ok(Summary { sums: sums.collect(), report, stats: cluster.stats(), line: meter.read() })
 }
 
-/// The worker of node 0. Returns an element of each counted key, and the report; an element that differs from its neighbours
-/// counts as none.
+/// The worker of node 0. Returns an element of each counted key, and the report; an element that
+/// differs from its neighbours counts as none.
 fn work(mut worker: Worker<i64>) -> Result<(Vec<i64>, Report), OpError> {
     let this = NodeId(0);
     for step in 0..task::STEPS {

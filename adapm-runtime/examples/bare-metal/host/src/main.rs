@@ -1,5 +1,5 @@
-//! Builds the firmware, starts a Cortex-M4 in QEMU with it, forms a cluster with the node that runs there, and counts.
-//! `cargo run` in this folder; exit code 0 if every sum is exact.
+//! Builds the firmware, starts a Cortex-M4 in QEMU with it, forms a cluster with the node that runs
+//! there, and counts. `cargo run` in this folder; exit code 0 if every sum is exact.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! A disturbance of the line that is the same on every run: at every so many bytes one is changed, lost, or has company.
+//! A disturbance of the line that is the same on every run: at every so many bytes one is changed,
+//! lost, or has company.
 
 /// Spoils the bytes of one direction.
 #[derive(Clone, Copy, Debug, Default)]

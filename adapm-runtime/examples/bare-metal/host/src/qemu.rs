@@ -1,4 +1,5 @@
-//! Building the firmware, and the emulated board that runs it: its serial line is the standard input and output of QEMU.
+//! Building the firmware, and the emulated board that runs it: its serial line is the standard
+//! input and output of QEMU.
 
 use std::env;
 use std::io::ErrorKind;
@@ -99,7 +100,8 @@ impl Board {
         Watchdog(alive)
     }
 
-    /// Waits until the firmware has ended by itself; an error if it does not, or says that it failed.
+    /// Waits until the firmware has ended by itself; an error if it does not, or says that it
+    /// failed.
     pub(crate) fn wait(&mut self, within: Duration) -> Result<(), String> {
         let until = Instant::now() + within;
         loop {

@@ -1,4 +1,5 @@
-//! A transport of one's own: the other node is at the end of a serial line, here the pipes of a child process or of a test.
+//! A transport of one's own: the other node is at the end of a serial line, here the pipes of a
+//! child process or of a test.
 //!
 //! ```text
 //!   channel thread:  send, recv ── Line ──bytes──> writing thread ──noise──> line

@@ -1,4 +1,5 @@
-//! The whole count with node 1 in a thread instead of a microcontroller: the same node, line and task, over pipes in memory.
+//! The whole count with node 1 in a thread instead of a microcontroller: the same node, line and
+//! task, over pipes in memory.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A node of a cluster behind a serial line, without `std`: what the microcontroller runs, and both ends of the line.
+//! A node of a cluster behind a serial line, without `std`: what the microcontroller runs, and both
+//! ends of the line.
 //!
 //! | module | subject |
 //! | --- | --- |

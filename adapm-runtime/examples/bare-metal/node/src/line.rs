@@ -1,9 +1,10 @@
-//! One end of a serial line: frames once and in order, although bytes are lost, changed and invented on the way.
+//! One end of a serial line: frames once and in order, although bytes are lost, changed and
+//! invented on the way.
 //!
-//! A line is always there, but nothing says who listens and what was hit. So a *pipe* in the sense of
-//! [`adapm_core::link`] is what both ends have agreed on: the dialing end says `Hello` with a new number, the answering end says
-//! `Welcome`, each with the number of the packet it expects. Whatever is damaged ends the pipe; the next one goes on where the
-//! other end stands:
+//! A line is always there, but nothing says who listens and what was hit. So a *pipe* in the sense
+//! of [`adapm_core::link`] is what both ends have agreed on: the dialing end says `Hello` with a
+//! new number, the answering end says `Welcome`, each with the number of the packet it expects.
+//! Whatever is damaged ends the pipe; the next one goes on where the other end stands:
 //!
 //! ```text
 //!   dialing end                                   answering end
@@ -14,7 +15,8 @@
 //!      Hello(8, expects 4)  ──────────────────>
 //! ```
 //!
-//! Packets of another pipe than the present one are left over from before, and are dropped. Not here: ports and threads.
+//! Packets of another pipe than the present one are left over from before, and are dropped. Not
+//! here: ports and threads.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -76,7 +78,8 @@ pub struct LineStats {
     pub frames_in: u64,
 }
 
-/// One end of a line. Feed it the bytes that come, write the bytes that it wants written, look in at [`Line::deadline`].
+/// One end of a line. Feed it the bytes that come, write the bytes that it wants written, look in
+/// at [`Line::deadline`].
 #[derive(Debug)]
 pub struct Line {
     end: End,
@@ -100,7 +103,8 @@ pub const FRAME_BYTES_MAX: usize = 8 << 10;
 pub const PACKET_BYTES: usize = 1 << 10;
 
 impl Line {
-    /// An end of a line on which nothing was said yet. `terms` must be the same number on both ends.
+    /// An end of a line on which nothing was said yet. `terms` must be the same number on both
+    /// ends.
     #[must_use]
     pub fn new(end: End, terms: u64, dead_after: Duration) -> Self {
         let mut config = LinkConfig::dead_after(dead_after);
@@ -123,7 +127,8 @@ impl Line {
         }
     }
 
-    /// Takes a frame for the other end; false if there is no room at the moment. Nothing is taken behind a goodbye.
+    /// Takes a frame for the other end; false if there is no room at the moment. Nothing is taken
+    /// behind a goodbye.
     ///
     /// # Errors
     /// If the frame is too long, or the line is of no use.
@@ -293,7 +298,8 @@ impl Line {
             return true;
         }
         if let Some(error) = self.error {
-            // Of no use any more. Told where this end stands, the other finds out by itself that one was restarted.
+            // Of no use any more. Told where this end stands, the other finds out by itself that
+            // one was restarted.
             return error == LineError::Restarted;
         }
         match self.session.handle_up(now, Seq(expects)) {

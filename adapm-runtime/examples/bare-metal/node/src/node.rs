@@ -1,4 +1,5 @@
-//! A node with one worker and no threads: the loop around an engine and a line, turned while the worker waits.
+//! A node with one worker and no threads: the loop around an engine and a line, turned while the
+//! worker waits.
 //!
 //! ```text
 //!   worker ──fast path──> store          port: clock, bytes
@@ -6,8 +7,9 @@
 //!      └──operation──> engine <──frames──> line
 //! ```
 //!
-//! As there is only one context, the order rule (protocol, "Operations") holds by itself: a worker that waits for an operation
-//! does not use the fast path. Not here: what the worker does ([`crate::task`]).
+//! As there is only one context, the order rule (protocol, "Operations") holds by itself: a worker
+//! that waits for an operation does not use the fast path. Not here: what the worker does
+//! ([`crate::task`]).
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -68,7 +70,8 @@ pub struct Accesses {
     pub engine: u64,
 }
 
-/// Bytes of one part of a message. A frame has two, and some lists of fixed length: see [`NodeConfig::frame_bytes_max`].
+/// Bytes of one part of a message. A frame has two, and some lists of fixed length: see
+/// [`NodeConfig::frame_bytes_max`].
 const BLOCK_BYTES_MAX: usize = FRAME_BYTES_MAX / 16 * 7;
 
 /// An operation that has ended, and how.
@@ -124,8 +127,8 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Node `node` of two; creates its main copies.
     ///
     /// # Errors
-    /// If the layout has fewer keys than there are nodes, or values so long that a frame with one would exceed
-    /// [`FRAME_BYTES_MAX`].
+    /// If the layout has fewer keys than there are nodes, or values so long that a frame with one
+    /// would exceed [`FRAME_BYTES_MAX`].
     pub fn new(
         node: NodeId,
         (layout, store, initial): (Layout, S, Initial<S::Value>),
@@ -222,7 +225,8 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         self.op(body).map(drop)
     }
 
-    /// Ends the node in order: once both nodes leave and everything is applied, the other end is told.
+    /// Ends the node in order: once both nodes leave and everything is applied, the other end is
+    /// told.
     ///
     /// # Errors
     /// What ends the node before.

@@ -1,7 +1,8 @@
-//! What goes over the line: postcard, a checksum behind it, and COBS around both, so that a zero byte ends a packet and
-//! nothing else.
+//! What goes over the line: postcard, a checksum behind it, and COBS around both, so that a zero
+//! byte ends a packet and nothing else.
 //!
-//! Whatever garbage a line brings, the next zero byte is where the reader starts anew; the checksum tells what was hit.
+//! Whatever garbage a line brings, the next zero byte is where the reader starts anew; the checksum
+//! tells what was hit.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -62,7 +63,8 @@ impl Packet<'_> {
         Packet::Session { pipe, kind, seq: seq.0, ack: ack.0, wants_ack, head, values }
     }
 
-    /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a disturbance has begun.
+    /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a
+    /// disturbance has begun.
     pub fn write(&self, line: &mut Vec<u8>) {
         let mut bytes =
             postcard::to_allocvec(self).expect("a packet is made of integers and bytes");

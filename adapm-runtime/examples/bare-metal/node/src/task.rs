@@ -86,11 +86,11 @@ pub fn keys(node: NodeId, step: u64) -> Vec<Key> {
     HOT.chain(travelling).chain(cold).map(Key).collect()
 }
 
-/// What `node` signals before `step`, behind the barrier: keys, and the clocks in which it will access them. The clock of
-/// step `s` is `s + 1`.
+/// What `node` signals before `step`, behind the barrier: keys, and the clocks in which it will
+/// access them. The clock of step `s` is `s + 1`.
 ///
-/// The second half is signalled when it begins: known earlier, it would overlap with the other node's first half, and replicas
-/// would take the place of some journeys.
+/// The second half is signalled when it begins: known earlier, it would overlap with the other
+/// node's first half, and replicas would take the place of some journeys.
 #[must_use]
 pub fn intents(node: NodeId, step: u64) -> Vec<(Vec<Key>, Range<Clock>)> {
     let half = |step| Clock(step + 1)..Clock(step + HALF + 1);
@@ -123,7 +123,8 @@ pub fn counted() -> Range<u64> {
     HOT.start..COLD.end
 }
 
-/// Node 1's part, from the first signal to the last goodbye. Returns how many keys have a wrong sum.
+/// Node 1's part, from the first signal to the last goodbye. Returns how many keys have a wrong
+/// sum.
 ///
 /// # Errors
 /// What ends the node before.

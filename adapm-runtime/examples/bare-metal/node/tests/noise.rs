@@ -1,4 +1,5 @@
-//! Two ends of a line in virtual time: whatever the line does to the bytes, frames arrive once, whole and in order.
+//! Two ends of a line in virtual time: whatever the line does to the bytes, frames arrive once,
+//! whole and in order.
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ fn frame(number: u64, random: &mut Random) -> Frame {
     frame
 }
 
-/// Sends 100 frames each way over a bad line, which is sound once all are sent; both ends then say goodbye.
+/// Sends 100 frames each way over a bad line, which is sound once all are sent; both ends then say
+/// goodbye.
 fn exchanged(seed: u64) -> ([Line; 2], Instant) {
     let mut random = Random(seed);
     let mut lines =

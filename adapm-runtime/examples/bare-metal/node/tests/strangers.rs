@@ -1,4 +1,5 @@
-//! A line on which anything is said, well formed or not: it stays bounded, hands on what it should, and fails once.
+//! A line on which anything is said, well formed or not: it stays bounded, hands on what it should,
+//! and fails once.
 //!
 //! Not here: noise between two sound ends (`noise.rs`).
 
@@ -28,7 +29,8 @@ impl Random {
 /// Packets of one stranger.
 const WORDS: u64 = 60;
 
-/// What one poll writes at most: the window, longer by what is wrapped around it, and a word or two.
+/// What one poll writes at most: the window, longer by what is wrapped around it, and a word or
+/// two.
 const WRITTEN_MAX: usize = 2 * FRAME_BYTES_MAX + FRAME_BYTES_MAX / 8 + 32 * 40;
 
 /// Something that a stranger says to an end that has agreed on `pipe` and expects the frame `next`.

@@ -1,7 +1,9 @@
-//! A policy of your own: keys that are asked for often get replicas, all others move to whoever wants them.
+//! A policy of your own: keys that are asked for often get replicas, all others move to whoever
+//! wants them.
 //!
-//! A policy is taste, not safety: it proposes, and the mechanism does what is safe. It answers from its calls alone (no
-//! clock, no entropy, no hash map), so that a schedule that found something can be run again.
+//! A policy is taste, not safety: it proposes, and the mechanism does what is safe. It answers from
+//! its calls alone (no clock, no entropy, no hash map), so that a schedule that found something can
+//! be run again.
 
 use std::collections::BTreeMap;
 

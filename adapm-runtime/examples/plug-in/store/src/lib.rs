@@ -1,7 +1,8 @@
 //! A store of your own: a mutex for each key, and a copy behind it only while the node holds one.
 //!
-//! The contract is that of [`Store`]: a key's latch is held while its slot is used, a word outlives its value, and what is
-//! reserved anew is zero. Not here: sparse layouts, whose keys are too many for a list.
+//! The contract is that of [`Store`]: a key's latch is held while its slot is used, a word outlives
+//! its value, and what is reserved anew is zero. Not here: sparse layouts, whose keys are too many
+//! for a list.
 
 use std::ops::Range;
 use std::sync::PoisonError;

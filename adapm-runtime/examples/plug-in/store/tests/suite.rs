@@ -1,6 +1,8 @@
-//! The whole contract of a store, in three lines: claims, any sequence of calls, and models of two threads.
+//! The whole contract of a store, in three lines: claims, any sequence of calls, and models of two
+//! threads.
 //!
-//! `cargo test` runs the first two, `RUSTFLAGS="--cfg adapm_loom" cargo test --release --test suite` the third.
+//! `cargo test` runs the first two, `RUSTFLAGS="--cfg adapm_loom" cargo test --release --test
+//! suite` the third.
 
 use plug_in_store::MutexStore;
 

@@ -1,7 +1,9 @@
-//! A transport of your own: a channel of the standard library into each node, with a bound for each pair of nodes.
+//! A transport of your own: a channel of the standard library into each node, with a bound for each
+//! pair of nodes.
 //!
-//! The contract is that of [`Transport`]: frames arrive once, whole and in order; `send` never blocks; a refused sender
-//! hears of room; wakes and frames take turns; a peer that ends without a farewell is told as lost. Not here: processes.
+//! The contract is that of [`Transport`]: frames arrive once, whole and in order; `send` never
+//! blocks; a refused sender hears of room; wakes and frames take turns; a peer that ends without a
+//! farewell is told as lost. Not here: processes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -91,7 +93,8 @@ impl Transport for ChannelEnd {
         let is_full =
             || way.queued.load(SeqCst) >= FRAMES_MAX && !self.gone[to.index()].load(SeqCst);
         if is_full() {
-            // Said first, then looked again: whoever makes room in between hears of it, or we see the room.
+            // Said first, then looked again: whoever makes room in between hears of it, or we see
+            // the room.
             way.refused.store(true, SeqCst);
             if is_full() {
                 return Err(SendError::Full);

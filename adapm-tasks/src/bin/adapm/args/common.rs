@@ -33,7 +33,8 @@ impl RecipeArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Cluster")]
 pub(crate) struct ClusterArgs {
-    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or as many as there are processes]
+    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or
+    /// as many as there are processes]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) nodes: Option<usize>,
     /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]

@@ -31,7 +31,8 @@ pub(crate) struct CheckArgs {
     /// Folder or file, or its name in $ADAPM_DATA
     #[arg(value_name = "PATH|NAME")]
     pub(crate) data: PathBuf,
-    /// Read it as data of this task [default: the task of the data set that it is, else what it looks like]
+    /// Read it as data of this task [default: the task of the data set that it is, else what it
+    /// looks like]
     #[arg(long, value_name = "TASK", value_parser = one_of::<Task>(&["kge", "mf", "wv"]))]
     pub(crate) task: Option<Task>,
     /// Columns of triples, where no first line names them

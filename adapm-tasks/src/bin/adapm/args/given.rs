@@ -1,4 +1,5 @@
-//! Which flags were given, and by whom: by hand or by a recipe. All others have their default. And what all of them come to.
+//! Which flags were given, and by whom: by hand or by a recipe. All others have their default. And
+//! what all of them come to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,14 +28,16 @@ impl Given {
         Self { by_hand: typed(matches), recipe: None, settings: settings(matches) }
     }
 
-    /// The same with those that a recipe of this name has added, which `matches` found among the others.
+    /// The same with those that a recipe of this name has added, which `matches` found among the
+    /// others.
     pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches) -> Self {
         let added =
             typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
         Self { recipe: Some((name.to_owned(), added)), settings: settings(matches), ..self }
     }
 
-    /// Those of `flags` (without dashes) that were given, as `--nodes --workers`; for all that a recipe has added, its name.
+    /// Those of `flags` (without dashes) that were given, as `--nodes --workers`; for all that a
+    /// recipe has added, its name.
     pub(crate) fn among(&self, flags: &[&str]) -> String {
         let by_hand = flags.iter().filter(|flag| self.by_hand.contains_key(**flag));
         let mut texts: Vec<String> = by_hand.map(|flag| format!("--{flag}")).collect();
@@ -56,7 +59,8 @@ impl Given {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
-    /// The flag that sets a field of the library's configurations, and the value that was typed behind it, else `value`.
+    /// The flag that sets a field of the library's configurations, and the value that was typed
+    /// behind it, else `value`.
     pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
         let flag = field.replace('_', "-");
         let typed = self.by_hand.get(&flag).map_or(value, String::as_str);

@@ -14,11 +14,13 @@ use crate::kge::DATA_SEED;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Folder with train, valid (or dev), test (.txt, .tsv, .csv, .del, also .gz); one file of triples, which is split 80/10/10; or
-    /// its name in $ADAPM_DATA/kge; none: generated family trees
+    /// Folder with train, valid (or dev), test (.txt, .tsv, .csv, .del, also .gz); one file of
+    /// triples, which is split 80/10/10; or its name in $ADAPM_DATA/kge; none: generated family
+    /// trees
     #[arg(long, value_name = "PATH|NAME")]
     pub(crate) data: Option<PathBuf>,
-    /// Columns of the files, where no first line names them: head, relation, tail, or OpenKE's head, tail, relation
+    /// Columns of the files, where no first line names them: head, relation, tail, or OpenKE's
+    /// head, tail, relation
     #[arg(long, value_name = "ORDER", value_parser = one_of::<ColumnOrder>(&["hrt", "htr"]), requires = "data")]
     pub(crate) column_order: Option<ColumnOrder>,
     /// Seed of the generated graph, or of the split of one file
@@ -63,7 +65,8 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
         hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) reciprocal: bool,
-    /// Let the frequency of a candidate with the relation count in ranking, as much as is best on valid; --prior=false: vectors alone
+    /// Let the frequency of a candidate with the relation count in ranking, as much as is best on
+    /// valid; --prior=false: vectors alone
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
         action = clap::ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) prior: bool,
@@ -87,14 +90,17 @@ pub(crate) struct TrainingArgs {
     /// Negatives: one set for a whole chunk of triples, or a set for each triple
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Shared, value_parser = one_of::<Negatives>(&["shared", "independent"]))]
     pub(crate) negatives: Negatives,
-    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: twice the entities, at most 1000; or 50]
+    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: twice the
+    /// entities, at most 1000; or 50]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) negative_count: Option<usize>,
-    /// Which entities are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used
-    /// again (pool), such as are here (local) [default: naive under classic, preloc under lapse and adapm-no-replication, else local]
+    /// Which entities are drawn as negatives: any, as they come (naive), brought here ahead
+    /// (preloc), from a pool that is used again (pool), such as are here (local) [default: naive
+    /// under classic, preloc under lapse and adapm-no-replication, else local]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
-    /// Triples of a chunk, with shared negatives [default: a fortieth of what a worker has in an epoch, 16 to 256]
+    /// Triples of a chunk, with shared negatives [default: a fortieth of what a worker has in an
+    /// epoch, 16 to 256]
     #[arg(long, value_name = "TRIPLES", value_parser = at_least_one)]
     pub(crate) chunk: Option<usize>,
     /// Learning rate of AdaGrad
@@ -112,7 +118,8 @@ pub(crate) struct TrainingArgs {
     /// Do not evaluate: neither select the epoch on valid nor report on test
     #[arg(long)]
     pub(crate) no_eval: bool,
-    /// Epochs between two evaluations of valid (the last epoch is always evaluated) [default: 1 to 5, a tenth of the time]
+    /// Epochs between two evaluations of valid (the last epoch is always evaluated) [default: 1 to
+    /// 5, a tenth of the time]
     #[arg(long, value_name = "EPOCHS", value_parser = epochs)]
     pub(crate) valid_every: Option<u32>,
 }

@@ -1,4 +1,5 @@
-//! What can be said about the processes of a cluster: how they are launched, what secret they share, and what each of them is told.
+//! What can be said about the processes of a cluster: how they are launched, what secret they
+//! share, and what each of them is told.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ pub(crate) struct LaunchArgs {
     /// File with the secret of the processes, 32 bytes or more [default: a new secret for each run]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Hosts to start on by ssh (HOST, USER@HOST; IPv6 in brackets), node 0 on the first, by a name that the others know, too
+    /// Hosts to start on by ssh (HOST, USER@HOST; IPv6 in brackets), node 0 on the first, by a name
+    /// that the others know, too
     #[arg(long, value_name = "HOST,...", value_delimiter = ',', help_heading = "Several hosts")]
     pub(crate) hosts: Vec<String>,
     /// Port of the first host at which the nodes meet
@@ -80,17 +82,19 @@ Examples:
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Processes")]
 pub(crate) struct ProcessArgs {
-    /// This process is node I of --nodes processes [default: as torchrun, mpirun, srun or Kubernetes say]
+    /// This process is node I of --nodes processes [default: as torchrun, mpirun, srun or
+    /// Kubernetes say]
     #[arg(long, value_name = "I")]
     pub(crate) node: Option<usize>,
-    /// Where the processes meet: node 0 listens at HOST:PORT, or writes its address to a file that all see
+    /// Where the processes meet: node 0 listens at HOST:PORT, or writes its address to a file that
+    /// all see
     #[arg(long, value_name = "HOST:PORT|file:PATH")]
     pub(crate) rendezvous: Option<String>,
     /// What carries frames between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
     pub(crate) transport: Option<Kind>,
-    /// File with the secret of the processes, 32 bytes or more; nobody else may read it [default: one made for the run where they
-    /// meet by a file]
+    /// File with the secret of the processes, 32 bytes or more; nobody else may read it [default:
+    /// one made for the run where they meet by a file]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Go without a secret, in the clear, although others can connect

@@ -1,5 +1,5 @@
-//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net, trace; and
-//! which keys a training run traces.
+//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net,
+//! trace; and which keys a training run traces.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,8 +21,8 @@ pub(crate) struct SimulateArgs {
     /// Workloads of the paper, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all", value_parser = tasks())]
     pub(crate) task: Vec<Vec<Task>>,
-    /// Systems, separated by commas [default: adapm, adapm-no-relocation, classic; for kge, wv and mf also adapm-no-replication
-    /// and static-mix]
+    /// Systems, separated by commas [default: adapm, adapm-no-relocation, classic; for kge, wv and
+    /// mf also adapm-no-replication and static-mix]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = contender())]
     system: Vec<Contender>,
     /// Numbers of nodes, separated by commas; one node is always simulated, too
@@ -47,7 +47,8 @@ pub(crate) struct SimulateArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Machine")]
 pub(crate) struct MachineArgs {
-    /// Preset: the paper's cluster, rented machines, or machines on which protocol work takes no time
+    /// Preset: the paper's cluster, rented machines, or machines on which protocol work takes no
+    /// time
     #[arg(long, value_name = "NAME", default_value = Machine::PAPER.name, value_parser = machine())]
     machine: Machine,
     /// Latency of the network [default: as in the preset: 20, 50, 0]
@@ -59,7 +60,8 @@ pub(crate) struct MachineArgs {
     /// Channel threads of a node [default: 4, 1, 1]
     #[arg(long, value_name = "N", value_parser = positive)]
     channels: Option<u32>,
-    /// Cores that workers and channel threads share, 0 for as many as there are threads [default: 32, 8, 0]
+    /// Cores that workers and channel threads share, 0 for as many as there are threads [default:
+    /// 32, 8, 0]
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
     /// Time of a channel thread for a message, on either side [default: 3000, 3000, 0]
@@ -85,7 +87,8 @@ impl SimulateArgs {
         tasks
     }
 
-    /// The systems to compare on `task`, each once, at least one. Others that are not modelled for it are left out.
+    /// The systems to compare on `task`, each once, at least one. Others that are not modelled for
+    /// it are left out.
     ///
     /// # Errors
     /// If none of those asked for is modelled for it.
@@ -313,11 +316,13 @@ impl DemoArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Trace")]
 pub(crate) struct TraceKeysArgs {
-    /// Write what happens to some keys while training to FILE, for `adapm trace`; each of several processes to FILE.n0, FILE.n1, ...
+    /// Write what happens to some keys while training to FILE, for `adapm trace`; each of several
+    /// processes to FILE.n0, FILE.n1, ...
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_keys: Option<PathBuf>,
-    /// Keys of --trace-keys: key:N, or by name, in kge entity:NAME and relation:NAME, in mf row:ID and column:ID, in wv word:WORD and
-    /// output:WORD (its output vector) [default: five from the most frequent to a typical one]
+    /// Keys of --trace-keys: key:N, or by name, in kge entity:NAME and relation:NAME, in mf row:ID
+    /// and column:ID, in wv word:WORD and output:WORD (its output vector) [default: five from the
+    /// most frequent to a typical one]
     #[arg(long, value_name = "KEY,...", requires = "trace_keys")]
     pub(crate) trace: Option<String>,
 }
@@ -325,7 +330,8 @@ pub(crate) struct TraceKeysArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TRACE_EXAMPLES, args_override_self = true)]
 pub(crate) struct TraceArgs {
-    /// Trace of a run, or FILE of which processes have written FILE.n0, FILE.n1, ...; or several such parts
+    /// Trace of a run, or FILE of which processes have written FILE.n0, FILE.n1, ...; or several
+    /// such parts
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Draw it to OUT: a panel for each key, a row for each node

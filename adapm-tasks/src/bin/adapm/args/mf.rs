@@ -13,8 +13,9 @@ use crate::args::{ProcessArgs, TraceKeysArgs, epochs, one_of};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Ratings: a file (`u i r` lines, CSV, TSV, MovieLens, MatrixMarket; .gz too) whose first line may name the columns user,
-    /// item and rating; a folder with train and test of these; or its name in $ADAPM_DATA/mf; none: a generated matrix
+    /// Ratings: a file (`u i r` lines, CSV, TSV, MovieLens, MatrixMarket; .gz too) whose first line
+    /// may name the columns user, item and rating; a folder with train and test of these; or its
+    /// name in $ADAPM_DATA/mf; none: a generated matrix
     #[arg(long, value_name = "PATH|NAME", conflicts_with_all = ["data_seed", "rows", "columns", "cells", "test_cells", "rank", "noise"])]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
@@ -91,11 +92,12 @@ pub(crate) struct ModelArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Training")]
 pub(crate) struct TrainingArgs {
-    /// Passes over the training data [default: as many as help, at most 100; 20 if nothing is selected]
+    /// Passes over the training data [default: as many as help, at most 100; 20 if nothing is
+    /// selected]
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
-    /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at random
-    /// [default: columnwise; dsgd after cross-fitting]
+    /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at
+    /// random [default: columnwise; dsgd after cross-fitting]
     #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
     pub(crate) order: Option<Order>,
     /// How a gradient becomes an update
@@ -104,22 +106,26 @@ pub(crate) struct TrainingArgs {
     /// Learning rate, at first, where what is learnt has deviation 1 [default: 0.1; with sgd 0.02]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) learning_rate: Option<f32>,
-    /// Raise the learning rate by 5 % after an epoch in which the loss fell, halve it where it rose; --bold-driver=false takes it back
+    /// Raise the learning rate by 5 % after an epoch in which the loss fell, halve it where it
+    /// rose; --bold-driver=false takes it back
     #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
         hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) bold_driver: bool,
-    /// Weight of the squared norms of rows and columns, where what is learnt has deviation 1 [default: from 0.12 by cell or 4 by
-    /// vector, halved behind each epoch that does not help; if nothing is selected half of it]
+    /// Weight of the squared norms of rows and columns, where what is learnt has deviation 1
+    /// [default: from 0.12 by cell or 4 by vector, halved behind each epoch that does not help; if
+    /// nothing is selected half of it]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) l2: Option<f32>,
-    /// What squared norms are weighted by: each cell its row's and column's, or each row and column once
+    /// What squared norms are weighted by: each cell its row's and column's, or each row and column
+    /// once
     #[arg(long, value_name = "BY", default_value_t = Penalty::Cell, value_parser = one_of::<Penalty>(&["cell", "vector"]))]
     pub(crate) penalty: Penalty,
     /// Do not evaluate: neither select the epoch nor report on test
     #[arg(long)]
     pub(crate) no_eval: bool,
-    /// Train on all cells and select nothing, if the data has no valid part: else a twentieth of train is held back to select on, or of
-    /// 10,000 cells and fewer each fifth is left out in turn before
+    /// Train on all cells and select nothing, if the data has no valid part: else a twentieth of
+    /// train is held back to select on, or of 10,000 cells and fewer each fifth is left out in turn
+    /// before
     #[arg(long)]
     pub(crate) no_hold_back: bool,
     /// Epochs between two evaluations of valid (the last epoch is always evaluated)

@@ -12,7 +12,8 @@ use crate::args::{ProcessArgs, TraceKeysArgs, at_least_one, epochs, one_of};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct DataArgs {
-    /// Text, a sentence a line, also one long line, also .gz; or its name in $ADAPM_DATA/wv; none: generated sentences
+    /// Text, a sentence a line, also one long line, also .gz; or its name in $ADAPM_DATA/wv; none:
+    /// generated sentences
     #[arg(long, value_name = "PATH|NAME", conflicts_with_all = ["data_seed", "sentences"])]
     pub(crate) data: Option<PathBuf>,
     /// Seed of the generated text
@@ -32,11 +33,12 @@ pub(crate) struct DataArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Evaluation")]
 pub(crate) struct QuestionArgs {
-    /// Questions of analogy, as questions-words.txt, or the name of such a file in $ADAPM_DATA/wv; those of the generated text come
-    /// with it
+    /// Questions of analogy, as questions-words.txt, or the name of such a file in $ADAPM_DATA/wv;
+    /// those of the generated text come with it
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) questions: Option<PathBuf>,
-    /// Pairs of words with how similar people find them, as WordSim-353, or the name of such a file in $ADAPM_DATA/wv
+    /// Pairs of words with how similar people find them, as WordSim-353, or the name of such a file
+    /// in $ADAPM_DATA/wv
     #[arg(long, value_name = "FILE|NAME")]
     pub(crate) similarity: Option<PathBuf>,
 }
@@ -92,12 +94,13 @@ pub(crate) struct TrainingArgs {
     /// Negatives of a pair
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().negatives)]
     pub(crate) negatives: usize,
-    /// Which pairs share their negatives: those of a sentence, those of one word, or none (word2vec's way)
+    /// Which pairs share their negatives: those of a sentence, those of one word, or none
+    /// (word2vec's way)
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Sentence, value_parser = one_of::<Negatives>(&["sentence", "window", "pair"]))]
     pub(crate) drawn: Negatives,
-    /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc), from a pool that is used again
-    /// (pool), such as are here (local) [default: as for kge, but preloc on several nodes
-    /// where the system replicates on intent]
+    /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc),
+    /// from a pool that is used again (pool), such as are here (local) [default: as for kge, but
+    /// preloc on several nodes where the system replicates on intent]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none
@@ -120,7 +123,8 @@ pub(crate) struct TrainingArgs {
 #[derive(Debug, Args)]
 #[command(args_override_self = true)]
 pub(crate) struct EvalArgs {
-    /// Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in GloVe's, also .gz
+    /// Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in
+    /// GloVe's, also .gz
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub(crate) load: PathBuf,
     /// The most frequent words that can be asked for and be answers [default: all]

@@ -1,4 +1,5 @@
-//! The verb `data`: which data sets the recipes use and where they are to be had; `data check`: what data holds.
+//! The verb `data`: which data sets the recipes use and where they are to be had; `data check`:
+//! what data holds.
 //!
 //! [`sets`] is the list that files are compared with, [`content`] reads them as a task does.
 
@@ -147,7 +148,8 @@ fn locate(args: &CheckArgs) -> Result<PathBuf, Failure> {
     Err(Failure::Data(error))
 }
 
-/// The data set with the most files that are as they were published, else the one whose name this is.
+/// The data set with the most files that are as they were published, else the one whose name this
+/// is.
 fn recognise(path: &Path, task: Option<Task>) -> Result<Option<(Set, Vec<Compared>)>, Failure> {
     let mut best: Option<(usize, Set, Vec<Compared>)> = None;
     for set in sets::all().into_iter().filter(|set| task.is_none_or(|task| set.task == task)) {

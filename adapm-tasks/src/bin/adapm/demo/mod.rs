@@ -1,6 +1,8 @@
-//! The verb `demo`: a generated job of each task under three systems, side by side; what is generated, and how each is trained.
+//! The verb `demo`: a generated job of each task under three systems, side by side; what is
+//! generated, and how each is trained.
 //!
-//! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where adapting loses.
+//! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where
+//! adapting loses.
 
 use std::sync::atomic::AtomicBool;
 
@@ -204,12 +206,14 @@ fn kge(args: &DemoArgs) -> Job {
     (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(8));
     // Few facts and few epochs: at the usual rate, where a run ends depends on luck.
     config.learning_rate = 0.2;
-    // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager is for.
+    // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a
+    // parameter manager is for.
     config.negatives = kge::Negatives::Independent;
     config.negative_count = Some(16);
     config.loss = LossKind::Logistic;
     config.n3 = 0.0;
-    // Quality is compared at the end: selecting an epoch on the way would take longer than the training.
+    // Quality is compared at the end: selecting an epoch on the way would take longer than the
+    // training.
     config.valid_every = Some(config.epochs);
     config.checkpoint = false;
     let plan = format!(
@@ -263,7 +267,8 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
     (config.nodes, config.seed) = (args.nodes, args.seed);
     let epochs = args.epochs.unwrap_or(5);
     (config.dim, config.epochs) = (args.dim.unwrap_or(32), Some(epochs));
-    // Few words, each seen often: steps may be long, and none is too frequent. After 3 epochs accuracy depends on luck.
+    // Few words, each seen often: steps may be long, and none is too frequent. After 3 epochs
+    // accuracy depends on luck.
     (config.learning_rate, config.sample) = (0.1, 0.0);
     config.checkpoint = false;
     let words = format::count(corpus.words());

@@ -1,4 +1,5 @@
-//! What the figures of the demo say, in plain words: a sentence per system, made from what was measured.
+//! What the figures of the demo say, in plain words: a sentence per system, made from what was
+//! measured.
 
 use adapm_tasks::System;
 use adapm_tasks::run::ManagerStats;
@@ -83,7 +84,8 @@ fn full(own: &Total, adapm: &Total) -> String {
     )
 }
 
-/// A sentence on the first job that ended clearly worse with full replication than with adapm; empty if none did.
+/// A sentence on the first job that ended clearly worse with full replication than with adapm;
+/// empty if none did.
 fn stale(compared: &[Compared]) -> String {
     let of = |job: &Compared, system| {
         job.outcomes.iter().find(|outcome| outcome.system == system)?.figure

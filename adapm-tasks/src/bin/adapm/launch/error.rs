@@ -1,4 +1,5 @@
-//! Why nothing was launched, or why it ended badly, for people: the process that failed first, and with what the launcher exits.
+//! Why nothing was launched, or why it ended badly, for people: the process that failed first, and
+//! with what the launcher exits.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
@@ -111,7 +112,8 @@ impl End {
         }
     }
 
-    /// Whether the others must be seen to end soon. One that stopped in good order leaves them time to save what they have.
+    /// Whether the others must be seen to end soon. One that stopped in good order leaves them time
+    /// to save what they have.
     pub(super) fn is_failure(self) -> bool {
         !matches!(self, Self::Done | Self::Stopped(_))
     }
@@ -141,7 +143,8 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// The reason among `ends`, which are in the order in which they were seen, without those that were forced. `None` if all is well.
+    /// The reason among `ends`, which are in the order in which they were seen, without those that
+    /// were forced. `None` if all is well.
     pub(super) fn of(ends: &[(usize, End)], forced: bool) -> Option<Self> {
         let first = |wanted: &dyn Fn(End) -> bool| ends.iter().find(|(_, end)| wanted(*end));
         let cause = first(&|end| matches!(end, End::Failed(_) | End::Killed(_)))

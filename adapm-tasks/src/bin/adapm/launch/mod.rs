@@ -1,10 +1,12 @@
-//! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all of them.
+//! The verb `launch`: one process a node, on this host or by ssh on others, and one ending for all
+//! of them.
 //!
-//! [`Host`] is where to run the command, [`node`] is one process with the secret that all share, [`relay`] what they print,
-//! [`supervise`] what is done when one ends, [`error`] who was to blame and how it is told.
+//! [`Host`] is where to run the command, [`node`] is one process with the secret that all share,
+//! [`relay`] what they print, [`supervise`] what is done when one ends, [`error`] who was to blame
+//! and how it is told.
 //!
-//! Not here: how the processes find each other, which is theirs to do, nor what a process does once its launcher is gone
-//! (`crate::launched`).
+//! Not here: how the processes find each other, which is theirs to do, nor what a process does once
+//! its launcher is gone (`crate::launched`).
 
 use std::ffi::{OsStr, OsString};
 use std::net::Ipv6Addr;
@@ -34,7 +36,8 @@ mod node;
 mod relay;
 mod supervise;
 
-/// Starts the processes, passes on what they print and what is asked of them, and tells how they ended.
+/// Starts the processes, passes on what they print and what is asked of them, and tells how they
+/// ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let hosts = read_hosts(&args.hosts)?;
     let nodes = args.nodes.unwrap_or(args.hosts.len());
@@ -116,7 +119,8 @@ impl Plan<'_> {
         Ok(running)
     }
 
-    /// The variables that are the same for all. They name a run apart from others, so that nobody joins the wrong one.
+    /// The variables that are the same for all. They name a run apart from others, so that nobody
+    /// joins the wrong one.
     fn common_variables(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let rendezvous = match self.hosts.first() {
             None => {
@@ -266,7 +270,8 @@ fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
     }
 }
 
-/// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without brackets.
+/// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without
+/// brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Host {
     user: Option<String>,

@@ -1,7 +1,9 @@
-//! One process: how it is started here or on another host, asked to stop, and ended; and what all share: a secret, and a folder.
+//! One process: how it is started here or on another host, asked to stop, and ended; and what all
+//! share: a secret, and a folder.
 //!
-//! It runs in a group of its own, so that a Ctrl-C of the terminal reaches it once, through the launcher. Its stdin is a pipe whose
-//! other end only the launcher holds: when that goes away for whatever reason, the process learns it and ends.
+//! It runs in a group of its own, so that a Ctrl-C of the terminal reaches it once, through the
+//! launcher. Its stdin is a pipe whose other end only the launcher holds: when that goes away for
+//! whatever reason, the process learns it and ends.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -87,7 +89,8 @@ impl Node {
         self.child.id()
     }
 
-    /// Passes a signal on. On another host the process reads it from its stdin, as ssh carries no signals.
+    /// Passes a signal on. On another host the process reads it from its stdin, as ssh carries no
+    /// signals.
     pub(super) fn signal(&mut self, signal: Signal) {
         match self.running() {
             Some(_) if self.remote => self.ask(signal),
@@ -156,7 +159,8 @@ fn there(start: &Start<'_>, host: &str) -> Command {
     command
 }
 
-/// What the shell of the other host runs: in the same folder, if it is there too, so that relative names mean the same.
+/// What the shell of the other host runs: in the same folder, if it is there too, so that relative
+/// names mean the same.
 fn remote_line(start: &Start<'_>) -> Vec<u8> {
     let mut line = Vec::new();
     if let Ok(folder) = std::env::current_dir() {

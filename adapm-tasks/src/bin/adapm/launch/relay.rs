@@ -1,7 +1,8 @@
-//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it is, and its bar at the bottom.
+//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it
+//! is, and its bar at the bottom.
 //!
-//! Two lines are never mixed: each goes out in one write under the lock of the stream. A line without an end is cut after
-//! [`LINE_MAX`] bytes, so that memory stays bounded.
+//! Two lines are never mixed: each goes out in one write under the lock of the stream. A line
+//! without an end is cut after [`LINE_MAX`] bytes, so that memory stays bounded.
 
 use std::io::{self, Read, Write};
 use std::mem;
@@ -37,7 +38,8 @@ impl Relays {
         !self.painter.is_nobody()
     }
 
-    /// Prints the lines of `stream` to stderr, each after `prefix`, and draws what others of them say.
+    /// Prints the lines of `stream` to stderr, each after `prefix`, and draws what others of them
+    /// say.
     pub(super) fn prefixed(
         &self,
         stream: impl Read + Send + 'static,
@@ -46,7 +48,8 @@ impl Relays {
         let (life, painter) = (Arc::clone(&self.life), Arc::clone(&self.painter));
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
-            // Whoever closed stderr does not want to hear; the process must be able to go on all the same.
+            // Whoever closed stderr does not want to hear; the process must be able to go on all
+            // the same.
             let print = |text: &[u8]| painter.aside(|| drop(io::stderr().lock().write_all(text)));
             read_all(stream, |bytes| {
                 let text = lines.feed(bytes);
@@ -65,7 +68,8 @@ impl Relays {
         })
     }
 
-    /// Prints `stream` to stdout. Once nobody takes it, the stream is closed, and the process that writes it learns that.
+    /// Prints `stream` to stdout. Once nobody takes it, the stream is closed, and the process that
+    /// writes it learns that.
     pub(super) fn verbatim(&self, stream: impl Read + Send + 'static) -> io::Result<()> {
         let (is_unread, painter) = (Arc::clone(&self.is_unread), Arc::clone(&self.painter));
         self.start(move || {
@@ -98,10 +102,12 @@ impl Relays {
         self.is_unread.load(Ordering::Relaxed)
     }
 
-    /// Waits until all streams have ended; for a moment only, as a stream may live on in what a process started.
+    /// Waits until all streams have ended; for a moment only, as a stream may live on in what a
+    /// process started.
     pub(super) fn finish(&mut self) {
         self.alive = None;
-        // Nothing is ever sent: this ends when the last thread lets go, or when it has been too long.
+        // Nothing is ever sent: this ends when the last thread lets go, or when it has been too
+        // long.
         let _ = self.all_ended.recv_timeout(FINISH_MAX);
     }
 
@@ -128,7 +134,8 @@ fn read_all(mut stream: impl Read, mut take: impl FnMut(&[u8]) -> bool) {
     }
 }
 
-/// Turns pieces of text into whole lines with a prefix, and lines of [`MARK`] into what is to be drawn.
+/// Turns pieces of text into whole lines with a prefix, and lines of [`MARK`] into what is to be
+/// drawn.
 struct Lines {
     prefix: Vec<u8>,
     line: Vec<u8>,
@@ -183,7 +190,8 @@ impl Lines {
     }
 }
 
-/// Holds back what is no whole line, so that lines of stderr fall between lines on a terminal; but not forever.
+/// Holds back what is no whole line, so that lines of stderr fall between lines on a terminal; but
+/// not forever.
 #[derive(Default)]
 struct WholeLines {
     rest: Vec<u8>,

@@ -1,4 +1,5 @@
-//! From the start of all processes to the end of the last: signals passed on, failures followed by an end for all.
+//! From the start of all processes to the end of the last: signals passed on, failures followed by
+//! an end for all.
 //!
 //! | stage | begins | until |
 //! |---|---|---|
@@ -123,16 +124,18 @@ impl Run<'_> {
                 self.deadline = Some(Instant::now() + self.dead_after + SECOND);
             }
         }
-        // It told the others if it could; those that have not yet met it wait for it. Those that know must not take it for a second
-        // signal, which would end them before they have saved what they have.
+        // It told the others if it could; those that have not yet met it wait for it. Those that
+        // know must not take it for a second signal, which would end them before they have saved
+        // what they have.
         if stopped && !self.stop_passed_on {
             self.stop_passed_on = true;
             self.nodes.iter_mut().for_each(|node| node.ask(Signal::TERM));
         }
     }
 
-    /// After the first signal: all have the dead time to end in good order, counted from the last that one of them said. They
-    /// tell what they do, and end by themselves if it comes to nothing; one that cannot is ended.
+    /// After the first signal: all have the dead time to end in good order, counted from the last
+    /// that one of them said. They tell what they do, and end by themselves if it comes to nothing;
+    /// one that cannot is ended.
     fn look_whether_it_ends(&mut self, life: u64) {
         let is_asked = !self.signals.is_empty() && self.stage == Stage::Running;
         if is_asked && (self.deadline.is_none() || life != self.life) {
@@ -165,7 +168,8 @@ impl Run<'_> {
         };
     }
 
-    /// Gives a signal to all processes: the first asks for an end in good order, the second for one at once.
+    /// Gives a signal to all processes: the first asks for an end in good order, the second for one
+    /// at once.
     fn pass_on(&mut self, signal: i32) {
         let named = if signal == SIGINT { Signal::INT } else { Signal::TERM };
         self.nodes.iter_mut().for_each(|node| node.signal(named));

@@ -1,5 +1,5 @@
-//! Verbs that measure: [`bench`](mod@bench), [`simulate`], [`check_net`], and [`trace`], which shows
-//! what was recorded; [`plot`] is what their pictures share.
+//! Verbs that measure: [`bench`](mod@bench), [`simulate`], [`check_net`], and [`trace`], which
+//! shows what was recorded; [`plot`] is what their pictures share.
 
 pub(crate) mod bench;
 pub(crate) mod check_net;

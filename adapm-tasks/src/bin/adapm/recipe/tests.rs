@@ -17,7 +17,8 @@ fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {
     Ok((task, given))
 }
 
-/// Begins to train with the settings of `task` on generated data, which checks them, and stops at once.
+/// Begins to train with the settings of `task` on generated data, which checks them, and stops at
+/// once.
 fn begin(task: &TrainTask) -> Result<(), Failure> {
     let common = || Common { system: Some(System::Adapm), nodes: 1, workers: Some(1), trace: None };
     let stop = AtomicBool::new(true);

@@ -1,7 +1,8 @@
-//! Operations whose counts repeat: messages and bytes that the runtime counts itself, and a start and an end between which somebody
-//! else may count, such as callgrind instructions.
+//! Operations whose counts repeat: messages and bytes that the runtime counts itself, and a start
+//! and an end between which somebody else may count, such as callgrind instructions.
 //!
-//! Counted is what all nodes, engines and workers do together, from rest to rest, divided by how often it was done. Not here: times.
+//! Counted is what all nodes, engines and workers do together, from rest to rest, divided by how
+//! often it was done. Not here: times.
 
 use std::str::FromStr;
 use std::sync::Barrier;
@@ -69,7 +70,8 @@ impl Operation {
         }
         all.push(Self::of(Action::Intent, BATCH, LEN, None));
         all.push(Self::of(Action::Clock, 1, LEN, None));
-        // All frames are the same over all links; in a hurry one is enough to show what a link adds.
+        // All frames are the same over all links; in a hurry one is enough to show what a link
+        // adds.
         let kinds =
             plan.kinds.iter().copied().take(if plan.is_quick { 1 } else { plan.kinds.len() });
         for link in std::iter::once(None).chain(kinds.map(Some)) {
@@ -113,13 +115,15 @@ impl Operation {
         }
     }
 
-    /// Whether the number of messages goes by time, and allocations with it: rounds are begun by a timer.
+    /// Whether the number of messages goes by time, and allocations with it: rounds are begun by a
+    /// timer.
     #[must_use]
     pub const fn goes_by_time(&self) -> bool {
         matches!(self.action, Action::Replicas)
     }
 
-    /// How often to do it so that its counts are those of the operation and not of what happens beside it.
+    /// How often to do it so that its counts are those of the operation and not of what happens
+    /// beside it.
     #[must_use]
     pub const fn times(&self, is_quick: bool) -> u64 {
         let times = match self.action {
@@ -317,7 +321,8 @@ impl Course<'_> {
         })
     }
 
-    /// The same of steps that two workers do together, each with all keys; the first counts for both.
+    /// The same of steps that two workers do together, each with all keys; the first counts for
+    /// both.
     fn count_both(
         self,
         node: NodeId,

@@ -1,4 +1,5 @@
-//! What operations may send, whatever else changes: a bound that is raised here is raised knowingly.
+//! What operations may send, whatever else changes: a bound that is raised here is raised
+//! knowingly.
 
 use adapm_transport::net::Kind;
 

@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::launch::error::temporary;
 
-/// Runs a program, which people know as `name`, and gives what it printed. If this process is to end, `ending` tells the other.
+/// Runs a program, which people know as `name`, and gives what it printed. If this process is to
+/// end, `ending` tells the other.
 pub(super) fn run(
     command: &mut Command,
     name: &str,

@@ -1,10 +1,13 @@
-//! Counts that repeat: messages and bytes of operations as the runtime counts them, instructions and allocations as callgrind does.
+//! Counts that repeat: messages and bytes of operations as the runtime counts them, instructions
+//! and allocations as callgrind does.
 //!
-//! Callgrind runs this program with flags that only this file gives ([`alone`]): the operation is done many times between two calls
-//! of a function at which callgrind begins a new profile, so that neither building a cluster nor starting a program counts.
+//! Callgrind runs this program with flags that only this file gives ([`alone`]): the operation is
+//! done many times between two calls of a function at which callgrind begins a new profile, so that
+//! neither building a cluster nor starting a program counts.
 //!
-//! Of its profiles instructions of all threads are wanted, and calls of the allocator. Format: "Callgrind Format Specification" in
-//! the manual of valgrind. Names are written out once and are numbers from then on.
+//! Of its profiles instructions of all threads are wanted, and calls of the allocator. Format:
+//! "Callgrind Format Specification" in the manual of valgrind. Names are written out once and are
+//! numbers from then on.
 
 use std::collections::HashSet;
 use std::fs;
@@ -63,7 +66,8 @@ fn counting_begins_or_ends(times: u64) {
     black_box(times ^ 0x5eed_c0de);
 }
 
-/// Instructions, allocations, messages and bytes of one unit, of which those are left out that nobody counts or that do not repeat.
+/// Instructions, allocations, messages and bytes of one unit, of which those are left out that
+/// nobody counts or that do not repeat.
 fn figures(operation: &Operation, sent: Sent, profile: Option<Profile>) -> [Option<Figure>; 4] {
     let figure = |[of_call, of_key]: [&'static str; 2], count: u64| {
         let unit = if operation.unit() == "key" { of_key } else { of_call };

@@ -125,7 +125,8 @@ impl Task {
         }
     }
 
-    /// The figure of merit in JSON, its name, and the most by which it may be lower on several nodes.
+    /// The figure of merit in JSON, its name, and the most by which it may be lower on several
+    /// nodes.
     pub(super) fn quality(self) -> Option<(&'static str, &'static str, f64)> {
         (self == Self::Kge).then_some(("mrr", "test MRR", 0.01))
     }
@@ -161,7 +162,8 @@ impl Task {
         }
     }
 
-    /// The predecessor's traffic per node and epoch in MB, if known, and the most that is to be reached, if that is set.
+    /// The predecessor's traffic per node and epoch in MB, if known, and the most that is to be
+    /// reached, if that is set.
     pub(super) fn traffic(self) -> (Option<&'static str>, Option<f64>) {
         match self {
             Self::Kge => (Some("370"), Some(185.0)),

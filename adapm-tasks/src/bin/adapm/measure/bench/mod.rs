@@ -1,7 +1,9 @@
-//! The verb `bench`: what the parameter manager costs on this machine, each figure beside its floor.
+//! The verb `bench`: what the parameter manager costs on this machine, each figure beside its
+//! floor.
 //!
-//! [`adapm_tasks::measure::bench`] measures the calls, [`training`] runs `train` as processes of their own, [`table`] shows a figure as soon
-//! as it is known, to people and to programs. [`counts`] are of what repeats: beside what the library counts itself, instructions, by
+//! [`adapm_tasks::measure::bench`] measures the calls, [`training`] runs `train` as processes of
+//! their own, [`table`] shows a figure as soon as it is known, to people and to programs.
+//! [`counts`] are of what repeats: beside what the library counts itself, instructions, by
 //! callgrind.
 
 pub(crate) mod child;

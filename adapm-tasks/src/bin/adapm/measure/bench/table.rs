@@ -1,4 +1,5 @@
-//! Figures as lines of a table that grows while they are measured: columns are as wide as is usual, not as what they hold.
+//! Figures as lines of a table that grows while they are measured: columns are as wide as is usual,
+//! not as what they hold.
 //!
 //! And the objects of `bench --json`, whose names of fields are an interface: programs read them.
 //!
@@ -89,7 +90,8 @@ fn counts_row(what: &str, unit: &str, cells: [&str; 4], width: usize) -> String 
     named(what, &cells, width - 53)
 }
 
-/// A name of what was measured and what came out: in one line if the name fits into `room`, else in two.
+/// A name of what was measured and what came out: in one line if the name fits into `room`, else in
+/// two.
 fn named(what: &str, cells: &str, room: usize) -> String {
     let room = room.min(NAME_MAX);
     let line = if what.chars().count() > room {

@@ -158,8 +158,8 @@ fn rate(runs: &[Run]) -> f64 {
     median(runs.iter().flat_map(|run| run.rates.iter().copied()).collect())
 }
 
-/// The median of how many times the rate of others some runs reached, turn by turn: a turn takes a minute, in which the machine's speed
-/// changes less than in all of them.
+/// The median of how many times the rate of others some runs reached, turn by turn: a turn takes a
+/// minute, in which the machine's speed changes less than in all of them.
 fn by_turns(runs: &[Run], others: &[Run]) -> f64 {
     let rate = |run: &Run| median(run.rates.clone());
     median(runs.iter().zip(others).map(|(run, other)| rate(run) / rate(other)).collect())

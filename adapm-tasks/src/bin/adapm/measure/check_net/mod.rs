@@ -1,6 +1,8 @@
-//! The verb `check-net`: what the ways between the processes are like, over the transport that a run would use.
+//! The verb `check-net`: what the ways between the processes are like, over the transport that a
+//! run would use.
 //!
-//! [`probe`] measures, a [`Matrix`] shows. Not here: anything of parameters; a run is slower than the network alone.
+//! [`probe`] measures, a [`Matrix`] shows. Not here: anything of parameters; a run is slower than
+//! the network alone.
 
 use std::fmt;
 

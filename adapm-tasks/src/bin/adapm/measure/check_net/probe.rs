@@ -1,7 +1,9 @@
-//! Measures round trips and bandwidth of every pair of nodes, one pair at a time, over any transport.
+//! Measures round trips and bandwidth of every pair of nodes, one pair at a time, over any
+//! transport.
 //!
-//! Node 0 asks one node after the other to measure its way to each other node and to report; a node that is not asked answers what
-//! comes. So at most two nodes are busy at any time, and all others keep their links alive by waiting.
+//! Node 0 asks one node after the other to measure its way to each other node and to report; a node
+//! that is not asked answers what comes. So at most two nodes are busy at any time, and all others
+//! keep their links alive by waiting.
 //!
 //! ```text
 //! node 0            node 1              node 2
@@ -110,7 +112,8 @@ impl<'a, T: Transport> Probe<'a, T> {
         self
     }
 
-    /// Node 0: has every pair measured, about `slice` each, and tells `each` in order: from, to, what was measured.
+    /// Node 0: has every pair measured, about `slice` each, and tells `each` in order: from, to,
+    /// what was measured.
     pub(super) fn lead(
         &mut self,
         slice: Duration,
@@ -230,7 +233,8 @@ impl<'a, T: Transport> Probe<'a, T> {
         }
     }
 
-    /// Answers what can be answered and returns the next other word; `None` if there is none for so long.
+    /// Answers what can be answered and returns the next other word; `None` if there is none for so
+    /// long.
     fn next(&mut self, patience: Duration) -> Result<Option<(NodeId, Word)>, ProbeError<T::Error>> {
         let begin = Instant::now();
         while begin.elapsed() < patience {
@@ -311,7 +315,8 @@ const PINGS_MAX: usize = 5_000;
 
 /// Values of one frame.
 const BULK_BYTES: usize = 64 << 10;
-/// Bytes after which a node tells how much has come, on a fast way; four times that fill a gigabit over 30 ms.
+/// Bytes after which a node tells how much has come, on a fast way; four times that fill a gigabit
+/// over 30 ms.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// An answer within this time lets the next batch be twice as large.
 const SOON: Duration = Duration::from_millis(50);

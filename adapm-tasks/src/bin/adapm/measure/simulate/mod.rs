@@ -1,11 +1,12 @@
 //! The verb `simulate`: the paper's workloads under several systems on clusters that are not there.
 //!
-//! Threads run what is wanted on all cores, one run each at a time; [`tables`] shows the figures of a workload and what the paper
-//! states beside them as soon as it is done, and the same for programs; [`picture`] draws speed-up and traffic.
+//! Threads run what is wanted on all cores, one run each at a time; [`tables`] shows the figures of
+//! a workload and what the paper states beside them as soon as it is done, and the same for
+//! programs; [`picture`] draws speed-up and traffic.
 //!
-//! Workloads are done one after another, the largest cluster of each first: a long run at the end would leave cores idle. A
-//! workload is handed on as soon as all its runs are done. Threads that still simulate when the verb ends early end with the
-//! process.
+//! Workloads are done one after another, the largest cluster of each first: a long run at the end
+//! would leave cores idle. A workload is handed on as soon as all its runs are done. Threads that
+//! still simulate when the verb ends early end with the process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

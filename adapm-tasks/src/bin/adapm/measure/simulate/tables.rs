@@ -1,9 +1,10 @@
 //! The figures as tables, and what the paper states beside them.
 //!
-//! And the objects of `simulate --json`, whose names of fields are an interface: programs read them.
+//! And the objects of `simulate --json`, whose names of fields are an interface: programs read
+//! them.
 //!
-//! Times are in seconds, shares in 0..=1; of an epoch are `epoch_seconds` and `bytes_per_node`, scaled from the slice of
-//! `points` data points.
+//! Times are in seconds, shares in 0..=1; of an epoch are `epoch_seconds` and `bytes_per_node`,
+//! scaled from the slice of `points` data points.
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
-//! A trace as a picture, as AdaPM Figure 15: a panel for each key, a row for each node, time from left to right.
+//! A trace as a picture, as AdaPM Figure 15: a panel for each key, a row for each node, time from
+//! left to right.
 //!
-//! A pixel column stands for a stretch of time, and is the fainter the smaller a part of it a state took up; whatever is there
-//! at all can be seen.
+//! A pixel column stands for a stretch of time, and is the fainter the smaller a part of it a state
+//! took up; whatever is there at all can be seen.
 
 use adapm_core::NodeId;
 use adapm_runtime::trace::{Span, Spans, Trace};

@@ -1,6 +1,7 @@
 //! The verb `trace`: what happened to a run's traced keys, as text or drawn.
 //!
-//! [`text`] and [`draw`] show, [`shares`] is what both count. The file's format is [`adapm_runtime::trace`]'s.
+//! [`text`] and [`draw`] show, [`shares`] is what both count. The file's format is
+//! [`adapm_runtime::trace`]'s.
 
 mod draw;
 pub(crate) mod error;

@@ -1,4 +1,5 @@
-//! A trace as text: for each key where its copies were and how long, with a line of time for each node.
+//! A trace as text: for each key where its copies were and how long, with a line of time for each
+//! node.
 
 use adapm_core::{Instant, NodeId};
 use adapm_runtime::trace::{Span, Spans, Trace};
@@ -59,8 +60,8 @@ fn stretch(trace: &Trace, window: Span) -> String {
     format!("{from:.3} s to {until:.3} s of {whole}")
 }
 
-/// The moments of the window of which the program said something, each with how far it is from the start; of what several
-/// processes have said the first.
+/// The moments of the window of which the program said something, each with how far it is from the
+/// start; of what several processes have said the first.
 pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, &str)> {
     let several = trace.parts().len() > 1;
     let mut last: Vec<&str> = Vec::new();
@@ -76,7 +77,8 @@ pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, 
     })
 }
 
-/// Shares and counts of each node with its line of time: beside them, or, on a narrow terminal, below.
+/// Shares and counts of each node with its line of time: beside them, or, on a narrow terminal,
+/// below.
 fn panel(trace: &Trace, nodes: &[Spans], window: Span, width: usize) -> String {
     let right = Align::Right;
     let is_wide = width >= WIDE;
