@@ -85,8 +85,8 @@ impl Add<u64> for Key {
 }
 
 impl Counter {
-    /// The largest relocation counter that fits into a [`crate::slot::Word`]: 2^40 - 1 relocations
-    /// of one key.
+    /// The largest relocation counter that fits into a [`crate::slot::PackedState`]: 2^40 - 1
+    /// relocations of one key.
     pub const MAX: Self = Self((1 << 40) - 1);
 
     /// The counter after one more relocation.

@@ -50,19 +50,21 @@ const COUNTER_SHIFT: u32 = 21;
 
 /// State, bits and location of one key in 61 bits; the store may use the top bit for itself.
 ///
-/// A word of 0 is a key of which nothing is known: it is at its home, which has never relocated it.
+/// A packed state of 0 is a key of which nothing is known: it is at its home, which has never
+/// relocated it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
-pub struct Word(u64);
+pub struct PackedState(u64);
 
-impl Word {
+impl PackedState {
     /// Nothing held, nothing known.
     pub const EMPTY: Self = Self(0);
 
     /// A main copy at its home, never relocated.
     pub const MAIN_AT_HOME: Self = Self(State::Main as u64);
 
-    /// The word with these bits, as a store keeps it. Bits that no word has are dropped.
+    /// The packed state with these bits, as a store keeps it. Bits that no packed state has are
+    /// dropped.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & (u64::MAX >> 3))
@@ -140,7 +142,7 @@ impl Word {
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for PackedState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.state())?;
         if self.is_dirty() {
@@ -159,7 +161,7 @@ impl fmt::Debug for Word {
 /// The local copy of one key, borrowed from a store under the key's latch.
 pub struct Slot<'a, V> {
     /// State, bits and location.
-    pub word: &'a mut Word,
+    pub packed: &'a mut PackedState,
     /// Main: number of changes. Replica: the version last received.
     pub version: &'a mut Version,
     /// `[value_len]`, empty if nothing is held.
@@ -184,7 +186,7 @@ impl<V: Value> Slot<'_, V> {
     /// Copies the local value into `out` `[value_len]`; false if there is no local copy.
     #[must_use]
     pub fn pull(&self, out: &mut [V]) -> bool {
-        let local = self.word.is_local();
+        let local = self.packed.is_local();
         if local {
             out.copy_from_slice(self.value);
         }
@@ -196,7 +198,7 @@ impl<V: Value> Slot<'_, V> {
     ///
     /// The delta is kept apart: value minus an older value drifts.
     pub fn push(&mut self, update: &[V]) -> Pushed {
-        match self.word.state() {
+        match self.packed.state() {
             State::Replica => {
                 accumulate(self.value, update);
                 accumulate(self.delta, update);
@@ -205,7 +207,7 @@ impl<V: Value> Slot<'_, V> {
             State::Main => {
                 accumulate(self.value, update);
                 *self.version = self.version.next();
-                if self.word.is_watched() { self.dirty_once() } else { Pushed::Done }
+                if self.packed.is_watched() { self.dirty_once() } else { Pushed::Done }
             }
             State::None | State::Requested | State::Releasing => Pushed::Refused,
         }
@@ -221,21 +223,21 @@ impl<V: Value> Slot<'_, V> {
     /// `None` to `Requested`: an intent or localize entry leaves for the owner.
     pub fn request(&mut self) {
         self.expect(State::None, "only an absent key is requested");
-        self.word.set_state(State::Requested);
+        self.packed.set_state(State::Requested);
     }
 
     /// `Requested` to `None`: the owner keeps the key, or asks to try again.
     pub fn refuse(&mut self) {
         self.expect(State::Requested, "only a request is refused");
-        self.word.set_state(State::None);
+        self.packed.set_state(State::None);
     }
 
     /// `None` to `Main`, value zero: this node is the key's home and nobody has ever owned it
     /// elsewhere.
-    pub fn found(&mut self) {
+    pub fn create_main_copy(&mut self) {
         self.expect(State::None, "a main copy is founded once");
-        debug_assert_eq!(self.word.counter(), Counter(0), "a relocated key is not founded again");
-        *self.word = Word::MAIN_AT_HOME;
+        debug_assert_eq!(self.packed.counter(), Counter(0), "a relocated key is not founded again");
+        *self.packed = PackedState::MAIN_AT_HOME;
         *self.version = Version(0);
     }
 
@@ -245,8 +247,8 @@ impl<V: Value> Slot<'_, V> {
         self.value.copy_from_slice(value);
         self.delta.fill(V::default());
         *self.version = version;
-        self.word.set_state(State::Replica);
-        self.word.set_location(owner);
+        self.packed.set_state(State::Replica);
+        self.packed.set_location(owner);
     }
 
     /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is
@@ -256,10 +258,10 @@ impl<V: Value> Slot<'_, V> {
     /// `former` is who had it before, and the counter under which it is here.
     pub fn arrive(&mut self, version: Version, value: Option<&[V]>, former: Location) {
         debug_assert!(
-            matches!(self.word.state(), State::Requested | State::Replica),
+            matches!(self.packed.state(), State::Requested | State::Replica),
             "ownership arrives where asked for"
         );
-        let pending = self.word.state() == State::Replica && self.word.is_dirty();
+        let pending = self.packed.state() == State::Replica && self.packed.is_dirty();
         if let Some(value) = value {
             self.value.copy_from_slice(value);
             if pending {
@@ -268,10 +270,10 @@ impl<V: Value> Slot<'_, V> {
         }
         *self.version = if pending { version.next() } else { version };
         self.delta.fill(V::default());
-        self.word.set_flag(DIRTY, false);
-        self.word.set_flag(WATCHED, false);
-        self.word.set_state(State::Main);
-        self.word.set_location(former);
+        self.packed.set_flag(DIRTY, false);
+        self.packed.set_flag(WATCHED, false);
+        self.packed.set_state(State::Main);
+        self.packed.set_location(former);
     }
 
     /// Replica: the value becomes `value` `[value_len]` plus what has not been sent yet (AdaPM
@@ -279,7 +281,7 @@ impl<V: Value> Slot<'_, V> {
     pub fn refresh(&mut self, version: Version, value: &[V]) {
         self.expect(State::Replica, "only a replica is refreshed");
         self.value.copy_from_slice(value);
-        if self.word.is_dirty() {
+        if self.packed.is_dirty() {
             accumulate(self.value, self.delta);
         }
         *self.version = version;
@@ -295,28 +297,28 @@ impl<V: Value> Slot<'_, V> {
         self.expect(State::Replica, "only a replica has a delta");
         take(self.delta);
         self.delta.fill(V::default());
-        self.word.set_flag(DIRTY, false);
+        self.packed.set_flag(DIRTY, false);
     }
 
     /// `Replica` to `Releasing`; its delta must have been taken in the same latched step.
     pub fn release(&mut self) {
         self.expect(State::Replica, "only a replica is released");
-        debug_assert!(!self.word.is_dirty(), "the last delta leaves with the release");
-        self.word.set_state(State::Releasing);
+        debug_assert!(!self.packed.is_dirty(), "the last delta leaves with the release");
+        self.packed.set_state(State::Releasing);
     }
 
     /// `Releasing` to `None`: the owner has acknowledged the release.
     pub fn released(&mut self) {
         self.expect(State::Releasing, "only a release is acknowledged");
-        self.word.set_state(State::None);
+        self.packed.set_state(State::None);
     }
 
     /// `Replica` to `None`: the owner is lost, and with it what has not been sent.
     pub fn abandon(&mut self) {
         self.expect(State::Replica, "only a replica is abandoned");
         self.delta.fill(V::default());
-        self.word.set_flag(DIRTY, false);
-        self.word.set_state(State::None);
+        self.packed.set_flag(DIRTY, false);
+        self.packed.set_state(State::None);
     }
 
     /// Main: adds a holder's `delta` `[value_len]`.
@@ -328,19 +330,19 @@ impl<V: Value> Slot<'_, V> {
 
     /// Main: clears the dirty bit; whether it was set, so that all holders are stale.
     #[must_use]
-    pub fn fold(&mut self) -> bool {
-        self.expect(State::Main, "only a main copy is folded");
-        let dirty = self.word.is_dirty();
-        self.word.set_flag(DIRTY, false);
+    pub fn take_dirty(&mut self) -> bool {
+        self.expect(State::Main, "only a main copy tells holders");
+        let dirty = self.packed.is_dirty();
+        self.packed.set_flag(DIRTY, false);
         dirty
     }
 
     /// Main: notes whether there are holders, so that local pushes are told to them.
     pub fn watch(&mut self, watched: bool) {
         self.expect(State::Main, "only a main copy is watched");
-        self.word.set_flag(WATCHED, watched);
+        self.packed.set_flag(WATCHED, watched);
         if !watched {
-            self.word.set_flag(DIRTY, false);
+            self.packed.set_flag(DIRTY, false);
         }
     }
 
@@ -348,26 +350,26 @@ impl<V: Value> Slot<'_, V> {
     /// latched step.
     pub fn hand_over(&mut self, to: Location) {
         self.expect(State::Main, "only an owner hands over");
-        *self.word = Word::EMPTY;
-        self.word.set_location(to);
+        *self.packed = PackedState::EMPTY;
+        self.packed.set_location(to);
     }
 
     /// Not `Main`: learns where the key is; the higher counter wins.
     pub fn learn(&mut self, location: Location) {
-        if self.word.state() != State::Main && location.counter > self.word.counter() {
-            self.word.set_location(location);
+        if self.packed.state() != State::Main && location.counter > self.packed.counter() {
+            self.packed.set_location(location);
         }
     }
 
     fn dirty_once(&mut self) -> Pushed {
-        if self.word.is_dirty() {
+        if self.packed.is_dirty() {
             return Pushed::Done;
         }
-        self.word.set_flag(DIRTY, true);
+        self.packed.set_flag(DIRTY, true);
         Pushed::Dirtied
     }
 
     fn expect(&self, state: State, rule: &str) {
-        debug_assert_eq!(self.word.state(), state, "{rule}");
+        debug_assert_eq!(self.packed.state(), state, "{rule}");
     }
 }

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use core::ops::Range;
 
 use crate::id::Key;
-use crate::slot::{Pushed, Slot, Word};
+use crate::slot::{PackedState, Pushed, Slot};
 use crate::value::Value;
 
 /// What [`Store::look`] tells of a key.
@@ -16,8 +16,8 @@ use crate::value::Value;
 pub enum Look {
     /// Nothing: somebody has the latch, or the store cannot tell without it.
     Unknown,
-    /// It holds no value, and this is its word.
-    Absent(Word),
+    /// It holds no value, and this is its packed state.
+    Absent(PackedState),
     /// It holds a value.
     Held {
         /// Whether with a delta.
@@ -31,9 +31,9 @@ pub enum Look {
 /// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `push`,
 ///   `visit`, `reserve` or `release` of that key runs at the same time, and what `f` wrote is seen
 ///   by the next.
-/// - A key that was never reserved has [`crate::slot::Word::EMPTY`], version 0 and empty value and
-///   delta. A word written by `f` is kept whether or not a value is held; a version only while one
-///   is.
+/// - A key that was never reserved has [`crate::slot::PackedState::EMPTY`], version 0 and empty
+///   value and delta. A packed state written by `f` is kept whether or not a value is held; a
+///   version only while one is.
 /// - `f` is bounded and never calls the store.
 /// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`:
 ///   the engine takes a value without a delta for a main copy.
@@ -59,11 +59,11 @@ pub trait Store {
 
     /// Gives `key` a value and, exactly if `with_delta`, a delta. Idempotent.
     ///
-    /// What is already held is kept: a value keeps its elements, word and version stay; what is new
-    /// is zero. A delta that is no longer wanted is freed.
+    /// What is already held is kept: a value keeps its elements, packed state and version stay;
+    /// what is new is zero. A delta that is no longer wanted is freed.
     fn reserve(&self, key: Key, with_delta: bool);
 
-    /// Frees value and delta of `key`; the word stays. Idempotent.
+    /// Frees value and delta of `key`; the packed state stays. Idempotent.
     fn release(&self, key: Key);
 
     /// Gives each of `keys` a value as [`Store::reserve`] without a delta does, and runs `f` on its
@@ -86,7 +86,7 @@ pub trait Store {
     /// [`Look::Unknown`], which is always right.
     ///
     /// What it tells may have changed since, but for whoever alone changes it: `reserve` and
-    /// `release` are called, and the words of absent keys written, by one thread a key.
+    /// `release` are called, and the packed states of absent keys written, by one thread a key.
     fn look(&self, key: Key) -> Look {
         let _ = key;
         Look::Unknown

@@ -184,7 +184,7 @@ impl LastRequest {
 
 /// What a node tells its peers when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Farewell {
+pub enum CloseReason {
     /// All work is done: nobody needs this node any more.
     Finished,
     /// Something failed here.
@@ -228,8 +228,8 @@ pub trait Transport {
     ///
     /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other
     /// end.
-    fn leave(&mut self, farewell: Farewell) {
-        let _ = farewell;
+    fn leave(&mut self, reason: CloseReason) {
+        let _ = reason;
     }
 
     /// What the way to a peer carries. Nothing to tell where frames arrive at once.

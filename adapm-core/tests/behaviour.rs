@@ -11,7 +11,7 @@ use adapm_core::engine::{
 use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
-use adapm_core::slot::{Location, Slot, Word};
+use adapm_core::slot::{Location, PackedState, Slot};
 use adapm_core::{Clock, Counter, Instant, Key, Layout, NodeId, Version, WorkerId};
 use adapm_verify::oracle::Who;
 use adapm_verify::rng::Rng;
@@ -439,10 +439,10 @@ fn a_caller_that_errs_is_told() {
 #[test]
 fn a_replica_does_not_drift() {
     let mut rng = Rng::new(56);
-    let (mut word, mut version) = (Word::EMPTY, Version(0));
+    let (mut packed, mut version) = (PackedState::EMPTY, Version(0));
     let (mut value, mut delta) = ([0.0_f32; 2], [0.0_f32; 2]);
     let mut slot =
-        Slot { word: &mut word, version: &mut version, value: &mut value, delta: &mut delta };
+        Slot { packed: &mut packed, version: &mut version, value: &mut value, delta: &mut delta };
     slot.request();
     slot.install(Version(0), &[0.0, 0.0], Location { node: N1, counter: Counter(1) });
     let mut owner = [0.0_f32; 2];

@@ -122,7 +122,7 @@ impl<V: Value> Pair<V> {
     }
 
     fn state(&self, node: NodeId, key: Key) -> State {
-        self.engines[node.index()].engine().inspect(key).word.state()
+        self.engines[node.index()].engine().inspect(key).packed.state()
     }
 }
 

@@ -56,7 +56,7 @@ fn only_the_home_grants_what_was_never_relocated() {
     };
     feed(&mut node, 1, Input::Intent(intent)).expect("a sound signal");
     feed(&mut node, 2, Input::Timeout(&[Clock(0)])).expect("one worker");
-    assert_eq!(node.inspect(key).word.state(), State::Requested);
+    assert_eq!(node.inspect(key).packed.state(), State::Requested);
 
     for kind in [GrantKind::Replica, GrantKind::Remote] {
         let refused = feed(&mut node, 3, Input::Message(N1, grant(key, kind, 0)));
@@ -64,10 +64,10 @@ fn only_the_home_grants_what_was_never_relocated() {
             panic!("{kind:?} is refused, but {refused:?}");
         };
         assert_eq!(fault, Fault::Impossible(key), "{kind:?}");
-        assert_eq!(node.inspect(key).word.state(), State::Requested, "{kind:?}");
+        assert_eq!(node.inspect(key).packed.state(), State::Requested, "{kind:?}");
     }
 
     feed(&mut node, 4, Input::Message(N2, grant(key, GrantKind::Replica, 0)))
         .expect("the home may");
-    assert_eq!(node.inspect(key).word.state(), State::Replica);
+    assert_eq!(node.inspect(key).packed.state(), State::Replica);
 }

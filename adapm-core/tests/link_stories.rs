@@ -5,9 +5,9 @@ use core::time::Duration;
 use adapm_core::link::{
     Arrival, Event, Header, Kind, LinkConfig, LinkError, Packet, SendRefusal, Seq, Session,
 };
-use adapm_core::transport::{Farewell, Frame, Loss, Stall};
+use adapm_core::transport::{CloseReason, Frame, Loss, Stall};
 use adapm_core::{Instant, NodeId};
-use adapm_verify::link::random::FAREWELLS;
+use adapm_verify::link::random::CLOSE_REASONS;
 use adapm_verify::link::{Broken, End, Pair};
 
 use End::{Dialer, Listener};
@@ -348,7 +348,7 @@ fn the_dead_do_not_return() {
         assert_eq!(session.handle_up(after(config.dead_after), stands), Err(LinkError::GivenUp));
     }
     assert!(!LinkError::GivenUp.blames_peer());
-    session.close(Farewell::Lost(NodeId(3)));
+    session.close(CloseReason::Lost(NodeId(3)));
     assert_eq!(events(&mut session), [Event::Drained], "nobody is there to receive it");
     assert_eq!((session.poll_packet(after(config.dead_after)), session.deadline()), (None, None));
 }
@@ -394,17 +394,17 @@ fn a_frame_larger_than_the_window_goes_alone() -> Case {
 /// arrived.
 #[test]
 fn a_goodbye_comes_last_and_is_confirmed() -> Case {
-    for farewell in FAREWELLS {
+    for close_reason in CLOSE_REASONS {
         let mut pair = met(config())?;
         for _ in 0..5 {
             pair.send(Dialer, 9)?;
         }
-        pair.close(Dialer, farewell)?;
-        pair.close(Dialer, Farewell::Failed)?;
+        pair.close(Dialer, close_reason)?;
+        pair.close(Dialer, CloseReason::Failed)?;
         assert!(!pair.send(Dialer, 9)?);
         pair.exchange()?;
         let (here, there) = (pair.side(Dialer), pair.side(Listener));
-        assert_eq!((there.left, there.delivered, here.drained), (Some(farewell), 5, true));
+        assert_eq!((there.left, there.delivered, here.drained), (Some(close_reason), 5, true));
         assert!(!pair.send(Listener, 9)?, "nobody is there to read it");
     }
     Ok(())
@@ -417,7 +417,7 @@ fn a_goodbye_survives_a_cut() -> Case {
         let mut pair = met(config())?;
         pair.send(Dialer, 9)?;
         pair.send(Dialer, 9)?;
-        pair.close(Dialer, Farewell::Finished)?;
+        pair.close(Dialer, CloseReason::Finished)?;
         while pair.write(Dialer)? {}
         pair.cut([0, keep]);
         pair.exchange()?;
@@ -426,7 +426,7 @@ fn a_goodbye_survives_a_cut() -> Case {
         let (here, there) = (pair.side(Dialer), pair.side(Listener));
         assert_eq!(
             (there.left, there.delivered, here.drained),
-            (Some(Farewell::Finished), 2, true)
+            (Some(CloseReason::Finished), 2, true)
         );
     }
     Ok(())
@@ -438,12 +438,15 @@ fn both_may_leave_at_once() -> Case {
     let mut pair = met(config())?;
     for end in End::BOTH {
         pair.send(end, 9)?;
-        pair.close(end, Farewell::Finished)?;
+        pair.close(end, CloseReason::Finished)?;
     }
     pair.settle()?;
     for end in End::BOTH {
         let side = pair.side(end);
-        assert_eq!((side.left, side.delivered, side.drained), (Some(Farewell::Finished), 1, true));
+        assert_eq!(
+            (side.left, side.delivered, side.drained),
+            (Some(CloseReason::Finished), 1, true)
+        );
     }
     Ok(())
 }
@@ -452,7 +455,7 @@ fn both_may_leave_at_once() -> Case {
 #[test]
 fn who_has_left_does_not_die() -> Case {
     let mut pair = met(config())?;
-    pair.close(Dialer, Farewell::Finished)?;
+    pair.close(Dialer, CloseReason::Finished)?;
     pair.exchange()?;
     pair.cut([0, 0]);
     pair.exchange()?;
@@ -561,7 +564,7 @@ fn errors_are_one_line_for_a_person() {
             "the peer asks to go on at s9, which is not in s1..=s4",
         ),
         (LinkError::BehindBye, "a packet came behind the last one"),
-        (LinkError::Farewell, "a bye gives no reason that can be understood"),
+        (LinkError::CloseReason, "a bye gives no reason that can be understood"),
         (LinkError::Part { bytes: 0 }, "a part of a frame came that cannot be one (0 bytes)"),
         (LinkError::Down, "a packet came on a pipe that is not up"),
         (LinkError::GivenUp, "a pipe came up to a peer that was given up before"),

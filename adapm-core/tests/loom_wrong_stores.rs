@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, PoisonError};
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Version};
 use adapm_verify::ReferenceStore;
@@ -41,7 +41,7 @@ struct Spinning {
 
 #[derive(Clone, Default)]
 struct Entry {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: Vec<i64>,
     delta: Vec<i64>,
@@ -106,7 +106,7 @@ impl Store for Spinning {
             if self.mistake == Some(Mistake::ReleasesWithoutLatch) {
                 thread::yield_now();
             }
-            *entry = Entry { word: entry.word, ..Entry::default() };
+            *entry = Entry { packed: entry.packed, ..Entry::default() };
         });
     }
 
@@ -124,7 +124,7 @@ impl Store for Spinning {
 impl Entry {
     fn slot(&mut self) -> Slot<'_, i64> {
         Slot {
-            word: &mut self.word,
+            packed: &mut self.packed,
             version: &mut self.version,
             value: &mut self.value,
             delta: &mut self.delta,

@@ -269,7 +269,7 @@ fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     Ok(())
 }
 
-/// The same where the word in between is gone with a second node: nothing that comes before what
+/// The same where the fact in between is gone with a second node: nothing that comes before what
 /// the first one told can come any more, so it is believed, and nothing is kept.
 #[test]
 fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
@@ -303,7 +303,7 @@ fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
 
 /// The node that n0 takes for the owner of `key`.
 fn known_at_home(cluster: &Cluster, key: Key) -> Option<NodeId> {
-    cluster.row(N0, key).view.word.location().map(|location| location.node)
+    cluster.row(N0, key).view.packed.location().map(|location| location.node)
 }
 
 /// The second loss is as the first; being told twice is as once; the first one lost is named where

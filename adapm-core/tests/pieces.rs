@@ -39,7 +39,7 @@ fn localizes(keys: &[Key]) -> Input<'static, i64> {
 }
 
 fn owned(engine: &Engine, keys: &[Key]) -> Vec<bool> {
-    keys.iter().map(|key| engine.inspect(*key).word.state() == Main).collect()
+    keys.iter().map(|key| engine.inspect(*key).packed.state() == Main).collect()
 }
 
 /// The keys that an output grants, each with its value; whether it is the response.
@@ -85,7 +85,7 @@ fn the_next_input_finds_the_last_request_answered() {
     let (mut engine, keys) = owner();
     engine.handle_input(Instant::ZERO, localizes(&keys)).expect("a request of its peer");
     engine.handle_input(Instant::ZERO, Input::Heard(N0)).expect("it is a peer");
-    assert!(keys.iter().all(|key| engine.inspect(*key).word.state() == None));
+    assert!(keys.iter().all(|key| engine.inspect(*key).packed.state() == None));
     let messages: Vec<_> = (0..3).map(|_| granted(engine.poll_output())).collect();
     assert_eq!(messages.iter().flat_map(|(keys, _)| keys.clone()).collect::<Vec<_>>(), keys);
     assert!(messages[2].1 && matches!(engine.poll_output(), Output::Wait { .. }));

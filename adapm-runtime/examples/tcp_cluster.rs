@@ -64,17 +64,17 @@ fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
         }
     }
     cluster.shutdown()?;
-    group.leave(Farewell::Finished);
+    group.leave(CloseReason::Finished);
     Ok(())
 }
 
-fn show(roster: &Roster) {
-    if roster.node() == NodeId(0) {
-        let missing: Vec<String> = roster.missing().iter().map(ToString::to_string).collect();
+fn show(membership: &Membership) {
+    if membership.node() == NodeId(0) {
+        let missing: Vec<String> = membership.missing().iter().map(ToString::to_string).collect();
         eprintln!(
             "{} of {} nodes are here; missing: [{}]",
-            roster.joined(),
-            roster.nodes(),
+            membership.joined(),
+            membership.nodes(),
             missing.join(", ")
         );
     }

@@ -12,8 +12,8 @@
 //! operation is.
 //!
 //! A lost peer is told to the engines of all channels of the process, which fail what can no longer
-//! be done; the thread ends when its node leaves, in vain or not, and only then says farewell to
-//! the peers.
+//! be done; the thread ends when its node leaves, in vain or not, and only then says close reason
+//! to the peers.
 //!
 //! Not here: decisions of any kind.
 
@@ -28,7 +28,7 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Supply, SystemPolicy};
 use adapm_core::stats::Stats as EngineStats;
 use adapm_core::store::Store;
-use adapm_core::transport::{Farewell, Loss, Received};
+use adapm_core::transport::{CloseReason, Loss, Received};
 use adapm_core::wire::Message;
 use adapm_core::{ChannelId, Clock, Instant, Key, NodeId};
 use adapm_transport::error::PeerLoss;
@@ -55,7 +55,7 @@ pub(crate) struct Channel<S: Store> {
     /// Lost peers that the engine knows of.
     lost_seen: usize,
     next_op: u64,
-    farewell: Farewell,
+    close_reason: CloseReason,
     commands: Vec<Command<S::Value>>,
     clocks: Vec<Clock>,
     /// The origin of time, one for the cluster.
@@ -184,7 +184,7 @@ impl<S: Store> Channel<S> {
             connected: None,
             lost_seen: 0,
             next_op: 0,
-            farewell: Farewell::Failed,
+            close_reason: CloseReason::Failed,
             commands: Vec::new(),
             clocks: Vec::new(),
             origin,
@@ -196,19 +196,20 @@ impl<S: Store> Channel<S> {
         give_way();
         self.connected = Some(connected);
         match self.serve() {
-            Ok(farewell) => self.farewell = farewell,
+            Ok(close_reason) => self.close_reason = close_reason,
             Err(error) => {
                 // Whatever goes wrong after a loss is but its consequence.
                 let Outside { failure, shared, .. } = &self.outside;
                 let lost = failure.lost(0).filter(|lost| lost.node != shared.node);
-                self.farewell = lost.map_or(Farewell::Failed, |lost| Farewell::Lost(lost.node));
+                self.close_reason =
+                    lost.map_or(CloseReason::Failed, |lost| CloseReason::Lost(lost.node));
                 self.outside.failure.raise(error);
             }
         }
     }
 
     /// Serves until the node has left; what to tell the peers then.
-    fn serve(&mut self) -> Result<Farewell, RunError> {
+    fn serve(&mut self) -> Result<CloseReason, RunError> {
         while !self.outside.failure.is_raised() {
             if !self.handle_losses()? {
                 break;
@@ -227,14 +228,14 @@ impl<S: Store> Channel<S> {
             if let Some((_, outcome)) = &self.outside.left {
                 // Who is lost after that has taken nothing away.
                 match self.outside.failure.lost(0).filter(|_| outcome.is_err()) {
-                    Some(lost) => return Ok(Farewell::Lost(lost.node)),
-                    None if self.outside.link.is_flushed() => return Ok(Farewell::Finished),
+                    Some(lost) => return Ok(CloseReason::Lost(lost.node)),
+                    None if self.outside.link.is_flushed() => return Ok(CloseReason::Finished),
                     None => {}
                 }
             }
             self.receive()?;
         }
-        Ok(Farewell::Failed)
+        Ok(CloseReason::Failed)
     }
 
     /// Tells once that there are links to all peers.
@@ -425,7 +426,11 @@ impl<S: Store> Drop for Channel<S> {
         port.published.end();
         // Whoever waits for links hears it before the goodbyes, which take time.
         self.connected = None;
-        outside.link.leave(if thread::panicking() { Farewell::Failed } else { self.farewell });
+        outside.link.leave(if thread::panicking() {
+            CloseReason::Failed
+        } else {
+            self.close_reason
+        });
         if let Some((waiter, outcome)) = outside.left.take() {
             waiter.tell(outcome);
         }

@@ -15,7 +15,7 @@ use adapm_transport::error::PeerLoss;
 use adapm_transport::group::GroupError;
 #[cfg(feature = "tcp")]
 use adapm_transport::net::NetError;
-use adapm_transport::threads::Refusal;
+use adapm_transport::threads::SpawnError;
 
 use crate::sampling::SamplingError;
 
@@ -95,7 +95,7 @@ pub enum BuildError {
     },
     /// The operating system refused a thread.
     #[error("{0}")]
-    Thread(#[source] Refusal),
+    Thread(#[source] SpawnError),
     /// A function that the builder was given panicked in a thread of its own; the panic's message
     /// went to standard error.
     #[error("{what} panicked: {}", OneLine(message))]
@@ -149,7 +149,7 @@ pub enum RunError {
     Op(#[from] OpError),
     /// The operating system refused a worker thread; no worker of this process has worked.
     #[error("{0}")]
-    Thread(#[source] Refusal),
+    Thread(#[source] SpawnError),
     /// Another process of the group cannot go on.
     #[error("node {node} cannot go on: {}", OneLine(message))]
     Process {

@@ -90,10 +90,10 @@ mod error;
 mod failure;
 mod link;
 mod mailbox;
-mod manager;
 #[doc(hidden)]
 pub mod model;
 mod node;
+mod node_handle;
 mod notice;
 mod order;
 mod pace;

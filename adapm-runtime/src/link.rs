@@ -11,7 +11,7 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::error::DecodeError;
 use adapm_core::transport::{
-    Farewell, Frame, LastRequest, Received, SendError, Transport, Wake, Way,
+    CloseReason, Frame, LastRequest, Received, SendError, Transport, Wake, Way,
 };
 use adapm_core::wire::message::Body;
 use adapm_core::wire::{self, Message};
@@ -28,7 +28,7 @@ pub(crate) trait Endpoint: Send {
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String>;
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String>;
     fn wake_fn(&self) -> WakeFn;
-    fn leave(&mut self, farewell: Farewell);
+    fn leave(&mut self, reason: CloseReason);
     fn address(&self, node: NodeId) -> Option<SocketAddr>;
     fn way(&self, node: NodeId) -> Way;
 
@@ -61,8 +61,8 @@ impl<T: Transport + Send> Endpoint for T {
         Arc::new(move || waker.wake())
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        Transport::leave(self, farewell);
+    fn leave(&mut self, reason: CloseReason) {
+        Transport::leave(self, reason);
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
@@ -152,8 +152,8 @@ impl Link {
     }
 
     /// Tells all peers that this node ends; called last.
-    pub(crate) fn leave(&mut self, farewell: Farewell) {
-        self.endpoint.leave(farewell);
+    pub(crate) fn leave(&mut self, reason: CloseReason) {
+        self.endpoint.leave(reason);
     }
 
     pub(crate) fn address(&self, node: NodeId) -> Option<SocketAddr> {
@@ -212,7 +212,7 @@ mod tests {
             Arc::new(|| ())
         }
 
-        fn leave(&mut self, _: Farewell) {}
+        fn leave(&mut self, _: CloseReason) {}
 
         fn address(&self, _: NodeId) -> Option<SocketAddr> {
             None

@@ -233,9 +233,9 @@ impl<S: Store> NodeShared<S> {
         Some(promise)
     }
 
-    /// Keeps `worker` from ending: a localize that followed the node's farewell would bring a main
-    /// copy here when nobody is left to receive it. A poster waits for room with this held, so the
-    /// worker's end waits for it, and for the channel thread.
+    /// Keeps `worker` from ending: a localize that followed the node's close reason would bring a
+    /// main copy here when nobody is left to receive it. A poster waits for room with this held, so
+    /// the worker's end waits for it, and for the channel thread.
     ///
     /// # Errors
     /// It has ended; nothing of it may reach an engine.

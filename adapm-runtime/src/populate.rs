@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use adapm_core::engine::{Initial, found};
+use adapm_core::engine::{Initial, create_main_copies};
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, Value};
@@ -17,7 +17,7 @@ use adapm_transport::threads;
 
 use crate::error::{BuildError, message_of};
 use crate::failure::Failure;
-use crate::manager::Plan;
+use crate::node_handle::Plan;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// How far a cluster is with its main copies, passed to [`crate::Builder::build_telling`].
@@ -123,7 +123,7 @@ impl<S: Store> Share<'_, S> {
             at_home.extend(
                 (start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node),
             );
-            found(self.store, &at_home, self.initial);
+            create_main_copies(self.store, &at_home, self.initial);
             // Who counts waits for all.
             let _ = made.send(end - start);
         }

@@ -52,7 +52,7 @@
 //! | settings | [`Builder`], [`Layout`], [`System`], [`Nodes`], [`Sampling`], [`Scheme`] |
 //! | work | [`Cluster`], [`Worker`], [`IntentHandle`], [`Key`], [`Clock`], [`Sample`], [`Random`] |
 //! | calls that are not waited for at once | [`Pull`], [`Done`] |
-//! | nodes that are processes (feature `tcp`) | [`launcher`], [`Group`], [`GroupConfig`], [`Rendezvous`], [`Roster`], [`Token`], [`Farewell`] |
+//! | nodes that are processes (feature `tcp`) | [`launcher`], [`Group`], [`GroupConfig`], [`Rendezvous`], [`Membership`], [`Token`], [`CloseReason`] |
 //! | what goes wrong | [`BuildError`], [`RunError`], [`TryRunError`], [`OpError`], [`ConfigError`], [`GroupError`], [`Notice`] |
 //!
 //! Not here: what stores, transports and policies are made of. They are written against
@@ -61,10 +61,12 @@
 
 pub use adapm_core::error::{ConfigError, OpError};
 pub use adapm_core::policy::System;
-pub use adapm_core::transport::Farewell;
+pub use adapm_core::transport::CloseReason;
 pub use adapm_core::{ChannelId, Clock, Key, Layout, NodeId, Value, WorkerId};
 #[cfg(feature = "tcp")]
-pub use adapm_transport::group::{Group, GroupConfig, GroupError, Rendezvous, Roster, launcher};
+pub use adapm_transport::group::{
+    Group, GroupConfig, GroupError, Membership, Rendezvous, launcher,
+};
 #[cfg(feature = "tcp")]
 pub use adapm_transport::net::Token;
 

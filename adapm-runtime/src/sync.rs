@@ -1,7 +1,7 @@
 //! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`, whose models then run
 //! the very code that is shipped.
 //!
-//! Not here: threads, which are started in [`crate::cluster`], [`crate::manager`] and
+//! Not here: threads, which are started in [`crate::cluster`], [`crate::node_handle`] and
 //! [`crate::populate`] only and never inside a model, and `Arc`, which is std's in both cases:
 //! loom's knows no unsized contents.
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use adapm_core::id::Counter;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport};
 use adapm_core::wire::message::{
     Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, SyncRequest,
 };
@@ -52,8 +52,8 @@ impl Transport for Lying {
         self.inner.waker()
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        self.inner.leave(farewell);
+    fn leave(&mut self, reason: CloseReason) {
+        self.inner.leave(reason);
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {

@@ -53,7 +53,7 @@ impl Shared {
         self.mailbox.take_dirty(&mut keys);
         for key in keys {
             self.store.with_slot(key, |mut slot| {
-                if slot.word.is_dirty() {
+                if slot.packed.is_dirty() {
                     let mut delta = [0];
                     slot.take_delta(&mut delta);
                     *sent += delta[0];
@@ -79,7 +79,7 @@ fn every_delta_is_sent_once() {
         worker.join().expect("the worker is done");
         shared.send(&mut sent);
         assert_eq!(sent, 2);
-        shared.store.with_slot(KEY, |slot| assert!(!slot.word.is_dirty() && slot.delta == [0]));
+        shared.store.with_slot(KEY, |slot| assert!(!slot.packed.is_dirty() && slot.delta == [0]));
     });
 }
 

@@ -170,10 +170,10 @@ fn a_worker_reads_its_own_pushes_while_the_key_leaves() {
         }
         worker.join().expect("the worker is done");
         assert!(engines.around.localized, "the peer got the key");
-        stores[0].with_slot(key(), |slot| assert_eq!(slot.word.state(), State::None));
+        stores[0].with_slot(key(), |slot| assert_eq!(slot.packed.state(), State::None));
         stores[1].with_slot(key(), |slot| {
             assert_eq!(
-                (slot.word.state(), &*slot.value),
+                (slot.packed.state(), &*slot.value),
                 (State::Main, &[2][..]),
                 "each push counts once"
             );

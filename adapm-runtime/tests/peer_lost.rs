@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use adapm_core::error::OpError;
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{BuildError, Builder, Cluster, Nodes, RunError, System, TryRunError, Worker};
 use adapm_transport::error::PeerLoss;
@@ -26,7 +26,7 @@ mod channels;
 struct Fate {
     lost: AtomicBool,
     wakes: Mutex<Vec<Box<dyn Fn() + Send>>>,
-    farewells: Mutex<Vec<(NodeId, Farewell)>>,
+    reasons: Mutex<Vec<(NodeId, CloseReason)>>,
 }
 
 /// An in-process endpoint that calls node n2 lost once fate says so.
@@ -71,9 +71,9 @@ impl Transport for Doomed {
         self.inner.waker()
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        let mut farewells = self.fate.farewells.lock().expect("no panic while it is held");
-        farewells.push((self.inner.node(), farewell));
+    fn leave(&mut self, reason: CloseReason) {
+        let mut reasons = self.fate.reasons.lock().expect("no panic while it is held");
+        reasons.push((self.inner.node(), reason));
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
@@ -147,11 +147,12 @@ fn every_wait_ends_and_names_node_and_address() {
         }
         assert_eq!(cluster.read(&[Key(0)], &mut [0]), Err(lost.clone()));
         assert_eq!(cluster.shutdown(), Err(lost));
-        let farewells = fate.farewells.lock().expect("no panic while it is held");
-        assert_eq!(farewells.len(), 3 * channels, "{name}");
-        for (node, farewell) in farewells.iter() {
-            let expected = if *node == VICTIM { Farewell::Failed } else { Farewell::Lost(VICTIM) };
-            assert_eq!(*farewell, expected, "{name} of {node}");
+        let reasons = fate.reasons.lock().expect("no panic while it is held");
+        assert_eq!(reasons.len(), 3 * channels, "{name}");
+        for (node, reason) in reasons.iter() {
+            let expected =
+                if *node == VICTIM { CloseReason::Failed } else { CloseReason::Lost(VICTIM) };
+            assert_eq!(*reason, expected, "{name} of {node}");
         }
     }
 }
@@ -172,11 +173,11 @@ fn what_workers_answer_because_of_a_loss_is_blamed_on_nobody_but_the_lost_node()
         assert_eq!(error, TryRunError::Cluster(lost.clone()));
         assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&lost));
         assert_eq!(cluster.shutdown(), Err(lost));
-        let farewells = fate.farewells.lock().expect("no panic while it is held");
-        let blamed = farewells
+        let reasons = fate.reasons.lock().expect("no panic while it is held");
+        let blamed = reasons
             .iter()
-            .filter(|(node, farewell)| *node != VICTIM && *farewell != Farewell::Lost(VICTIM));
-        assert_eq!(blamed.count(), 0, "peers hear of the lost node: {farewells:?}");
+            .filter(|(node, reason)| *node != VICTIM && *reason != CloseReason::Lost(VICTIM));
+        assert_eq!(blamed.count(), 0, "peers hear of the lost node: {reasons:?}");
     }
 }
 
@@ -197,9 +198,9 @@ fn a_cluster_that_ends_in_order_says_so() {
     let (fate, channels) = (Arc::new(Fate::default()), channels::draw());
     let cluster = cluster(&fate, System::Adapm, channels);
     cluster.run(|mut worker| worker.push(&keys(), &[1; 100])).expect("no failure");
-    let farewells = fate.farewells.lock().expect("no panic while it is held").clone();
-    assert_eq!(farewells.len(), 3 * channels, "the peers have heard when run returns");
-    assert!(farewells.iter().all(|(_, farewell)| *farewell == Farewell::Finished), "{farewells:?}");
+    let reasons = fate.reasons.lock().expect("no panic while it is held").clone();
+    assert_eq!(reasons.len(), 3 * channels, "the peers have heard when run returns");
+    assert!(reasons.iter().all(|(_, reason)| *reason == CloseReason::Finished), "{reasons:?}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Case {
         let store = DenseStore::new(&Layout::dense(&[(keys, len)]).expect("a legal layout"));
         for key in (0..keys).map(Key) {
             store.reserve(key, false);
-            store.with_slot(key, |mut slot| slot.found());
+            store.with_slot(key, |mut slot| slot.create_main_copy());
         }
         let accesses = (RUN_ELEMENTS / len).next_multiple_of(BATCH);
         Self {

@@ -6,8 +6,9 @@
 //! that no other thread can know of. Nothing has to be validated again, and there is no reclamation
 //! to wait for.
 //!
-//! A slot is word, version, value `[value_len]` and perhaps delta `[value_len]`, one after another.
-//! Which chunk has room for one is [`crate::slab`]'s subject, a chunk's memory [`crate::chunk`]'s.
+//! A slot is packed state, version, value `[value_len]` and perhaps delta `[value_len]`, one after
+//! another. Which chunk has room for one is [`crate::slab`]'s subject, a chunk's memory
+//! [`crate::chunk`]'s.
 //!
 //! # Ordering
 //! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from
@@ -24,7 +25,7 @@ use core::ptr;
 use core::slice;
 use std::collections::BTreeMap;
 
-use adapm_core::slot::{Pushed, Slot, Word};
+use adapm_core::slot::{PackedState, Pushed, Slot};
 use adapm_core::store::Look;
 use adapm_core::{Key, Layout, Value, Version};
 
@@ -106,15 +107,15 @@ impl<V: Value> Arena<V> {
                         let value = slot.add(HEADER_BYTES).cast::<V>();
                         let delta = slice::from_raw_parts_mut(value.add(value_len), delta_len);
                         let value = slice::from_raw_parts_mut(value, value_len);
-                        let Header { word, version } = &mut header.content;
-                        f(Slot { word, version, value, delta })
+                        let Header { packed, version } = &mut header.content;
+                        f(Slot { packed, version, value, delta })
                     })
                 }
             }
-            Content::Absent(word) => {
-                let mut absent = Absent { word, latched };
+            Content::Absent(packed) => {
+                let mut absent = Absent { packed, latched };
                 f(Slot {
-                    word: &mut absent.word,
+                    packed: &mut absent.packed,
                     version: &mut Version(0),
                     value: &mut [],
                     delta: &mut [],
@@ -190,8 +191,9 @@ impl<V: Value> Arena<V> {
                         ptr::copy_nonoverlapping(old, slot, size_of::<Header>());
                         ptr::copy_nonoverlapping(old.add(HEADER_BYTES), value, value_bytes);
                     }),
-                    Content::Absent(word) => {
-                        slot.cast::<Header>().write_unaligned(Header { word, version: Version(0) });
+                    Content::Absent(packed) => {
+                        slot.cast::<Header>()
+                            .write_unaligned(Header { packed, version: Version(0) });
                         value.write_bytes(0, value_bytes);
                     }
                 }
@@ -204,7 +206,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Frees value and delta of `key` and keeps its word.
+    /// Frees value and delta of `key` and keeps its packed state.
     pub(crate) fn release(&self, key: Key) {
         let (entry, extent) = self.find(key);
         let mut latched = entry.latch();
@@ -213,7 +215,7 @@ impl<V: Value> Arena<V> {
             // is held.
             let header =
                 unsafe { watch(slot).exclusively(|| slot.cast::<Header>().read_unaligned()) };
-            latched.set(Content::Absent(header.word));
+            latched.set(Content::Absent(header.packed));
             self.slabs[extent.slabs].slab(has_delta).give_back(slot);
         }
     }
@@ -303,16 +305,17 @@ impl<V: Value> Arena<V> {
     }
 }
 
-/// A latched absent key whose word may be changed; the change is kept also if the latcher panics.
+/// A latched absent key whose packed state may be changed; the change is kept also if the latcher
+/// panics.
 struct Absent<'a> {
-    word: Word,
+    packed: PackedState,
     latched: Latched<'a>,
 }
 
 impl Drop for Absent<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.latched.set(Content::Absent(self.word));
+        self.latched.set(Content::Absent(self.packed));
     }
 }
 

@@ -7,7 +7,7 @@
 use core::ptr;
 
 use adapm_core::Version;
-use adapm_core::slot::Word;
+use adapm_core::slot::PackedState;
 
 use crate::entry::Entry;
 use crate::pages::{HUGE_PAGE_BYTES, Memory};
@@ -18,7 +18,7 @@ use crate::sync::Watch;
 #[derive(Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(crate) struct Header {
-    pub(crate) word: Word,
+    pub(crate) packed: PackedState,
     pub(crate) version: Version,
 }
 
@@ -95,7 +95,7 @@ pub(crate) unsafe fn watch<'a>(slot: *mut u8) -> &'a Watch {
     unsafe { &*slot.add(size_of::<Header>()).cast::<Watch>() }
 }
 
-/// Word, version and, under loom, the watch.
+/// PackedState, version and, under loom, the watch.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
 
 #[cfg(all(test, not(any(miri, adapm_loom))))]

@@ -37,8 +37,8 @@ use crate::arena::Arena;
 /// access waits for directory and value together.
 ///
 /// # Departure
-/// The top bits of a word stay unused: words are shifted by three bits instead, which leaves room
-/// for tags in the low bits of words and of addresses alike.
+/// The top bits of a packed state stay unused: packed states are shifted by three bits instead,
+/// which leaves room for tags in the low bits of packed states and of addresses alike.
 ///
 /// ```
 /// use adapm_core::store::Store;
@@ -47,7 +47,7 @@ use crate::arena::Arena;
 ///
 /// let store = DenseStore::<f32>::new(&Layout::dense(&[(1_000, 64)])?);
 /// store.reserve(Key(7), false);
-/// store.with_slot(Key(7), |mut slot| slot.found());
+/// store.with_slot(Key(7), |mut slot| slot.create_main_copy());
 /// let pushed = store.with_slot(Key(7), |mut slot| slot.push(&[0.5; 64]));
 /// assert_eq!(pushed, adapm_core::slot::Pushed::Done);
 /// let mut value = [0.0; 64];
@@ -158,7 +158,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     use adapm_core::Version;
-    use adapm_core::slot::Word;
+    use adapm_core::slot::PackedState;
 
     use super::*;
 
@@ -169,7 +169,7 @@ mod tests {
         for key in [Key(0), Key(1)] {
             let panicked = catch_unwind(AssertUnwindSafe(|| {
                 store.with_slot(key, |slot| {
-                    *slot.word = Word::MAIN_AT_HOME;
+                    *slot.packed = PackedState::MAIN_AT_HOME;
                     *slot.version = Version(5);
                     slot.value.fill(9);
                     panic!("in the middle of a transition");
@@ -178,10 +178,10 @@ mod tests {
             assert!(panicked.is_err());
         }
         store.with_slot(Key(0), |slot| {
-            assert_eq!((*slot.word, *slot.version), (Word::MAIN_AT_HOME, Version(0)))
+            assert_eq!((*slot.packed, *slot.version), (PackedState::MAIN_AT_HOME, Version(0)))
         });
         store.with_slot(Key(1), |slot| {
-            assert_eq!((*slot.word, *slot.version), (Word::MAIN_AT_HOME, Version(5)));
+            assert_eq!((*slot.packed, *slot.version), (PackedState::MAIN_AT_HOME, Version(5)));
             assert_eq!(slot.value, [9; 3]);
         });
     }

@@ -2,7 +2,7 @@
 //!
 //! | low three bits | upper 61 bits | key |
 //! | --- | --- | --- |
-//! | `000` | its word | absent |
+//! | `000` | its packed state | absent |
 //! | `010`, `110` | address of its slot, `110`: which has a delta | held |
 //! | `001` | 0 | latched; the latcher knows what was there |
 //!
@@ -16,7 +16,7 @@
 
 use core::ptr;
 
-use adapm_core::slot::Word;
+use adapm_core::slot::PackedState;
 use adapm_core::store::Look;
 
 use crate::sync::{AtomicPtr, Ordering, pause, replace};
@@ -28,9 +28,9 @@ pub(crate) struct Entry(AtomicPtr<u8>);
 /// What an entry has.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
-    /// No value; the word is here.
-    Absent(Word),
-    /// A slot with the word, the version, the value and perhaps a delta.
+    /// No value; the packed state is here.
+    Absent(PackedState),
+    /// A slot with the packed state, the version, the value and perhaps a delta.
     Held { slot: *mut u8, has_delta: bool },
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Latched<'a> {
 impl Entry {
     /// The entry of an absent key of which nothing is known.
     pub(crate) fn new() -> Self {
-        Self(AtomicPtr::new(Content::Absent(Word::EMPTY).encode()))
+        Self(AtomicPtr::new(Content::Absent(PackedState::EMPTY).encode()))
     }
 
     /// Whether the address leaves room for the tags.
@@ -79,7 +79,7 @@ impl Entry {
         } else if seen == LATCHED {
             Look::Unknown
         } else {
-            Look::Absent(Word::from_bits((seen >> TAG_BITS) as u64))
+            Look::Absent(PackedState::from_bits((seen >> TAG_BITS) as u64))
         }
     }
 
@@ -121,7 +121,7 @@ impl Latched<'_> {
             let slot = self.now.map_addr(|addr| addr >> TAG_BITS);
             Content::Held { slot, has_delta: addr & DELTA != 0 }
         } else {
-            Content::Absent(Word::from_bits((addr >> TAG_BITS) as u64))
+            Content::Absent(PackedState::from_bits((addr >> TAG_BITS) as u64))
         }
     }
 }
@@ -137,7 +137,9 @@ impl Content {
     #[inline]
     fn encode(self) -> *mut u8 {
         match self {
-            Self::Absent(word) => ptr::without_provenance_mut((word.bits() as usize) << TAG_BITS),
+            Self::Absent(packed) => {
+                ptr::without_provenance_mut((packed.bits() as usize) << TAG_BITS)
+            }
             Self::Held { slot, has_delta } => slot
                 .map_addr(|addr| (addr << TAG_BITS) | if has_delta { HELD | DELTA } else { HELD }),
         }

@@ -9,7 +9,7 @@ use core::cell::{RefCell, RefMut};
 use core::ops::Range;
 use core::{error, fmt};
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Value, Version};
 use heapless::Vec;
@@ -71,13 +71,13 @@ struct Place {
 }
 
 struct Cells<V, const KEYS: usize, const ELEMENTS: usize> {
-    words: Vec<Word, KEYS>,
+    packed: Vec<PackedState, KEYS>,
     versions: Vec<Version, KEYS>,
     held: Vec<Held, KEYS>,
     elements: Vec<V, ELEMENTS>,
 }
 
-/// What there is of a key besides its word.
+/// What there is of a key besides its packed state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Nothing,
@@ -142,7 +142,7 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
     #[must_use]
     pub const fn new() -> Self {
         let cells = Cells {
-            words: Vec::new(),
+            packed: Vec::new(),
             versions: Vec::new(),
             held: Vec::new(),
             elements: Vec::new(),
@@ -298,8 +298,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
     /// Forgets everything and has room for as much.
     fn resize(&mut self, keys: usize, elements: usize) {
         const FITS: &str = "the capacity was checked";
-        self.words.clear();
-        self.words.resize(keys, Word::EMPTY).expect(FITS);
+        self.packed.clear();
+        self.packed.resize(keys, PackedState::EMPTY).expect(FITS);
         self.versions.clear();
         self.versions.resize(keys, Version(0)).expect(FITS);
         self.held.clear();
@@ -309,7 +309,7 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
     }
 
     fn slot(&mut self, place: &Place) -> Slot<'_, V> {
-        let Self { words, versions, held, elements } = self;
+        let Self { packed, versions, held, elements } = self;
         let held = held[place.index];
         let version = &mut versions[place.index];
         if held == Held::Nothing {
@@ -323,7 +323,7 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
         };
         let (value, delta) =
             elements[place.offset..][..value_len + delta_len].split_at_mut(value_len);
-        Slot { word: &mut words[place.index], version, value, delta }
+        Slot { packed: &mut packed[place.index], version, value, delta }
     }
 }
 

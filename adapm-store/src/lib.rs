@@ -22,7 +22,7 @@
 //!
 //! // A node makes this the owner of a key: memory first, then the transition.
 //! store.reserve(Key(7), false);
-//! store.with_slot(Key(7), |mut slot| slot.found());
+//! store.with_slot(Key(7), |mut slot| slot.create_main_copy());
 //!
 //! // Workers push and pull, from as many threads as they like.
 //! std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ use core::fmt;
 use core::ops::Range;
 use std::sync::PoisonError;
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Value, Version};
 use foldhash::fast::FixedState;
@@ -24,9 +24,10 @@ use crate::sync::{Mutex, MutexGuard};
 /// the range, if that is shorter).
 ///
 /// # Memory
-/// An absent key takes nothing, and 16 B in a map as long as its word is not empty: its location is
-/// known. A copy takes 40 B in a map besides its value and delta. A map has between 1.1 and 2.3
-/// times the room its content needs; it shrinks when copies leave. See [`SparseStore::memory`].
+/// An absent key takes nothing, and 16 B in a map as long as its packed state is not empty: its
+/// location is known. A copy takes 40 B in a map besides its value and delta. A map has between 1.1
+/// and 2.3 times the room its content needs; it shrinks when copies leave. See
+/// [`SparseStore::memory`].
 ///
 /// ```
 /// use adapm_core::store::Store;
@@ -49,14 +50,14 @@ struct Part<V>(Mutex<Maps<V>>);
 
 struct Maps<V> {
     held: HashMap<Key, LocalCopy<V>, FixedState>,
-    /// The words of absent keys that are not empty.
-    words: HashMap<Key, Word, FixedState>,
+    /// The packed states of absent keys that are not empty.
+    packed: HashMap<Key, PackedState, FixedState>,
     /// Elements of all values and deltas.
     elements: usize,
 }
 
 struct LocalCopy<V> {
-    word: Word,
+    packed: PackedState,
     version: Version,
     /// The value, and as many again if there is a delta.
     elements: Box<[V]>,
@@ -79,7 +80,7 @@ impl<V: Value> SparseStore<V> {
     pub fn memory(&self) -> usize {
         let maps = self.parts.iter().map(|part| {
             let maps = part.maps();
-            maps.held.allocation_size() + maps.words.allocation_size() + maps.elements * V::WIDTH
+            maps.held.allocation_size() + maps.packed.allocation_size() + maps.elements * V::WIDTH
         });
         size_of_val(&*self.parts) + maps.sum::<usize>()
     }
@@ -127,12 +128,16 @@ impl<V: Value> Store for SparseStore<V> {
         if let Some(copy) = maps.held.get_mut(&key) {
             return f(copy.slot(value_len));
         }
-        let before = maps.words.get(&key).copied().unwrap_or(Word::EMPTY);
-        let mut word = before;
-        let result =
-            f(Slot { word: &mut word, version: &mut Version(0), value: &mut [], delta: &mut [] });
-        if word != before {
-            maps.set_word(key, word);
+        let before = maps.packed.get(&key).copied().unwrap_or(PackedState::EMPTY);
+        let mut packed = before;
+        let result = f(Slot {
+            packed: &mut packed,
+            version: &mut Version(0),
+            value: &mut [],
+            delta: &mut [],
+        });
+        if packed != before {
+            maps.set_word(key, packed);
         }
         result
     }
@@ -141,10 +146,10 @@ impl<V: Value> Store for SparseStore<V> {
         let value_len = self.len(key);
         let elements_len = if with_delta { 2 * value_len } else { value_len };
         let mut maps = self.maps(key);
-        let Maps { held, words, elements } = &mut *maps;
+        let Maps { held, packed, elements } = &mut *maps;
         let copy = held.entry(key).or_insert_with(|| {
-            let word = words.remove(&key).unwrap_or(Word::EMPTY);
-            LocalCopy { word, version: Version(0), elements: Box::default() }
+            let packed = packed.remove(&key).unwrap_or(PackedState::EMPTY);
+            LocalCopy { packed, version: Version(0), elements: Box::default() }
         });
         if copy.elements.len() != elements_len {
             *elements = *elements - copy.elements.len() + elements_len;
@@ -160,7 +165,7 @@ impl<V: Value> Store for SparseStore<V> {
         if let Some(copy) = maps.held.remove(&key) {
             maps.elements -= copy.elements.len();
             shrink(&mut maps.held);
-            maps.set_word(key, copy.word);
+            maps.set_word(key, copy.packed);
         }
     }
 
@@ -191,18 +196,18 @@ impl<V> Maps<V> {
     fn new() -> Self {
         Self {
             held: HashMap::with_hasher(FixedState::default()),
-            words: HashMap::with_hasher(FixedState::default()),
+            packed: HashMap::with_hasher(FixedState::default()),
             elements: 0,
         }
     }
 
-    /// The word of an absent key.
-    fn set_word(&mut self, key: Key, word: Word) {
-        if word == Word::EMPTY {
-            self.words.remove(&key);
-            shrink(&mut self.words);
+    /// The packed state of an absent key.
+    fn set_word(&mut self, key: Key, packed: PackedState) {
+        if packed == PackedState::EMPTY {
+            self.packed.remove(&key);
+            shrink(&mut self.packed);
         } else {
-            self.words.insert(key, word);
+            self.packed.insert(key, packed);
         }
     }
 }
@@ -210,7 +215,7 @@ impl<V> Maps<V> {
 impl<V> LocalCopy<V> {
     fn slot(&mut self, value_len: usize) -> Slot<'_, V> {
         let (value, delta) = self.elements.split_at_mut(value_len);
-        Slot { word: &mut self.word, version: &mut self.version, value, delta }
+        Slot { packed: &mut self.packed, version: &mut self.version, value, delta }
     }
 }
 
@@ -262,7 +267,7 @@ mod tests {
         let empty = store.memory();
         for key in far_apart(10_000) {
             store.reserve(key, true);
-            store.with_slot(key, |slot| *slot.word = Word::MAIN_AT_HOME);
+            store.with_slot(key, |slot| *slot.packed = PackedState::MAIN_AT_HOME);
         }
         let held = store.memory() - empty;
         assert!(held >= 10_000 * (40 + 32), "{held} bytes for 10,000 replicas of 4 elements");
@@ -271,7 +276,8 @@ mod tests {
         let known = store.memory() - empty;
         assert!((10_000 * 16..10_000 * 48).contains(&known), "{known} bytes for 10,000 words");
 
-        far_apart(10_000).for_each(|key| store.with_slot(key, |slot| *slot.word = Word::EMPTY));
+        far_apart(10_000)
+            .for_each(|key| store.with_slot(key, |slot| *slot.packed = PackedState::EMPTY));
         assert_eq!(store.memory(), empty);
     }
 

@@ -78,11 +78,8 @@ mod tests {
             if is_x86_feature_detected!("avx512f") {
                 // SAFETY: the instruction set the function is compiled for was detected in the line
                 // above.
-                assert_eq!(
-                    unsafe { avx512(|| add(values.clone())) },
-                    plain,
-                    "AVX-512, {len} elements"
-                );
+                let wide = unsafe { avx512(|| add(values.clone())) };
+                assert_eq!(wide, plain, "AVX-512, {len} elements");
             }
         }
     }

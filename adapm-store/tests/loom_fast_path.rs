@@ -39,7 +39,7 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
     fn with_main() -> Arc<Self> {
         let store = Self::empty();
         store.reserve(KEY, false);
-        store.with_slot(KEY, |mut slot| slot.found());
+        store.with_slot(KEY, |mut slot| slot.create_main_copy());
         Arc::new(store)
     }
 
@@ -104,7 +104,7 @@ fn hands_over<S: Model>() {
         let applied = worker.join().expect("the worker is done");
         assert_eq!(taken, [applied; 2], "a push was lost, or torn, or made after the key had left");
         store.with_slot(KEY, |slot| {
-            assert_eq!((slot.value.len(), slot.word.location()), (0, Some(THERE)))
+            assert_eq!((slot.value.len(), slot.packed.location()), (0, Some(THERE)))
         });
         seen[applied as usize].fetch_add(1, Relaxed);
     });
@@ -130,7 +130,7 @@ fn releases<S: Model>() {
         store.release(KEY);
         assert_eq!(delta, [worker.join().expect("the worker is done"); 2]);
         store.with_slot(KEY, |slot| {
-            assert_eq!((slot.value.len(), slot.word.state()), (0, State::Releasing))
+            assert_eq!((slot.value.len(), slot.packed.state()), (0, State::Releasing))
         });
     });
 }
@@ -164,7 +164,7 @@ fn takes_deltas<S: Model>() {
         };
         let take = |store: &S| {
             store.with_slot(KEY, |mut slot| {
-                let (dirty, mut delta) = (slot.word.is_dirty(), [0; 2]);
+                let (dirty, mut delta) = (slot.packed.is_dirty(), [0; 2]);
                 slot.take_delta(&mut delta);
                 assert_eq!(dirty, delta != [0; 2], "a delta has a mark, and a mark a delta");
                 (delta, usize::from(dirty))

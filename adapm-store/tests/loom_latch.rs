@@ -5,7 +5,7 @@
 //! 'loom_*'`
 #![cfg(adapm_loom)]
 
-use adapm_core::slot::{Pushed, Word};
+use adapm_core::slot::{PackedState, Pushed};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Version};
 use adapm_store::DenseStore;
@@ -20,7 +20,7 @@ fn two_pushes() {
         let store =
             Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
         store.reserve(KEY, false);
-        store.with_slot(KEY, |mut slot| slot.found());
+        store.with_slot(KEY, |mut slot| slot.create_main_copy());
         let push = |store: &DenseStore<i64>| store.with_slot(KEY, |mut slot| slot.push(&[1, 1]));
         let other = {
             let store = Arc::clone(&store);
@@ -57,14 +57,16 @@ fn two_changes_of_an_absent_keys_word_both_count() {
         let store =
             Arc::new(DenseStore::<i64>::new(&Layout::dense(&[(1, 2)]).expect("a legal layout")));
         let count = |store: &DenseStore<i64>| {
-            store.with_slot(KEY, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
+            store.with_slot(KEY, |slot| {
+                *slot.packed = PackedState::from_bits(slot.packed.bits() + 1)
+            });
         };
         let other = {
             let store = Arc::clone(&store);
             thread::spawn(move || count(&store))
         };
         count(&store);
-        other.join().expect("the word is changed");
-        store.with_slot(KEY, |slot| assert_eq!(slot.word.bits(), 2));
+        other.join().expect("the packed state is changed");
+        store.with_slot(KEY, |slot| assert_eq!(slot.packed.bits(), 2));
     });
 }

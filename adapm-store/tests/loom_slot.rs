@@ -5,7 +5,7 @@
 //! 'loom_*'`
 #![cfg(adapm_loom)]
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
 use adapm_store::DenseStore;
@@ -28,7 +28,7 @@ fn store() -> Arc<DenseStore<i64>> {
 fn write(store: &DenseStore<i64>, key: Key, element: i64) {
     store.with_slot(key, |slot| {
         slot.value.fill(element);
-        *slot.word = Word::from_bits(element as u64);
+        *slot.packed = PackedState::from_bits(element as u64);
     });
 }
 
@@ -67,7 +67,7 @@ fn released_and_reserved_again() {
         write(&store, NEIGHBOUR, 2);
         reader.join().expect("the reader saw its own key or none");
         store.with_slot(NEIGHBOUR, |slot| assert_own(slot, 2));
-        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.word.bits()), (0, 1)));
+        store.with_slot(KEY, |slot| assert_eq!((slot.value.len(), slot.packed.bits()), (0, 1)));
     });
 }
 

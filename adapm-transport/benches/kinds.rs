@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Kind, Net, network};
 
 const TURNS: usize = 7;
@@ -152,7 +152,7 @@ fn fill(frame: &mut Frame, size: usize) {
 }
 
 fn end(ends: [Net; 2]) {
-    let threads = ends.map(|mut end| thread::spawn(move || end.leave(Farewell::Finished)));
+    let threads = ends.map(|mut end| thread::spawn(move || end.leave(CloseReason::Finished)));
     threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
 }
 

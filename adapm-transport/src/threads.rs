@@ -13,18 +13,21 @@ use std::{io, panic};
 /// ```
 /// let thread = adapm_transport::threads::spawn("adder", || 1 + 1)?;
 /// assert_eq!(thread.join().expect("no panic"), 2);
-/// # Ok::<(), adapm_transport::threads::Refusal>(())
+/// # Ok::<(), adapm_transport::threads::SpawnError>(())
 /// ```
 ///
 /// # Errors
 /// If the system refuses it; `work` is dropped.
-pub fn spawn<T, F>(name: impl Into<String>, work: F) -> Result<JoinHandle<T>, Refusal>
+pub fn spawn<T, F>(name: impl Into<String>, work: F) -> Result<JoinHandle<T>, SpawnError>
 where
     T: Send + 'static,
     F: FnOnce() -> T + Send + 'static,
 {
     let name = name.into();
-    Builder::new().name(name.clone()).spawn(work).map_err(|error| Refusal::of_thread(&name, &error))
+    Builder::new()
+        .name(name.clone())
+        .spawn(work)
+        .map_err(|error| SpawnError::of_thread(&name, &error))
 }
 
 /// Starts a thread of a scope.
@@ -35,14 +38,14 @@ pub fn spawn_scoped<'scope, T, F>(
     scope: &'scope Scope<'scope, '_>,
     name: impl Into<String>,
     work: F,
-) -> Result<ScopedJoinHandle<'scope, T>, Refusal>
+) -> Result<ScopedJoinHandle<'scope, T>, SpawnError>
 where
     T: Send + 'scope,
     F: FnOnce() -> T + Send + 'scope,
 {
     let name = name.into();
     let thread = Builder::new().name(name.clone()).spawn_scoped(scope, work);
-    thread.map_err(|error| Refusal::of_thread(&name, &error))
+    thread.map_err(|error| SpawnError::of_thread(&name, &error))
 }
 
 /// Does `work` for each part, the last in the caller's thread and each other in a thread of its
@@ -82,14 +85,14 @@ where
 /// the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start {what}: {reason}; {}", allowed(limits))]
-pub struct Refusal {
+pub struct SpawnError {
     what: String,
     /// The system's words.
     reason: String,
     limits: Vec<String>,
 }
 
-impl Refusal {
+impl SpawnError {
     /// The refusal of a thread, with the limits as they are.
     #[must_use]
     pub fn of_thread(name: &str, error: &io::Error) -> Self {
@@ -191,7 +194,7 @@ mod tests {
     #[test]
     fn a_refusal_names_thread_reason_and_limits_in_one_line() {
         let error = io::Error::from_raw_os_error(11);
-        let mut refusal = Refusal::of_thread("adapm n0 w1", &error);
+        let mut refusal = SpawnError::of_thread("adapm n0 w1", &error);
         refusal.limits = of_process(
             "Max processes             100    100    processes\nMax address space unlimited unlimited bytes\n",
         );
@@ -204,8 +207,8 @@ mod tests {
                 .to_string()
                 .ends_with("; this machine allows no more processes and threads: end some")
         );
-        assert_eq!(Refusal::of_process("ssh", &io::Error::from(io::ErrorKind::NotFound)), None);
-        assert!(Refusal::of_process("ssh", &error).is_some());
+        assert_eq!(SpawnError::of_process("ssh", &io::Error::from(io::ErrorKind::NotFound)), None);
+        assert!(SpawnError::of_process("ssh", &error).is_some());
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
 use adapm_verify::rng::Rng;
 use adapm_verify::silence::Silence;
@@ -196,7 +196,7 @@ impl Party {
         for peer in self.end.peers() {
             self.tally.resumed[peer.node.index()] = peer.resumed;
         }
-        self.end.leave(Farewell::Finished);
+        self.end.leave(CloseReason::Finished);
         self.tally
     }
 

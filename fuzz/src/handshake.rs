@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
 use adapm_transport::net::hello::{
-    Ending, GREETING_BYTES_MAX, Identity, Incarnation, Message, Met, Refusal,
+    Ending, GREETING_BYTES_MAX, HandshakeError, Identity, Incarnation, Message, Met,
 };
 use adapm_transport::net::noise::{LinkSecret, Recordings};
 use adapm_transport::net::packet::{
@@ -212,8 +212,10 @@ impl Scene {
                 (self.is_deep, self.is_over) = (true, true);
             }
             Heard::Ended(Ending::Ours { refusal, .. }) => {
-                let tells =
-                    matches!(refusal, Refusal::Token(_) | Refusal::Malformed | Refusal::Repeated);
+                let tells = matches!(
+                    refusal,
+                    HandshakeError::Token(_) | HandshakeError::Malformed | HandshakeError::Repeated
+                );
                 assert!(tells || !self.is_guarded, "a stranger is told {refusal:?}");
                 self.end(refusal);
             }
@@ -230,7 +232,7 @@ impl Scene {
         }
     }
 
-    fn end(&mut self, refusal: Refusal) {
+    fn end(&mut self, refusal: HandshakeError) {
         assert!(
             !refusal.to_string().contains(char::is_control),
             "a refusal is one line: {refusal:?}"

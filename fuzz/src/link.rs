@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use adapm_core::link::{Kind, LinkConfig};
 use adapm_verify::arb::Choices;
-use adapm_verify::link::random::FAREWELLS;
+use adapm_verify::link::random::CLOSE_REASONS;
 use adapm_verify::link::{Broken, End, Lie, Pair};
 
 use crate::planted;
@@ -75,7 +75,7 @@ fn step(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<(), Broken> {
             let millis = [0, 1, 20, 50, 60, 250, 999, 1_200][choices.below(8) as usize];
             pair.pass(Duration::from_millis(millis))?;
         }
-        29 => pair.close(end, FAREWELLS[choices.below(3) as usize])?,
+        29 => pair.close(end, CLOSE_REASONS[choices.below(3) as usize])?,
         _ => {
             let by = choices.below(1 << 20);
             let lie = match choices.below(6) {
@@ -84,7 +84,7 @@ fn step(pair: &mut Pair, choices: &mut Choices<'_>) -> Result<(), Broken> {
                 2 => Lie::ResumeBeyond(by),
                 3 => Lie::ResumeBefore(by),
                 4 => Lie::BehindBye,
-                _ => Lie::Farewell,
+                _ => Lie::CloseReason,
             };
             let kind =
                 [Kind::Data, Kind::Bye, Kind::Ack, Kind::Heartbeat][choices.below(4) as usize];

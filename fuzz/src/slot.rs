@@ -5,7 +5,7 @@
 //! over, as the transitions' own rules forbid it. A model of plain integers says after every step
 //! what must be in memory. Not here: messages and their order, which are the engine's.
 
-use adapm_core::slot::{Location, Pushed, Slot, State, Word};
+use adapm_core::slot::{Location, PackedState, Pushed, Slot, State};
 use adapm_core::{Counter, NodeId, Version};
 use adapm_verify::arb::Choices;
 
@@ -25,7 +25,7 @@ pub fn slot(bytes: &[u8]) -> bool {
 
 /// One node's copy, as a store keeps it.
 struct Copy {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: [i64; LEN],
     delta: [i64; LEN],
@@ -34,7 +34,7 @@ struct Copy {
 impl Copy {
     fn slot(&mut self) -> Slot<'_, i64> {
         Slot {
-            word: &mut self.word,
+            packed: &mut self.packed,
             version: &mut self.version,
             value: &mut self.value,
             delta: &mut self.delta,
@@ -42,7 +42,7 @@ impl Copy {
     }
 
     fn state(&self) -> State {
-        self.word.state()
+        self.packed.state()
     }
 }
 
@@ -67,10 +67,14 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let copy =
-            || Copy { word: Word::EMPTY, version: Version(0), value: [0; LEN], delta: [0; LEN] };
+        let copy = || Copy {
+            packed: PackedState::EMPTY,
+            version: Version(0),
+            value: [0; LEN],
+            delta: [0; LEN],
+        };
         let mut copies = [copy(), copy()];
-        copies[0].slot().found();
+        copies[0].slot().create_main_copy();
         Self { copies, owner: 0, relocations: 0, main: 0, held: None, pushed: 0, exchanges: 0 }
     }
 
@@ -114,7 +118,7 @@ impl Pair {
             Some(expected) => assert_eq!(pushed, expected, "a push at n{at}"),
             None => {
                 assert!(
-                    self.copies[at].word.is_dirty(),
+                    self.copies[at].packed.is_dirty(),
                     "a push into a watched main copy leaves it dirty"
                 )
             }
@@ -125,11 +129,11 @@ impl Pair {
     /// News of a place where the key was once: never newer than the truth.
     fn learn(&mut self, age: u64) {
         let counter = Counter(self.relocations.saturating_sub(age));
-        let before = self.other_copy().word.counter();
+        let before = self.other_copy().packed.counter();
         // Relocations go back and forth between the two nodes.
         let node = NodeId((counter.0 % 2) as u16);
         self.other().learn(Location { node, counter });
-        let after = self.other_copy().word.counter();
+        let after = self.other_copy().packed.counter();
         assert_eq!(after, before.max(counter), "the higher counter wins");
     }
 
@@ -152,7 +156,7 @@ impl Pair {
     /// A round: the delta leaves, is applied, and comes back as part of a refresh.
     fn exchange(&mut self) {
         self.send_delta();
-        let _ = self.owner().fold();
+        let _ = self.owner().take_dirty();
         let (version, value, _) = self.main_copy();
         self.other().refresh(version, &value);
         let held = self.held.as_mut().expect("the other copy is a replica");
@@ -175,7 +179,7 @@ impl Pair {
         self.other().abandon();
         let other = self.other_copy();
         assert_eq!(other.state(), State::None, "what is abandoned is not held");
-        assert!(!other.word.is_dirty() && other.delta == [0; LEN], "what was not sent is gone");
+        assert!(!other.packed.is_dirty() && other.delta == [0; LEN], "what was not sent is gone");
         let held = self.held.take().expect("the other copy is a replica");
         self.pushed -= held.pending;
         self.owner().watch(false);
@@ -185,14 +189,14 @@ impl Pair {
     /// Ownership moves to the holder, which has pushed `late` since its delta left; with a value
     /// only if it needs one.
     fn hand_over(&mut self, late: i64) {
-        let current = !self.copies[self.owner].word.is_dirty() && late % 2 == 0;
+        let current = !self.copies[self.owner].packed.is_dirty() && late % 2 == 0;
         self.send_delta();
         // After its own delta alone the replica is current if nothing else has changed the main
         // copy.
         let held = self.held.expect("the other copy is a replica");
         let without_value = current && held.received == self.main;
         self.push(1 - self.owner, late);
-        let _ = self.owner().fold();
+        let _ = self.owner().take_dirty();
         let (version, value, _) = self.main_copy();
         let to = self.next_place();
         self.owner().watch(false);
@@ -234,12 +238,12 @@ impl Pair {
         assert_ne!(other.state(), State::Main, "there is one owner");
         assert_eq!(owner.value, [self.main, -self.main], "the main copy holds what reached it");
         assert_eq!(
-            owner.word.counter(),
+            owner.packed.counter(),
             Counter(self.relocations),
             "the main copy counts its relocations"
         );
         assert_eq!(
-            owner.word.is_watched(),
+            owner.packed.is_watched(),
             self.held.is_some(),
             "a main copy is watched while there is a holder"
         );
@@ -250,7 +254,7 @@ impl Pair {
         let value = held.received + held.pending;
         assert_eq!(other.value, [value, -value], "a replica shows its own pushes");
         assert_eq!(other.delta, [held.pending, -held.pending], "a delta holds what was not sent");
-        assert_eq!(other.word.is_dirty(), held.dirty, "a replica is dirty while it has a delta");
+        assert_eq!(other.packed.is_dirty(), held.dirty, "a replica is dirty while it has a delta");
         let mut read = [0; LEN];
         assert!(self.other().pull(&mut read), "a replica is read");
         assert_eq!(read, [value, -value], "a pull reads the value");

@@ -55,7 +55,7 @@ impl Budget {
 
 /// A request that takes shape.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct RequestDraft {
     pub(super) request: SyncRequest,
     pub(super) values: Block,
     pub(super) sets: Block,
@@ -65,7 +65,7 @@ pub(super) struct Draft {
     room: Budget,
 }
 
-impl Draft {
+impl RequestDraft {
     pub(super) fn is_empty(&self) -> bool {
         let request = &self.request;
         request.deltas.is_empty()
@@ -90,20 +90,20 @@ pub(super) struct Candidate<T> {
 }
 
 /// The requests of a round, by receiver: of many nodes few get one.
-pub(super) struct Drafts(Vec<Option<Box<Draft>>>);
+pub(super) struct RequestDrafts(Vec<Option<Box<RequestDraft>>>);
 
-impl Drafts {
+impl RequestDrafts {
     pub(super) fn new(nodes: usize) -> Self {
         Self((0..nodes).map(|_| None).collect())
     }
 
     /// Returns the request to `to`, which is begun if there is none.
-    pub(super) fn of(&mut self, to: NodeId) -> &mut Draft {
+    pub(super) fn of(&mut self, to: NodeId) -> &mut RequestDraft {
         self.0[to.index()].get_or_insert_default()
     }
 
     /// Takes the request to `to`, if there is one.
-    pub(super) fn take(&mut self, to: NodeId) -> Option<Box<Draft>> {
+    pub(super) fn take(&mut self, to: NodeId) -> Option<Box<RequestDraft>> {
         self.0[to.index()].take()
     }
 

@@ -21,7 +21,7 @@ use crate::node_set::NodeSet;
 use crate::observe::Observe;
 use crate::policy::Policy;
 use crate::route;
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, PackedState, State};
 use crate::stats::Stats;
 use crate::store::{Look, Store};
 use crate::ticket::Tickets;
@@ -131,8 +131,8 @@ impl<E: Env> Ctx<E> {
         self.outputs.push_back(Output::Transmit(to, message));
     }
 
-    /// Drafts an operation of this node on `key`; `payload` `[value_len]` is its update or value,
-    /// empty for a pull. Returns the secret of its message.
+    /// RequestDrafts an operation of this node on `key`; `payload` `[value_len]` is its update or
+    /// value, empty for a pull. Returns the secret of its message.
     pub(super) fn send_operation(
         &mut self,
         asked: Location,
@@ -227,35 +227,37 @@ impl<E: Env> Ctx<E> {
         self.value_len(key) * E::Value::WIDTH
     }
 
-    /// The key's word. In a sparse layout, the main copy of a key at its home that nobody has
-    /// touched is created first.
-    pub(super) fn word(&self, key: Key) -> Word {
-        let word = self.kept(key);
-        if self.is_untouched(key, word) {
-            self.found(key);
-            return Word::MAIN_AT_HOME;
+    /// The key's packed state. In a sparse layout, the main copy of a key at its home that nobody
+    /// has touched is created first.
+    pub(super) fn packed(&self, key: Key) -> PackedState {
+        let packed = self.kept(key);
+        if self.is_untouched(key, packed) {
+            self.create_main_copy(key);
+            return PackedState::MAIN_AT_HOME;
         }
-        word
+        packed
     }
 
-    /// The key's word as [`Self::word`] would give it, without creating anything: for checks, which
-    /// may end in a refusal.
-    pub(super) fn peek(&self, key: Key) -> Word {
-        let word = self.kept(key);
-        if self.is_untouched(key, word) { Word::MAIN_AT_HOME } else { word }
+    /// The key's packed state as [`Self::packed`] would give it, without creating anything: for
+    /// checks, which may end in a refusal.
+    pub(super) fn peek(&self, key: Key) -> PackedState {
+        let packed = self.kept(key);
+        if self.is_untouched(key, packed) { PackedState::MAIN_AT_HOME } else { packed }
     }
 
-    /// The word of a key as the store keeps it.
-    fn kept(&self, key: Key) -> Word {
+    /// The packed state of a key as the store keeps it.
+    fn kept(&self, key: Key) -> PackedState {
         match self.store.look(key) {
-            Look::Absent(word) => word,
-            Look::Held { .. } | Look::Unknown => self.store.with_slot(key, |slot| *slot.word),
+            Look::Absent(packed) => packed,
+            Look::Held { .. } | Look::Unknown => self.store.with_slot(key, |slot| *slot.packed),
         }
     }
 
-    fn is_untouched(&self, key: Key, word: Word) -> bool {
+    fn is_untouched(&self, key: Key, packed: PackedState) -> bool {
         let sparse = self.layout.kind() == Kind::Sparse;
-        sparse && word == Word::EMPTY && Layout::home(key, self.config.nodes) == self.config.node
+        sparse
+            && packed == PackedState::EMPTY
+            && Layout::home(key, self.config.nodes) == self.config.node
     }
 
     /// Creates the main copies of this channel's keys of a dense layout of which this node is the
@@ -268,24 +270,24 @@ impl<E: Env> Ctx<E> {
         for key in (keys.start.0..keys.end.0).map(Key) {
             if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node
             {
-                self.found(key);
+                self.create_main_copy(key);
             }
         }
     }
 
     /// Creates the main copy of a key, of which this node is the home.
-    pub(super) fn found(&self, key: Key) {
-        found(&self.store, &[key], &self.initial);
+    pub(super) fn create_main_copy(&self, key: Key) {
+        create_main_copies(&self.store, &[key], &self.initial);
     }
 
     pub(super) fn state(&self, key: Key) -> State {
-        self.word(key).state()
+        self.packed(key).state()
     }
 
     /// Where an entry of this node's own goes first.
-    pub(super) fn first_hop(&self, key: Key, word: Word) -> Location {
+    pub(super) fn first_hop(&self, key: Key, packed: PackedState) -> Location {
         route::first_hop(
-            word,
+            packed,
             key,
             self.config.node,
             self.config.nodes,
@@ -295,9 +297,9 @@ impl<E: Env> Ctx<E> {
 
     /// Returns true if a replica of `key` is here that `owner` owns.
     pub(super) fn holds_replica_of(&self, owner: NodeId, key: Key) -> bool {
-        let word = self.peek(key);
-        word.state() == State::Replica
-            && route::believed(word, key, self.config.nodes).node == owner
+        let packed = self.peek(key);
+        packed.state() == State::Replica
+            && route::believed(packed, key, self.config.nodes).node == owner
     }
 
     /// A replica was granted of a key that was asked for.
@@ -352,8 +354,10 @@ impl<E: Env> Ctx<E> {
     pub(super) fn replicas_of(&self, owner: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
-            let believed = route::believed(*slot.word, key, self.config.nodes).node;
-            if slot.word.state() == State::Replica && believed == owner && self.is_own_channel(key)
+            let believed = route::believed(*slot.packed, key, self.config.nodes).node;
+            if slot.packed.state() == State::Replica
+                && believed == owner
+                && self.is_own_channel(key)
             {
                 keys.push(key);
             }
@@ -383,7 +387,7 @@ impl<E: Env> Ctx<E> {
         }
         // Most of what answers tell is known, and the latch of an absent key that has nothing to
         // learn is not needed.
-        let is_known = matches!(self.store.look(key), Look::Absent(word) if word.counter() >= location.counter);
+        let is_known = matches!(self.store.look(key), Look::Absent(packed) if packed.counter() >= location.counter);
         if !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
         }
@@ -404,9 +408,9 @@ pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 ///
 /// # Panics
 /// In debug builds, for a key that has a copy or a known location.
-pub fn found<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
+pub fn create_main_copies<S: Store>(store: &S, keys: &[Key], initial: &Initial<S::Value>) {
     store.reserve_each(keys, |key, mut slot| {
-        slot.found();
+        slot.create_main_copy();
         initial(key, slot.value);
     });
 }

@@ -8,7 +8,7 @@ use crate::id::NodeId;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyView {
     /// State, bits and location.
-    pub word: crate::slot::Word,
+    pub packed: crate::slot::PackedState,
     /// The version of a held copy.
     pub version: crate::id::Version,
     /// Nodes that the owner knows to have a replica.

@@ -41,7 +41,7 @@ mod watch;
 
 use alloc::boxed::Box;
 
-pub use ctx::{Initial, found};
+pub use ctx::{Initial, create_main_copies};
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
 #[cfg(feature = "inspect")]
 pub use inspect::KeyView;
@@ -406,10 +406,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// What the engine keeps for `key`.
     #[cfg(feature = "inspect")]
     pub fn inspect(&self, key: Key) -> KeyView {
-        let (word, version) = self.ctx.store.with_slot(key, |slot| (*slot.word, *slot.version));
+        let (packed, version) = self.ctx.store.with_slot(key, |slot| (*slot.packed, *slot.version));
         let [holders, stale] = self.ownership.holders_of(key);
         let (unanswered, waiting, parked) = self.operations.view(key);
         let intent_count = self.intents.count(key);
-        KeyView { word, version, holders, stale, intent_count, parked, unanswered, waiting }
+        KeyView { packed, version, holders, stale, intent_count, parked, unanswered, waiting }
     }
 }

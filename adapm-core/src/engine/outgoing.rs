@@ -141,7 +141,7 @@ impl<V: Value> Outgoing<V> {
     }
 
     /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers
-    /// had changed, which it folds.
+    /// had changed, whose dirty flag it takes.
     pub(super) fn answer_pull(
         &mut self,
         store: &impl Store<Value = V>,
@@ -153,7 +153,7 @@ impl<V: Value> Outgoing<V> {
         let start = draft.values.len();
         let (is_changed, counter) = store.with_slot(key, |mut slot| {
             draft.values.push(slot.value);
-            (slot.word.state() == State::Main && slot.fold(), slot.word.counter())
+            (slot.packed.state() == State::Main && slot.take_dirty(), slot.packed.counter())
         });
         let read = Some(start..draft.values.len());
         draft.entries.push(AnswerEntry { key, counter, ticket, read });

@@ -14,7 +14,7 @@ use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
 use crate::route;
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, PackedState, State};
 use crate::store::Store;
 use crate::wire::message::Residence;
 
@@ -74,16 +74,16 @@ impl Residences {
     }
 
     fn hear_fact(&mut self, ctx: &mut Ctx<impl Env>, key: Key, fact: Fact) {
-        let word = ctx.word(key);
-        let known = route::believed(word, key, ctx.config.nodes);
+        let packed = ctx.packed(key);
+        let known = route::believed(packed, key, ctx.config.nodes);
         // Whoever gave the home a copy has told it the counter: it cannot be behind.
-        let is_held = matches!(word.state(), State::Main | State::Replica);
+        let is_held = matches!(packed.state(), State::Main | State::Replica);
         // After a loss the fact in between may be gone, and who is left is believed.
         let is_believed = fact.follows(known) || ctx.first_lost.is_some();
         if is_held || fact.to.counter <= known.counter {
             self.settle_early(ctx, key);
         } else if is_believed {
-            record(ctx, key, word, fact.to);
+            record(ctx, key, packed, fact.to);
             self.settle_early(ctx, key);
         } else if self.told[fact.by.index()] < EARLY_MAX {
             self.told[fact.by.index()] += 1;
@@ -101,16 +101,16 @@ impl Residences {
         facts.sort_unstable_by_key(|fact| (fact.to.counter, fact.by));
         let any = ctx.first_lost.is_some();
         facts.retain(|fact| {
-            let word = ctx.word(key);
-            let known = route::believed(word, key, ctx.config.nodes);
-            let is_held = matches!(word.state(), State::Main | State::Replica);
+            let packed = ctx.packed(key);
+            let known = route::believed(packed, key, ctx.config.nodes);
+            let is_held = matches!(packed.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            // Facts in between begin with the recorded owner's: while it lives, its word is on its
-            // way; if it is lost, that may never come.
+            // Facts in between begin with the recorded owner's: while it lives, its message is on
+            // its way; if it is lost, that may never come.
             let may_be_gone = any && (!ctx.is_lost(fact.by) || ctx.is_lost(known.node));
             let is_believed = is_news && !is_held && (fact.follows(known) || may_be_gone);
             if is_believed {
-                record(ctx, key, word, fact.to);
+                record(ctx, key, packed, fact.to);
             }
             let stays = is_news && !is_believed;
             if !stays {
@@ -125,7 +125,7 @@ impl Residences {
 
     /// A node is lost, and perhaps a fact between two others: all that survivors have told is
     /// believed. What lost nodes have told still waits for what it follows on as long as the
-    /// recorded owner is alive, whose word may be on its way.
+    /// recorded owner is alive, whose message may be on its way.
     pub(super) fn believe_survivors(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
@@ -135,10 +135,10 @@ impl Residences {
     }
 }
 
-fn record(ctx: &mut Ctx<impl Env>, key: Key, word: Word, there: Location) {
+fn record(ctx: &mut Ctx<impl Env>, key: Key, packed: PackedState, there: Location) {
     // After a loss nobody is asked any more, and nothing takes back what is noted here.
-    if word.state() == State::Requested && ctx.first_lost.is_none() {
-        let asked = ctx.first_hop(key, word).node;
+    if packed.state() == State::Requested && ctx.first_lost.is_none() {
+        let asked = ctx.first_hop(key, packed).node;
         ctx.ask(Effect::AskedBefore { key, asked });
     }
     ctx.store.with_slot(key, |mut slot| slot.learn(there));

@@ -33,7 +33,7 @@ use alloc::vec::Vec;
 
 use crate::config::NodeConfig;
 use crate::engine::Engine;
-use crate::engine::budget::Drafts;
+use crate::engine::budget::RequestDrafts;
 use crate::engine::effect::Effect;
 use crate::engine::entry::{Access, Activity, AskedFor, Asker, Entry, Request};
 use crate::engine::input::{Op, OpBody, OpId};
@@ -135,7 +135,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.intents.expire_localizes(&mut self.ctx);
         self.follow_effects();
         self.operations.resend(&mut self.ctx);
-        let mut drafts = Drafts::new(self.ctx.config.nodes);
+        let mut drafts = RequestDrafts::new(self.ctx.config.nodes);
         let (operations, round) = (&self.operations, &self.round);
         let mut wanted = self.intents.wanted(
             &self.ctx,
@@ -144,11 +144,17 @@ impl<S: Store, P: Policy> Engine<S, P> {
             &mut drafts,
         );
         let sets = self.operations.take_sets();
-        let fold = |ctx: &_, key| {
-            self.ownership.fold(ctx, key);
+        let take_dirty = |ctx: &_, key| {
+            self.ownership.take_dirty(ctx, key);
         };
-        let mut changed =
-            self.round.changed(&self.ctx, &self.intents, &self.operations, sets, fold, &mut drafts);
+        let mut changed = self.round.changed(
+            &self.ctx,
+            &self.intents,
+            &self.operations,
+            sets,
+            take_dirty,
+            &mut drafts,
+        );
         if self.operations.any() || self.collectives.waits_for_sync() {
             self.round.hurry();
         }

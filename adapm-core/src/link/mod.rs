@@ -35,11 +35,11 @@
 //! transport's.
 
 mod config;
-mod outbox;
+mod failure_detector;
 mod pace;
 mod packet;
+mod retransmit;
 mod session;
-mod vigil;
 
 pub use config::{LinkConfig, PACKET_BYTES_MAX};
 pub use packet::{Content, Header, Kind, LinkError, SendRefusal, Seq};

@@ -10,7 +10,7 @@
 use core::time::Duration;
 
 use crate::link::config::{LinkConfig, PACKET_BYTES_MAX};
-use crate::link::outbox::{Acknowledged, weight};
+use crate::link::retransmit::{Acknowledged, weight};
 use crate::time::Instant;
 
 /// The limit of one direction of the pipe in use.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::{fmt, mem};
 
 use crate::id::NodeId;
-use crate::transport::{Farewell, Frame};
+use crate::transport::{CloseReason, Frame};
 use crate::wire::FRAME_BYTES_MAX;
 
 /// The number of a packet of one direction of a link, from 0.
@@ -172,7 +172,7 @@ pub enum LinkError {
     BehindBye,
     /// A bye without a reason that can be understood.
     #[error("a bye gives no reason that can be understood")]
-    Farewell,
+    CloseReason,
     /// A part of a frame that is empty, or makes it too long, or a bye within a frame.
     #[error("a part of a frame came that cannot be one ({bytes} bytes)")]
     Part {
@@ -196,12 +196,12 @@ impl LinkError {
     }
 }
 
-/// What a bye carries to say `farewell`, why its sender ends.
-pub(crate) fn goodbye_bytes(farewell: Farewell) -> Vec<u8> {
-    match farewell {
-        Farewell::Finished => alloc::vec![0],
-        Farewell::Failed => alloc::vec![1],
-        Farewell::Lost(NodeId(node)) => {
+/// What a bye carries to say `close_reason`, why its sender ends.
+pub(crate) fn goodbye_bytes(close_reason: CloseReason) -> Vec<u8> {
+    match close_reason {
+        CloseReason::Finished => alloc::vec![0],
+        CloseReason::Failed => alloc::vec![1],
+        CloseReason::Lost(NodeId(node)) => {
             let [low, high] = node.to_le_bytes();
             alloc::vec![2, low, high]
         }
@@ -209,11 +209,11 @@ pub(crate) fn goodbye_bytes(farewell: Farewell) -> Vec<u8> {
 }
 
 /// What the bytes of a bye say; `None` if it cannot be understood.
-pub(crate) fn read_goodbye(bytes: &[u8]) -> Option<Farewell> {
+pub(crate) fn read_goodbye(bytes: &[u8]) -> Option<CloseReason> {
     match *bytes {
-        [0] => Some(Farewell::Finished),
-        [1] => Some(Farewell::Failed),
-        [2, low, high] => Some(Farewell::Lost(NodeId(u16::from_le_bytes([low, high])))),
+        [0] => Some(CloseReason::Finished),
+        [1] => Some(CloseReason::Failed),
+        [2, low, high] => Some(CloseReason::Lost(NodeId(u16::from_le_bytes([low, high])))),
         _ => None,
     }
 }

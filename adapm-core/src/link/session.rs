@@ -1,18 +1,18 @@
-//! The session of one link: numbers, parts, acknowledgements, the vigil over the peer, and
+//! The session of one link: numbers, parts, acknowledgements, the detector over the peer, and
 //! goodbyes.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
-use crate::link::outbox::{Outbox, packets_of};
+use crate::link::failure_detector::{FailureDetector, Verdict, later};
 use crate::link::pace::Pace;
 use crate::link::packet::{
     Assembly, Content, Header, Kind, LinkError, SendRefusal, Seq, goodbye_bytes, read_goodbye,
 };
-use crate::link::vigil::{Verdict, Vigil, later};
+use crate::link::retransmit::{RetransmitBuffer, packets_of};
 use crate::time::Instant;
-use crate::transport::{Farewell, Frame, Loss, Stall, Way};
+use crate::transport::{CloseReason, Frame, Loss, Stall, Way};
 
 /// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the
 /// session keeps until it is acknowledged.
@@ -47,7 +47,7 @@ pub enum Event {
     /// that was waited for: it counts as lost, for good.
     Dead(Loss),
     /// The peer has said goodbye; what it sent before was delivered.
-    Left(Farewell),
+    Left(CloseReason),
     /// There is room again after a [`SendRefusal::Full`].
     Room,
     /// This side's goodbye, and everything before it, has reached the peer, or nobody is there to
@@ -88,7 +88,7 @@ pub enum Event {
 pub struct Session {
     config: LinkConfig,
     is_up: bool,
-    outbox: Outbox,
+    buffer: RetransmitBuffer,
     pace: Pace,
     /// The number that is to come next from the peer.
     expects: Seq,
@@ -96,7 +96,7 @@ pub struct Session {
     /// When to acknowledge what was received at the latest, or to say something on a pipe that has
     /// come up.
     owes: Option<Instant>,
-    vigil: Vigil,
+    detector: FailureDetector,
     /// Pipes in a row that have come up without an acknowledgement since the one before.
     stalls: u32,
     /// Bytes of the largest packet that has arrived there.
@@ -117,12 +117,12 @@ impl Session {
         Self {
             config,
             is_up: false,
-            outbox: Outbox::default(),
+            buffer: RetransmitBuffer::default(),
             pace: Pace::default(),
             expects: Seq::default(),
             assembly: Assembly::default(),
             owes: None,
-            vigil: Vigil::default(),
+            detector: FailureDetector::default(),
             stalls: 0,
             passed: 0,
             wrote: Instant::ZERO,
@@ -143,29 +143,29 @@ impl Session {
             return Err(SendRefusal::Ended);
         }
         let cut_bytes = self.pace.cut_bytes(&self.config);
-        let packets = self.outbox.packets() + packets_of(frame.len(), cut_bytes);
-        let bytes = self.outbox.bytes() + frame.len();
-        let is_full = self.outbox.packets() > 0
+        let packets = self.buffer.packets() + packets_of(frame.len(), cut_bytes);
+        let bytes = self.buffer.bytes() + frame.len();
+        let is_full = self.buffer.packets() > 0
             && (packets > self.config.window_packets || bytes > self.config.window_bytes);
         if is_full {
             self.is_refusing = true;
             return Err(SendRefusal::Full);
         }
-        self.outbox.push(Kind::Data, frame, cut_bytes);
+        self.buffer.push(Kind::Data, frame, cut_bytes);
         Ok(())
     }
 
     /// Says goodbye behind everything sent before; once. [`Event::Drained`] tells when the peer has
     /// it.
-    pub fn close(&mut self, farewell: Farewell) {
+    pub fn close(&mut self, reason: CloseReason) {
         if core::mem::replace(&mut self.has_closed, true) {
             return;
         }
         if self.has_ended() {
             self.end();
         } else {
-            let mut frame = Frame { head: goodbye_bytes(farewell), ..Frame::default() };
-            self.outbox.push(Kind::Bye, &mut frame, self.config.cut_bytes());
+            let mut frame = Frame { head: goodbye_bytes(reason), ..Frame::default() };
+            self.buffer.push(Kind::Bye, &mut frame, self.config.cut_bytes());
         }
     }
 
@@ -176,10 +176,10 @@ impl Session {
     /// If the peer cannot stand there, or is dead. The session is unchanged, and the pipe is to be
     /// dropped.
     pub fn handle_up(&mut self, now: Instant, peer_expects: Seq) -> Result<(), LinkError> {
-        if self.vigil.is_dead() {
+        if self.detector.is_dead() {
             return Err(LinkError::GivenUp);
         }
-        let (from, to) = (self.outbox.base(), self.outbox.next());
+        let (from, to) = (self.buffer.base(), self.buffer.next());
         if peer_expects < from || to < peer_expects {
             return Err(LinkError::Resume { from, to, given: peer_expects });
         }
@@ -187,9 +187,9 @@ impl Session {
         // Something is said at once: what came before a pause, or a pipe that carries nothing, must
         // not count for long.
         self.owes = Some(now);
-        self.outbox.rewind();
+        self.buffer.rewind();
         self.acknowledge(now, peer_expects);
-        self.vigil.renew(now);
+        self.detector.renew(now);
         self.note_resume(now);
         self.pace.restart(self.stalls >= STALLS_CAREFUL, &self.config);
         Ok(())
@@ -217,8 +217,8 @@ impl Session {
         if !self.is_up {
             return Err(LinkError::Down);
         }
-        if header.ack > self.outbox.next() {
-            return Err(LinkError::Unsent { next: self.outbox.next(), given: header.ack });
+        if header.ack > self.buffer.next() {
+            return Err(LinkError::Unsent { next: self.buffer.next(), given: header.ack });
         }
         if header.seq > self.expects {
             return Err(LinkError::Gap { expected: self.expects, given: header.seq });
@@ -244,9 +244,9 @@ impl Session {
             }
             Kind::Bye if !self.assembly.is_empty() => return Err(LinkError::Part { bytes: 0 }),
             Kind::Bye => {
-                let farewell = read_goodbye(&packet.head).ok_or(LinkError::Farewell)?;
+                let reason = read_goodbye(&packet.head).ok_or(LinkError::CloseReason)?;
                 self.has_left = true;
-                self.events.push_back(Event::Left(farewell));
+                self.events.push_back(Event::Left(reason));
                 Arrival::Control
             }
         };
@@ -254,7 +254,7 @@ impl Session {
             self.expects = self.expects.next();
             self.owe(now, header.wants_ack || header.kind == Kind::Bye);
         }
-        self.acknowledge(now, header.ack.max(self.outbox.base()));
+        self.acknowledge(now, header.ack.max(self.buffer.base()));
         self.hear(now);
         if self.has_left {
             // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it
@@ -277,7 +277,7 @@ impl Session {
         if self.has_ended() {
             return;
         }
-        match self.vigil.judge(now, &self.config) {
+        match self.detector.judge(now, &self.config) {
             Verdict::Patience => {}
             Verdict::Suspect => self.events.push_back(Event::Suspect),
             Verdict::Dead { silence, stall } => {
@@ -287,7 +287,7 @@ impl Session {
                 let loss =
                     if is_stuck { Loss::Stuck(self.stall(stall)) } else { Loss::Silent(silence) };
                 self.events.push_back(Event::Dead(loss));
-                self.outbox.discard();
+                self.buffer.discard();
                 self.assembly.clear();
                 self.end();
             }
@@ -302,12 +302,12 @@ impl Session {
         }
         let mut wants_ack = false;
         let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_numbered(now) {
-            wants_ack = self.pace.wrote(content.len(), self.outbox.under_way(), &self.config);
+            wants_ack = self.pace.wrote(content.len(), self.buffer.under_way(), &self.config);
             (kind, seq, Some(content))
         } else if self.owes.is_some_and(|due| due <= now) {
-            (Kind::Ack, self.outbox.next_written(), None)
+            (Kind::Ack, self.buffer.next_written(), None)
         } else if !self.has_left && self.heartbeat_at() <= now {
-            (Kind::Heartbeat, self.outbox.next_written(), None)
+            (Kind::Heartbeat, self.buffer.next_written(), None)
         } else {
             return None;
         };
@@ -326,16 +326,16 @@ impl Session {
     /// the past: wait for the pipe then.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let vigil = if self.has_ended() { None } else { self.vigil.deadline(&self.config) };
+        let detector = if self.has_ended() { None } else { self.detector.deadline(&self.config) };
         let heartbeat = (self.is_up && !self.has_left).then(|| self.heartbeat_at());
         let debt = if self.is_up { self.owes } else { None };
-        [vigil, heartbeat, debt].into_iter().flatten().min()
+        [detector, heartbeat, debt].into_iter().flatten().min()
     }
 
     /// Whether packets wait to be written to the pipe in use, and may be written now.
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
-        self.is_up && !self.outbox.is_written() && self.pace.admits(self.outbox.under_way())
+        self.is_up && !self.buffer.is_written() && self.pace.admits(self.buffer.under_way())
     }
 
     /// The number that is to come next from the peer: what a handshake carries, for the peer's
@@ -348,7 +348,7 @@ impl Session {
     /// Whether nothing was heard of the peer for longer than is usual.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
-        self.vigil.is_suspect()
+        self.detector.is_suspect()
     }
 
     /// Whether the peer has said goodbye.
@@ -361,35 +361,35 @@ impl Session {
     /// goodbye.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        self.has_left || self.vigil.is_dead()
+        self.has_left || self.detector.is_dead()
     }
 
     /// What the link carries.
     #[must_use]
     pub fn way(&self) -> Way {
-        Way { unacknowledged: self.outbox.packets(), received: self.expects.0 }
+        Way { unacknowledged: self.buffer.packets(), received: self.expects.0 }
     }
 
     /// Packets and bytes that wait for an acknowledgement.
     #[must_use]
     pub fn unacknowledged(&self) -> (usize, usize) {
-        (self.outbox.packets(), self.outbox.bytes())
+        (self.buffer.packets(), self.buffer.bytes())
     }
 
     fn hear(&mut self, now: Instant) {
-        if self.vigil.hear(now) {
+        if self.detector.hear(now) {
             self.events.push_back(Event::Recovered);
         }
     }
 
     /// The next numbered packet, if the pace admits one.
     fn write_numbered(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
-        if !self.pace.admits(self.outbox.under_way()) {
+        if !self.pace.admits(self.buffer.under_way()) {
             self.pace.note_limiting();
             return None;
         }
-        let numbered = self.outbox.write_next(now)?;
-        self.vigil.wait(now);
+        let numbered = self.buffer.write_next(now)?;
+        self.detector.wait(now);
         Some(numbered)
     }
 
@@ -399,19 +399,19 @@ impl Session {
     }
 
     fn acknowledge(&mut self, now: Instant, ack: Seq) {
-        if let Some(acknowledged) = self.outbox.acknowledge(ack) {
-            self.vigil.progress(now, self.outbox.packets() > 0);
-            self.pace.acknowledged(now, acknowledged, !self.outbox.is_written(), &self.config);
+        if let Some(acknowledged) = self.buffer.acknowledge(ack) {
+            self.detector.progress(now, self.buffer.packets() > 0);
+            self.pace.acknowledged(now, acknowledged, !self.buffer.is_written(), &self.config);
             self.passed = self.passed.max(acknowledged.largest);
             self.stalls = 0;
         }
-        let has_room = 2 * self.outbox.packets() <= self.config.window_packets
-            && 2 * self.outbox.bytes() <= self.config.window_bytes;
-        if self.is_refusing && (has_room || self.outbox.packets() == 0) {
+        let has_room = 2 * self.buffer.packets() <= self.config.window_packets
+            && 2 * self.buffer.bytes() <= self.config.window_bytes;
+        if self.is_refusing && (has_room || self.buffer.packets() == 0) {
             self.is_refusing = false;
             self.events.push_back(Event::Room);
         }
-        if self.has_closed && self.outbox.packets() == 0 {
+        if self.has_closed && self.buffer.packets() == 0 {
             self.end();
         }
     }
@@ -419,7 +419,7 @@ impl Session {
     /// A pipe has come up: whether those before have carried anything shows how far the
     /// acknowledgement is.
     fn note_resume(&mut self, now: Instant) {
-        let stall = self.vigil.stall(now);
+        let stall = self.detector.stall(now);
         if stall >= self.config.suspect_after {
             self.stalls += 1;
             if self.stalls == STALLS_TOLD {
@@ -429,7 +429,7 @@ impl Session {
     }
 
     fn stall(&self, time: Duration) -> Stall {
-        Stall { time, pipes: self.stalls, passed: self.passed, stuck: self.outbox.first_bytes() }
+        Stall { time, pipes: self.stalls, passed: self.passed, stuck: self.buffer.first_bytes() }
     }
 
     /// Nothing more has to reach the peer.

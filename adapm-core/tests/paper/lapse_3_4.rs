@@ -86,7 +86,7 @@ fn a_changing_location_cache_does_not_reorder() -> Claim {
     play.run()?;
     assert_eq!(play.read(pull)[0].pushes, 1, "the read is behind the push");
     assert_eq!(play.owner(key), Some(N3));
-    let home = play.row(N0, key).view.word.location();
+    let home = play.row(N0, key).view.packed.location();
     assert_eq!(home.map(|location| location.node), Some(N3));
     Ok(())
 }

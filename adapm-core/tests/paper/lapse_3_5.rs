@@ -1,7 +1,7 @@
 //! Lapse §3.5: location management by home nodes.
 
 use adapm_core::policy::System;
-use adapm_core::slot::Word;
+use adapm_core::slot::PackedState;
 use adapm_verify::Setup;
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
@@ -23,7 +23,7 @@ fn the_home_knows_the_owner() -> Claim {
     for owner in [N1, N2, N3, N2, N1] {
         let localize = play.localize(of(owner), &[key])?;
         play.wait(localize)?;
-        let record = play.row(N0, key).view.word.location();
+        let record = play.row(N0, key).view.packed.location();
         assert_eq!(record.map(|location| location.node), Some(owner));
     }
     Ok(())
@@ -52,7 +52,7 @@ fn the_home_keeps_the_highest_counter() -> Claim {
     play.deliver(N2, N0)?;
     assert!(play.is_done(warm), "n3 is owner, and the first fact is still on its way");
     play.run()?;
-    let record = play.row(N0, key).view.word.location().expect("the home knows");
+    let record = play.row(N0, key).view.packed.location().expect("the home knows");
     assert_eq!((record.node, record.counter.0), (N3, 3));
     Ok(())
 }
@@ -70,8 +70,8 @@ fn without_caches_only_homes_store_locations() -> Claim {
         let pull = play.pull(of(N2), &[key])?;
         play.wait(pull)?;
     }
-    assert_eq!(play.row(N2, key).view.word, Word::EMPTY);
-    assert_eq!(play.row(N3, key).view.word, Word::EMPTY);
+    assert_eq!(play.row(N2, key).view.packed, PackedState::EMPTY);
+    assert_eq!(play.row(N3, key).view.packed, PackedState::EMPTY);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use adapm_core::slot::{Pushed, Slot, Word};
+use adapm_core::slot::{PackedState, Pushed, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Version};
 
@@ -45,7 +45,7 @@ pub(crate) struct Careless {
 
 #[derive(Clone, Default)]
 struct Entry {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: Vec<f32>,
     delta: Vec<f32>,
@@ -102,7 +102,7 @@ impl Store for Careless {
                 entry.version = Version(0);
             }
             if self.has(Mistake::WordLosesItsTopBit) {
-                entry.word = Word::from_bits(entry.word.bits() & (u64::MAX >> 4));
+                entry.packed = PackedState::from_bits(entry.packed.bits() & (u64::MAX >> 4));
             }
             result
         })
@@ -126,7 +126,7 @@ impl Store for Careless {
             entry.value.clear();
         }
         if entry.value.is_empty() && self.has(Mistake::ReserveClearsTheWord) {
-            entry.word = Word::EMPTY;
+            entry.packed = PackedState::EMPTY;
         }
         if entry.value.is_empty() && entry.freed.len() == len {
             entry.value = entry.freed.clone();
@@ -142,13 +142,16 @@ impl Store for Careless {
 
     fn release(&self, key: Key) {
         self.enter(key, !self.has(Mistake::ReleaseWithoutLatch), |entry| {
-            let word =
-                if self.has(Mistake::ReleaseClearsTheWord) { Word::EMPTY } else { entry.word };
+            let packed = if self.has(Mistake::ReleaseClearsTheWord) {
+                PackedState::EMPTY
+            } else {
+                entry.packed
+            };
             let mut freed = std::mem::take(&mut entry.freed);
             if self.has(Mistake::ReleasedElementsComeBack) && !entry.value.is_empty() {
                 freed = std::mem::take(&mut entry.value);
             }
-            *entry = Entry { word, freed, ..Entry::default() };
+            *entry = Entry { packed, freed, ..Entry::default() };
         });
     }
 
@@ -191,7 +194,11 @@ impl Store for Careless {
             let overlooks = self.has(Mistake::LookOverlooksTheDelta);
             return Look::Held { with_delta: !overlooks && !entry.delta.is_empty() };
         }
-        Look::Absent(if self.has(Mistake::LookForgetsTheWord) { Word::EMPTY } else { entry.word })
+        Look::Absent(if self.has(Mistake::LookForgetsTheWord) {
+            PackedState::EMPTY
+        } else {
+            entry.packed
+        })
     }
 
     fn is_held(&self, key: Key) -> bool {
@@ -215,7 +222,7 @@ impl Store for Careless {
 impl Entry {
     fn slot(&mut self) -> Slot<'_, f32> {
         Slot {
-            word: &mut self.word,
+            packed: &mut self.packed,
             version: &mut self.version,
             value: &mut self.value,
             delta: &mut self.delta,

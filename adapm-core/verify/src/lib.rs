@@ -1,7 +1,7 @@
 //! Tools that prove things about the protocol, for its own tests and for those of plug-ins: stores,
 //! transports, policies.
 //!
-//! | module | subject |
+//! | module | under_test |
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |

@@ -267,7 +267,7 @@ impl Row {
             self.value.clear();
             self.value.extend_from_slice(slot.value);
             self.delta.clear();
-            if slot.word.state() == State::Replica {
+            if slot.packed.state() == State::Replica {
                 self.delta.extend_from_slice(slot.delta);
             }
         });
@@ -276,6 +276,6 @@ impl Row {
     /// What the node has of the key.
     #[must_use]
     pub fn state(&self) -> State {
-        self.view.word.state()
+        self.view.packed.state()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use adapm_core::engine::{Intent, OpId};
 use adapm_core::id::{Counter, Key, NodeId, WorkerId};
 use adapm_core::layout::Kind;
-use adapm_core::slot::{State, Word};
+use adapm_core::slot::{PackedState, State};
 use adapm_core::wire::Message;
 
 use crate::calls::Calls;
@@ -114,7 +114,7 @@ impl Picture {
 
     /// The counter under which the home of `key` knows its owner.
     pub(crate) fn heard_at_home(&self, key: Key) -> Counter {
-        self.row(self.setup.home(key), key).view.word.counter()
+        self.row(self.setup.home(key), key).view.packed.counter()
     }
 
     /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has
@@ -123,7 +123,9 @@ impl Picture {
     pub fn is_untouched(&self, key: Key) -> bool {
         let home = self.setup.home(key);
         let sparse = self.setup.layout.kind() == Kind::Sparse;
-        sparse && !self.losses.is_gone(home) && self.row(home, key).view.word == Word::EMPTY
+        sparse
+            && !self.losses.is_gone(home)
+            && self.row(home, key).view.packed == PackedState::EMPTY
     }
 
     /// The value of the main copy of `key`, be it on its way.

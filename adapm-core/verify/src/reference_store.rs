@@ -9,20 +9,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use adapm_core::id::{Key, Version};
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::value::Value;
 
 /// A [`Store`] for tests: a map from key to copy behind a mutex.
 ///
 /// ```
-/// use adapm_core::slot::Word;
+/// use adapm_core::slot::PackedState;
 /// use adapm_core::store::Store;
 /// use adapm_verify::ReferenceStore;
 /// use adapm_core::{Key, Layout};
 ///
 /// let store = ReferenceStore::<f32>::new(&Layout::dense(&[(10, 2)])?);
-/// store.with_slot(Key(3), |slot| assert!(slot.value.is_empty() && *slot.word == Word::EMPTY));
+/// store.with_slot(Key(3), |slot| assert!(slot.value.is_empty() && *slot.packed == PackedState::EMPTY));
 /// store.reserve(Key(3), false);
 /// store.with_slot(Key(3), |slot| assert_eq!(slot.value, [0.0, 0.0]));
 /// # Ok::<(), adapm_core::error::ConfigError>(())
@@ -35,7 +35,7 @@ pub struct ReferenceStore<V> {
 
 #[derive(Debug)]
 struct LocalCopy<V> {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: Vec<V>,
     delta: Vec<V>,
@@ -95,7 +95,7 @@ impl<V: Value> Store for ReferenceStore<V> {
     fn release(&self, key: Key) {
         let mut copies = self.copies();
         if let Some(copy) = copies.get_mut(&key) {
-            *copy = LocalCopy { word: copy.word, ..LocalCopy::absent() };
+            *copy = LocalCopy { packed: copy.packed, ..LocalCopy::absent() };
             if copy.is_forgettable() {
                 copies.remove(&key);
             }
@@ -105,9 +105,9 @@ impl<V: Value> Store for ReferenceStore<V> {
     fn look(&self, key: Key) -> Look {
         let Ok(copies) = self.copies.try_lock() else { return Look::Unknown };
         match copies.get(&key) {
-            None => Look::Absent(Word::EMPTY),
+            None => Look::Absent(PackedState::EMPTY),
             Some(copy) if copy.is_held() => Look::Held { with_delta: !copy.delta.is_empty() },
-            Some(copy) => Look::Absent(copy.word),
+            Some(copy) => Look::Absent(copy.packed),
         }
     }
 
@@ -122,7 +122,7 @@ impl<V: Value> Store for ReferenceStore<V> {
 
 impl<V: Value> LocalCopy<V> {
     fn absent() -> Self {
-        Self { word: Word::EMPTY, version: Version(0), value: vec![], delta: vec![] }
+        Self { packed: PackedState::EMPTY, version: Version(0), value: vec![], delta: vec![] }
     }
 
     /// The copy as a slot; what is written to the version of an absent key is lost.
@@ -131,7 +131,7 @@ impl<V: Value> LocalCopy<V> {
             self.version = Version(0);
         }
         Slot {
-            word: &mut self.word,
+            packed: &mut self.packed,
             version: &mut self.version,
             value: &mut self.value,
             delta: &mut self.delta,
@@ -144,6 +144,6 @@ impl<V: Value> LocalCopy<V> {
 
     /// Whether an absent key would look the same.
     fn is_forgettable(&self) -> bool {
-        !self.is_held() && self.word == Word::EMPTY
+        !self.is_held() && self.packed == PackedState::EMPTY
     }
 }

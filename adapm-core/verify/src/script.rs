@@ -318,23 +318,23 @@ fn show_at(cluster: &Cluster, node: NodeId, key: Key) -> Option<String> {
     let seen = |value: &[i64]| {
         digits::seen(key, value).map_or(String::from("unsound"), |seen| seen.to_string())
     };
-    let known = || row.view.word.location().map(|at| format!("knows {} {}", at.node, at.counter));
+    let known = || row.view.packed.location().map(|at| format!("knows {} {}", at.node, at.counter));
     let text = match row.state() {
         State::None => format!("nothing, {}", known()?),
         State::Requested => String::from("requested"),
         State::Releasing => String::from("releasing"),
-        State::Replica if row.view.word.is_dirty() => {
+        State::Replica if row.view.packed.is_dirty() => {
             format!("replica: {}, not all sent", seen(&row.value))
         }
         State::Replica => format!("replica: {}", seen(&row.value)),
         State::Main if row.view.holders.is_empty() => {
-            format!("main copy {}: {}", row.view.word.counter(), seen(&row.value))
+            format!("main copy {}: {}", row.view.packed.counter(), seen(&row.value))
         }
         State::Main => {
             let holders: Vec<String> = row.view.holders.iter().map(NodeId::to_string).collect();
             format!(
                 "main copy {}: {}, held by {}",
-                row.view.word.counter(),
+                row.view.packed.counter(),
                 seen(&row.value),
                 holders.join(" ")
             )

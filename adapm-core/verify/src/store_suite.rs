@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use adapm_core::id::{Key, Version};
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Pushed, Slot, Word};
+use adapm_core::slot::{PackedState, Pushed, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::value::Value;
 
@@ -93,29 +93,30 @@ macro_rules! store_suite {
     };
 }
 
-/// A key that was never reserved: empty word, version 0, no elements; what is written to the word
-/// stays, to the version not.
+/// A key that was never reserved: empty packed state, version 0, no elements; what is written to
+/// the packed state stays, to the version not.
 pub fn absent_keys_hold_nothing_but_a_word<S: Store>(make: &impl Fn(&Layout) -> S) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
-        assert_eq!(look(&store, key), Seen::absent(Word::EMPTY), "{key}");
+        assert_eq!(look(&store, key), Seen::absent(PackedState::EMPTY), "{key}");
         store.with_slot(key, |slot| {
-            *slot.word = ALL_BITS;
+            *slot.packed = ALL_BITS;
             *slot.version = Version(7);
         });
     }
     for key in keys(&layout) {
         assert_eq!(look(&store, key), Seen::absent(ALL_BITS), "{key}");
-        store.with_slot(key, |slot| *slot.word = Word::EMPTY);
-        assert_eq!(look(&store, key), Seen::absent(Word::EMPTY), "{key}");
+        store.with_slot(key, |slot| *slot.packed = PackedState::EMPTY);
+        assert_eq!(look(&store, key), Seen::absent(PackedState::EMPTY), "{key}");
     }
 }
 
-/// A reserved key has a zero value, version 0, the word it had, and a delta exactly if asked for.
+/// A reserved key has a zero value, version 0, the packed state it had, and a delta exactly if
+/// asked for.
 pub fn reserved_keys_are_zero_and_keep_their_word<S: Store>(make: &impl Fn(&Layout) -> S) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
-        store.with_slot(key, |slot| *slot.word = word_of(key));
+        store.with_slot(key, |slot| *slot.packed = word_of(key));
         store.reserve(key, has_delta(key));
     }
     for key in keys(&layout) {
@@ -141,8 +142,8 @@ pub fn reserve_keeps_what_is_held<S: Store<Value: From<i16>>>(make: &impl Fn(&La
     }
 }
 
-/// `reserve` with another wish for the delta keeps value, word and version; a delta that comes is
-/// zero.
+/// `reserve` with another wish for the delta keeps value, packed state and version; a delta that
+/// comes is zero.
 pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     make: &impl Fn(&Layout) -> S,
 ) {
@@ -162,23 +163,23 @@ pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     }
 }
 
-/// After `release` only the word is left, also after a second one; what is reserved again is zero,
-/// of version 0.
+/// After `release` only the packed state is left, also after a second one; what is reserved again
+/// is zero, of version 0.
 pub fn release_keeps_the_word_alone<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
     let (layout, store) = built(make);
     for key in keys(&layout) {
         store.release(key);
-        assert_eq!(look(&store, key), Seen::absent(Word::EMPTY), "{key} was never held");
+        assert_eq!(look(&store, key), Seen::absent(PackedState::EMPTY), "{key} was never held");
         for with_delta in [true, false] {
             store.reserve(key, with_delta);
-            let word = fill(&store, key, 3).word;
+            let packed = fill(&store, key, 3).packed;
             store.release(key);
-            assert_eq!(look(&store, key), Seen::absent(word), "{key}");
+            assert_eq!(look(&store, key), Seen::absent(packed), "{key}");
             store.release(key);
-            assert_eq!(look(&store, key), Seen::absent(word), "{key} released twice");
+            assert_eq!(look(&store, key), Seen::absent(packed), "{key} released twice");
             store.reserve(key, true);
             let zeros = vec![zero(); store.value_len(key)];
-            let expected = Seen { value: zeros.clone(), delta: zeros, ..Seen::absent(word) };
+            let expected = Seen { value: zeros.clone(), delta: zeros, ..Seen::absent(packed) };
             assert_eq!(look(&store, key), expected, "{key} reserved again");
         }
     }
@@ -211,7 +212,7 @@ pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(
     let (layout, store) = built(make);
     let end = layout.keys().end.0;
     let held: Vec<Key> = keys(&layout).filter(|key| key.0 % 5 < 2).collect();
-    keys(&layout).for_each(|key| store.with_slot(key, |slot| *slot.word = word_of(key)));
+    keys(&layout).for_each(|key| store.with_slot(key, |slot| *slot.packed = word_of(key)));
     held.iter().rev().for_each(|key| store.reserve(*key, has_delta(*key)));
     let reversed = Range { start: Key(9), end: Key(3) };
     for range in [
@@ -225,7 +226,7 @@ pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(
         let expected: Vec<Key> = held.iter().copied().filter(|key| range.contains(key)).collect();
         let mut seen = Vec::new();
         store.visit(range.clone(), |key, slot| {
-            assert_eq!(*slot.word, word_of(key));
+            assert_eq!(*slot.packed, word_of(key));
             assert_eq!(slot.value.len(), layout.value_len(key).expect("a key of the layout"));
             assert_eq!(!slot.delta.is_empty(), has_delta(key));
             seen.push(key);
@@ -251,7 +252,7 @@ pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(make: &impl Fn(&Layo
         store.prefetch_entry(key);
         store.prefetch(key);
     }
-    assert_eq!(look(&store, Key(0)), Seen::absent(Word::EMPTY));
+    assert_eq!(look(&store, Key(0)), Seen::absent(PackedState::EMPTY));
     assert_eq!(look(&store, Key(1)), filled);
 }
 
@@ -311,7 +312,7 @@ pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(
     assert!(!store.with_slot(key, |slot| slot.pull(&mut value)));
     assert_eq!(store.with_slot(key, |mut slot| slot.push(&ones)), Pushed::Refused);
     store.reserve(key, false);
-    store.with_slot(key, |mut slot| slot.found());
+    store.with_slot(key, |mut slot| slot.create_main_copy());
     assert_eq!(store.with_slot(key, |mut slot| slot.push(&ones)), Pushed::Done);
     assert!(store.with_slot(key, |slot| slot.pull(&mut value)));
     assert_eq!((value, look(&store, key).version), (ones, Version(1)));
@@ -320,20 +321,20 @@ pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(
 /// What a slot had at one moment.
 #[derive(Clone, PartialEq, Debug)]
 struct Seen<V> {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: Vec<V>,
     delta: Vec<V>,
 }
 
 impl<V: Value> Seen<V> {
-    fn absent(word: Word) -> Self {
-        Self { word, version: Version(0), value: vec![], delta: vec![] }
+    fn absent(packed: PackedState) -> Self {
+        Self { packed, version: Version(0), value: vec![], delta: vec![] }
     }
 
     fn of(slot: Slot<'_, V>) -> Self {
         Self {
-            word: *slot.word,
+            packed: *slot.packed,
             version: *slot.version,
             value: slot.value.to_vec(),
             delta: slot.delta.to_vec(),
@@ -357,7 +358,7 @@ fn keys(layout: &Layout) -> impl Iterator<Item = Key> + use<> {
 fn look<S: Store>(store: &S, key: Key) -> Seen<S::Value> {
     let seen = store.with_slot(key, Seen::of);
     let with_latch = if seen.value.is_empty() {
-        Look::Absent(seen.word)
+        Look::Absent(seen.packed)
     } else {
         Look::Held { with_delta: !seen.delta.is_empty() }
     };
@@ -384,15 +385,15 @@ fn fill<S: Store<Value: From<i16>>>(store: &S, key: Key, seed: u64) -> Seen<S::V
 }
 
 fn scribble<V: Value + From<i16>>(slot: Slot<'_, V>, random: u64) {
-    *slot.word = Word::from_bits(mix(random));
+    *slot.packed = PackedState::from_bits(mix(random));
     *slot.version = Version(mix(random ^ 1));
     for (i, element) in slot.value.iter_mut().chain(slot.delta).enumerate() {
         *element = V::from(mix(random.wrapping_add(i as u64)) as i16);
     }
 }
 
-fn word_of(key: Key) -> Word {
-    Word::from_bits(mix(key.0))
+fn word_of(key: Key) -> PackedState {
+    PackedState::from_bits(mix(key.0))
 }
 
 fn has_delta(key: Key) -> bool {
@@ -403,7 +404,7 @@ fn zero<V: Value>() -> V {
     V::default()
 }
 
-const ALL_BITS: Word = Word::from_bits(u64::MAX);
+const ALL_BITS: PackedState = PackedState::from_bits(u64::MAX);
 /// Operations of each random run.
 const RANDOM_STEPS: u64 = if cfg!(miri) { 20 } else { 3_000 };
 

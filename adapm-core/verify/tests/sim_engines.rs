@@ -83,7 +83,7 @@ struct Ran {
 
 impl Ran {
     fn totals(&self) -> Totals {
-        self.simulator.subject().totals()
+        self.simulator.under_test().totals()
     }
 
     fn remote_share(&self) -> f64 {
@@ -120,11 +120,11 @@ fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes
 fn what_was_pushed_is_in_the_main_copies() {
     for system in System::ALL {
         let ran = run(system, 4, Machine::PAPER, 3);
-        let board = ran.simulator.subject().board();
+        let board = ran.simulator.under_test().board();
         let mut found = BTreeMap::new();
         for node in (0..4).map(NodeId) {
             board.store(node).visit(Key(0)..Key(KEYS), |key, slot| {
-                if slot.word.state() == State::Main && slot.value[0] != 0 {
+                if slot.packed.state() == State::Main && slot.value[0] != 0 {
                     assert!(
                         slot.value.iter().all(|element| *element == slot.value[0]),
                         "{system} {key}"
@@ -198,7 +198,7 @@ fn slower_wires_and_machines_take_longer() {
 fn what_is_shared_is_listed_while_it_is() {
     // A localize that brought a replica lasts for many rounds: there is none here.
     let ran = run_with(System::Adapm, 4, Machine::PAPER, 11, false);
-    let board = ran.simulator.subject().board();
+    let board = ran.simulator.under_test().board();
     for node in (0..4).map(NodeId) {
         // All intents have expired with their workers.
         assert_eq!(

@@ -47,7 +47,7 @@ fn worker(node: NodeId) -> Who {
 
 /// A key whose home is `node`.
 fn key_of(simulation: &Simulation, node: NodeId) -> Key {
-    simulation.subject().cluster().setup().key_of(node)
+    simulation.under_test().cluster().setup().key_of(node)
 }
 
 fn at(millis: u64, fault: Fault) -> Plan {
@@ -86,7 +86,7 @@ fn a_one_way_partition_heals_and_the_parked_pull_ends() {
     let end =
         run(&mut simulation, Script::default().with(worker(N1), asks)).expect("nothing is wrong");
     assert_between(end, millis(40), millis(43));
-    let cluster = simulation.subject().cluster();
+    let cluster = simulation.under_test().cluster();
     assert_eq!(
         cluster.member(N1).node.engine().stats().waited,
         1,
@@ -105,7 +105,7 @@ fn a_partition_longer_than_suspicion_replaces_the_pipes_and_loses_nothing() {
         .with(worker(N1), [Step::Compute(millis(10))].into_iter().chain(pushes(15)))
         .with(worker(N2), [Step::Compute(millis(30))].into_iter().chain(pushes(15)));
     run(&mut simulation, program).expect("nothing is wrong");
-    let cluster = simulation.subject().cluster();
+    let cluster = simulation.under_test().cluster();
     assert_eq!(cluster.oracle().pushes(key), 30);
     assert!(simulation.now() >= Instant::from_micros(95_000), "nothing gets through before");
 }
@@ -150,7 +150,7 @@ fn a_reset_in_the_middle_of_a_relocation_keeps_one_owner() {
     simulation.plan(Plan(vec![(strikes, Fault::Reset(N0, N1))]));
     run(&mut simulation, program).expect("nothing is wrong");
     assert_eq!(simulation.coverage().count(FaultKind::Reset, Fact::RelocationAway), 1);
-    assert_eq!(simulation.subject().cluster().owner(key), Some(N1));
+    assert_eq!(simulation.under_test().cluster().owner(key), Some(N1));
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn a_slow_owner_delays_its_askers_only() {
 fn a_way_without_room_fills_and_empties() {
     let mut simulation = with_window(System::Classic, 1);
     let key = key_of(&simulation, N0);
-    let keys: Vec<Key> = simulation.subject().cluster().keys().collect();
-    let home = |key: &Key| simulation.subject().cluster().setup().home(*key) == N0;
+    let keys: Vec<Key> = simulation.under_test().cluster().keys().collect();
+    let home = |key: &Key| simulation.under_test().cluster().setup().home(*key) == N0;
     let keys: Vec<Key> = keys.into_iter().filter(home).collect();
     let pushes = (0..30).flat_map(|_| keys.clone()).map(|key| Step::Push(vec![key], Then::GoOn));
     simulation.plan(at(3, Fault::Reset(N0, N1)));
@@ -200,7 +200,7 @@ fn a_node_that_vanishes_is_lost_when_the_dead_time_has_passed() {
     let end = run(&mut simulation, program).expect("nothing is wrong");
     // The last heartbeat before it vanished came up to 10 ms earlier.
     assert_between(end, millis(40) + DEAD_AFTER, millis(55) + DEAD_AFTER);
-    let losses = simulation.subject().cluster().losses();
+    let losses = simulation.under_test().cluster().losses();
     assert!(losses.knows(N0, N2) && losses.knows(N1, N2));
 }
 

@@ -20,7 +20,7 @@ use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
 use crate::failure::Failure;
-use crate::manager::Plan;
+use crate::node_handle::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
 use crate::processes::Terms;
@@ -108,7 +108,7 @@ impl<V: Value, S> Builder<V, S> {
     /// ```no_run
     /// # use {adapm_runtime::prelude::*, std::sync::Arc};
     /// // Started by srun, mpirun, torchrun, as an indexed job, or by hand with ADAPM_NODE, ...
-    /// let group = launcher::join(&mut |roster| eprintln!("missing: {:?}", roster.missing()))?.map(Arc::new);
+    /// let group = launcher::join(&mut |membership| eprintln!("missing: {:?}", membership.missing()))?.map(Arc::new);
     /// let mut builder = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?);
     /// if let Some(group) = &group {
     ///     builder = builder.nodes(group);

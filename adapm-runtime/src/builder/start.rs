@@ -14,7 +14,7 @@ use adapm_transport::threads;
 use super::nodes::NodeEnds;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
-use crate::manager::{Manager, Plan, Taste};
+use crate::node_handle::{NodeHandle, Plan, Taste};
 use crate::populate::{Populating, populate};
 use crate::processes::Bond;
 use crate::promise::Promise;
@@ -22,7 +22,7 @@ use crate::promise::Promise;
 /// The nodes of this process as far as they have started.
 pub(super) struct Starting<V: Value, S: Store<Value = V> + Send + Sync + 'static> {
     plan: Plan<V>,
-    nodes: Vec<Manager<S>>,
+    nodes: Vec<NodeHandle<S>>,
     /// All channel threads have links to all peers.
     connected: Arc<Promise<V>>,
     bond: Option<Box<dyn Bond>>,
@@ -70,8 +70,9 @@ where
             let channels = endpoints.len();
             let taste = |channel| taste(node, channel);
             let (plan, connected) = (&self.plan, &self.connected);
-            self.nodes
-                .push(Manager::start(plan, node, store, endpoints, taste, connected, first_part)?);
+            self.nodes.push(NodeHandle::start(
+                plan, node, store, endpoints, taste, connected, first_part,
+            )?);
             first_part += channels;
         }
         Ok(())
@@ -105,7 +106,7 @@ where
             (Ok(()), Ok(())) => Ok(()),
             (_, Err(RunError::Transport { message, .. })) => Err(BuildError::Network { message }),
             (_, Err(RunError::ChannelPanicked { node, channel })) => {
-                let message = self.nodes.iter_mut().find_map(Manager::join).unwrap_or_default();
+                let message = self.nodes.iter_mut().find_map(NodeHandle::join).unwrap_or_default();
                 let what = format!("the thread of channel {channel} of node {node}");
                 Err(BuildError::Panicked { what, message })
             }

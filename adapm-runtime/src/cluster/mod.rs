@@ -16,7 +16,7 @@ use adapm_transport::net::NetStats;
 
 use crate::error::RunError;
 use crate::failure::Failure;
-use crate::manager::Manager;
+use crate::node_handle::NodeHandle;
 use crate::processes::Bond;
 use crate::stats::Stats;
 use crate::store::LayoutStore;
@@ -29,7 +29,7 @@ use crate::sync::{Mutex, lock};
 /// be read. Dropping it shuts it down.
 pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = LayoutStore<V>> {
     /// Those of this process.
-    nodes: Vec<Manager<S>>,
+    nodes: Vec<NodeHandle<S>>,
     /// Of all processes.
     node_count: usize,
     layout: Layout,
@@ -48,7 +48,7 @@ where
     S: Store<Value = V> + Send + Sync + 'static,
 {
     pub(crate) fn new(
-        nodes: Vec<Manager<S>>,
+        nodes: Vec<NodeHandle<S>>,
         layout: Layout,
         failure: Arc<Failure>,
         bond: Option<Box<dyn Bond>>,
@@ -71,10 +71,7 @@ where
     /// process.
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
-        self.nodes
-            .iter()
-            .find(|manager| manager.shared.node == node)
-            .map(|node| node.shared.stats())
+        self.nodes.iter().find(|handle| handle.shared.node == node).map(|node| node.shared.stats())
     }
 
     /// What the links of each channel to other processes have carried, at most about a second ago;
@@ -152,7 +149,7 @@ where
             let end = Key(start.0.saturating_add(step)).min(keys.end);
             for (index, node) in self.nodes.iter().enumerate() {
                 node.shared.store.visit(start..end, |key, slot| {
-                    if slot.word.state() == State::Main {
+                    if slot.packed.state() == State::Main {
                         owned.push((key, index));
                     }
                 });
@@ -189,7 +186,7 @@ where
             let is_here = self.nodes.iter().any(|node| {
                 node.shared
                     .store
-                    .with_slot(*key, |slot| slot.word.state() == State::Main && slot.pull(value))
+                    .with_slot(*key, |slot| slot.packed.state() == State::Main && slot.pull(value))
             });
             if !is_here {
                 elsewhere.push(*key);

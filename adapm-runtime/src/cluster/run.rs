@@ -13,12 +13,12 @@ use std::{fmt, thread};
 use adapm_core::policy::Supply;
 use adapm_core::store::Store;
 use adapm_core::{NodeId, Value, WorkerId};
-use adapm_transport::threads::{self, Refusal};
+use adapm_transport::threads::{self, SpawnError};
 
 use super::Cluster;
 use crate::error::{BuildError, RunError, TryRunError, message_of};
-use crate::manager::Manager;
 use crate::node::NodeShared;
+use crate::node_handle::NodeHandle;
 use crate::sync::{Condvar, Mutex, lock, wait};
 use crate::worker::Worker;
 
@@ -173,7 +173,7 @@ where
 
     /// Waits until everything is applied everywhere and the channel threads end.
     pub(super) fn leave(&self) -> Result<(), RunError> {
-        let promises: Vec<_> = self.nodes.iter().map(Manager::leave).collect();
+        let promises: Vec<_> = self.nodes.iter().map(NodeHandle::leave).collect();
         let left: Vec<_> = promises.into_iter().map(|promise| promise.wait()).collect();
         // `Ended` says that the cluster has failed, or has left before.
         if left.iter().all(Result::is_ok) {
@@ -203,9 +203,9 @@ where
     /// Brings replicas of everything to where the system wants them.
     fn replicate(&self) -> Result<(), BuildError> {
         let all = || self.nodes.iter().filter(|node| node.shared.supply == Supply::Everything);
-        all().for_each(Manager::replicate_everything);
+        all().for_each(NodeHandle::replicate_everything);
         // Whoever is lost meanwhile is met as a failure.
-        all().for_each(Manager::wait_for_replicas);
+        all().for_each(NodeHandle::wait_for_replicas);
         Ok(())
     }
 
@@ -243,7 +243,7 @@ where
     {
         let gate = Gate::default();
         thread::scope(|scope| {
-            let threads: Result<Vec<_>, Refusal> = self
+            let threads: Result<Vec<_>, SpawnError> = self
                 .places()
                 .map(|(shared, id)| {
                     let gate = &gate;

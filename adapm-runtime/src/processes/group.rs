@@ -16,10 +16,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use adapm_core::transport::{Farewell, Frame, Loss, Received, Transport, Way};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, Transport, Way};
 use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::{Group, GroupError, LossWatch};
-use adapm_transport::net::{Address, Net, NetStats, PeerState, Trouble};
+use adapm_transport::net::{Address, LinkFault, Net, NetStats, PeerState};
 
 use super::{Bond, Terms};
 use crate::Notice;
@@ -60,7 +60,7 @@ impl Bond for GroupBond {
     }
 
     fn on_this_host(&self) -> usize {
-        self.group.roster().on_this_host()
+        self.group.membership().on_this_host()
     }
 
     fn run(&self) -> u64 {
@@ -87,14 +87,14 @@ impl Bond for GroupBond {
         layout_digest: u64,
     ) -> Result<Vec<Box<dyn Endpoint>>, BuildError> {
         let nets = open(&self.group, channels, layout_digest)?;
-        let members = self.group.roster();
-        let cards: Arc<[_]> =
+        let members = self.group.membership();
+        let infos: Arc<[_]> =
             members.members().map(|(_, member)| member.map(|member| member.address)).collect();
         self.link_stats = nets.iter().map(|_| Arc::default()).collect();
         let linked = |(net, stats): (Net, &Arc<Mutex<NetStats>>)| {
             Box::new(Linked {
                 net,
-                cards: Arc::clone(&cards),
+                infos: Arc::clone(&infos),
                 until: Arc::clone(&self.until),
                 time: self.group.join_timeout(),
                 given_up: Vec::new(),
@@ -216,7 +216,7 @@ fn open(group: &Group, channels: usize, layout_digest: u64) -> Result<Vec<Net>, 
 struct Linked {
     net: Net,
     /// Where the control endpoints are, for peers that have no address here.
-    cards: Arc<[Option<SocketAddr>]>,
+    infos: Arc<[Option<SocketAddr>]>,
     /// When all links must be up, once that counts, and how long that is waited for.
     until: Arc<OnceLock<Instant>>,
     time: Duration,
@@ -270,14 +270,14 @@ impl Endpoint for Linked {
         Endpoint::wake_fn(&self.net)
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        Transport::leave(&mut self.net, farewell);
+    fn leave(&mut self, close_reason: CloseReason) {
+        Transport::leave(&mut self.net, close_reason);
         self.publish();
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
-        let card = || self.cards.get(node.index()).copied().flatten();
-        Transport::address(&self.net, node).or_else(card)
+        let info = || self.infos.get(node.index()).copied().flatten();
+        Transport::address(&self.net, node).or_else(info)
     }
 
     fn way(&self, node: NodeId) -> Way {
@@ -290,8 +290,8 @@ impl Endpoint for Linked {
 
     fn poll_notice(&mut self) -> Option<Notice> {
         // Strangers that were turned away are told of where processes meet.
-        std::iter::from_fn(|| self.net.poll_notice()).find_map(|notice| match notice.trouble {
-            Trouble::Stuck(node, stall) => {
+        std::iter::from_fn(|| self.net.poll_notice()).find_map(|notice| match notice.fault {
+            LinkFault::Stuck(node, stall) => {
                 Some(Notice::LinkStuck { node, address: notice.remote, stall })
             }
             _ => None,

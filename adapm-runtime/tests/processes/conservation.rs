@@ -1,6 +1,6 @@
 //! Nothing is lost and nothing is done twice, under every system and with any number of processes.
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_core::{Clock, Key, NodeId};
 use adapm_runtime::{RunError, System};
 use adapm_transport::net::{Kind, Net, NetConfig, NetError};
@@ -78,7 +78,7 @@ fn nodes_that_listen_by_different_means_work_together() {
                         values.iter().sum::<i64>()
                     });
                     assert_eq!(cluster.shutdown(), Ok(()));
-                    group.leave(Farewell::Finished);
+                    group.leave(CloseReason::Finished);
                     sums
                 })
             })
@@ -113,6 +113,6 @@ fn one_group_carries_one_cluster_after_another() {
             assert_eq!(cluster.shutdown(), Ok(()));
             assert_eq!(group.all_gather(&[round as u8]), Ok(vec![vec![round as u8]; 3]));
         }
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
     });
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use adapm_core::error::OpError;
-use adapm_core::transport::{Farewell, Loss};
+use adapm_core::transport::{CloseReason, Loss};
 use adapm_core::{NodeId, WorkerId};
 use adapm_runtime::{RunError, Worker};
 use adapm_transport::group::{Group, Rendezvous};
@@ -117,7 +117,7 @@ fn ends_and_names(name: &str, call: Call) {
             .map(survivor)
             .map(|thread| thread.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     });
-    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    groups.iter().for_each(|group| group.leave(CloseReason::Failed));
     victim.lock().expect("no panic").wait().expect("it was killed");
 }
 
@@ -128,7 +128,7 @@ fn a_process_that_gives_up_its_group_is_named_too() {
         let outcome = cluster.run(|mut worker| {
             worker.barrier().expect("all are there");
             if worker.node() == VICTIM {
-                group.leave(Farewell::Failed);
+                group.leave(CloseReason::Failed);
             }
             loop {
                 if let Err(error) = worker.quiesce() {
@@ -167,5 +167,5 @@ fn a_worker_that_panics_ends_all_processes() {
             assert!(matches!(error, RunError::PeerLost { node: VICTIM, .. }), "{error}");
         }
     }
-    errors.iter().for_each(|(_, group)| group.leave(Farewell::Failed));
+    errors.iter().for_each(|(_, group)| group.leave(CloseReason::Failed));
 }

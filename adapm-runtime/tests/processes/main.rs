@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{Builder, Cluster};
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
@@ -76,7 +76,7 @@ fn clusters<R: Send>(
         let cluster = builder().nodes(&group).build().expect("a valid cluster");
         let result = work(&cluster, group.node());
         assert_eq!(cluster.shutdown(), Ok(()));
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
         result
     })
 }

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_core::{Key, NodeId};
 use adapm_runtime::Cluster;
 use adapm_transport::group::{Group, GroupError};
@@ -59,7 +59,7 @@ fn a_process_that_ends_in_silence_after_the_work_takes_nothing_from_the_others()
         });
         survivors.map(|thread| thread.join().expect("no panic"))
     });
-    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    groups.iter().for_each(|group| group.leave(CloseReason::Failed));
     assert!(silent.wait().expect("it was started").success());
 }
 

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_core::{NodeId, WorkerId};
 use adapm_runtime::{RunError, System};
 
@@ -40,7 +40,7 @@ fn processes_that_use_their_workers_in_different_ways_work_together() {
                 NodeId(2) => cluster.finish().expect("no failure"),
                 _ => {
                     cluster.shutdown().expect("no failure");
-                    group.leave(Farewell::Finished);
+                    group.leave(CloseReason::Finished);
                     return Vec::new();
                 }
             }
@@ -55,7 +55,7 @@ fn processes_that_use_their_workers_in_different_ways_work_together() {
                 }
             }
             cluster.shutdown().expect("no failure");
-            group.leave(Farewell::Finished);
+            group.leave(CloseReason::Finished);
             here
         });
         let mut all: Vec<_> = sums.into_iter().flatten().collect();

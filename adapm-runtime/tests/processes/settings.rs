@@ -1,6 +1,6 @@
 //! Processes agree on their settings before they start, and hear of it if one of them cannot.
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_core::{Layout, NodeId};
 use adapm_runtime::{BuildError, Builder, System};
 
@@ -14,7 +14,7 @@ fn failures(adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync) -> Vec<String>
         let error = builder.nodes(&group).build().map(drop).expect_err("they cannot work together");
         // It is not the group's end: another attempt can follow.
         group.all_gather(&[]).expect("all are there");
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
         error.to_string()
     })
 }
@@ -56,7 +56,7 @@ fn channels_that_nobody_has_set_follow_whoever_has() {
         assert_eq!(cluster.link_stats().len(), 3);
         assert_eq!(cluster.run(|worker| worker.node()), Ok(vec![group.node()]));
         cluster.shutdown().expect("no failure");
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
     });
 }
 
@@ -73,7 +73,7 @@ fn a_panic_in_the_initial_values_of_one_process_ends_all() {
         });
         let error =
             builder.nodes(&group).build().map(drop).expect_err("half of the keys have no value");
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
         error
     });
     let (what, message) = ("the function of initial values".to_owned(), "planned".to_owned());

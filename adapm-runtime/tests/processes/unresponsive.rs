@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
-use adapm_core::transport::{Farewell, Frame, Loss, Transport};
+use adapm_core::transport::{CloseReason, Frame, Loss, Transport};
 use adapm_runtime::{RunError, Worker};
 use adapm_transport::group::{Group, GroupError};
 use adapm_transport::net::{Address, Net, NetStats};
@@ -172,7 +172,7 @@ fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     let (results, groups): (Vec<R>, Vec<_>) = done.into_iter().unzip();
-    groups.iter().for_each(|group| group.leave(Farewell::Failed));
+    groups.iter().for_each(|group| group.leave(CloseReason::Failed));
     results
 }
 

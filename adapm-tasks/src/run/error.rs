@@ -6,7 +6,7 @@ use adapm_core::NodeId;
 use adapm_core::error::{OneLine, OpError};
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
-use adapm_transport::threads::Refusal;
+use adapm_transport::threads::SpawnError;
 
 use crate::data::DataError;
 use crate::run::agreement::Disagreement;
@@ -61,7 +61,7 @@ pub enum TaskError {
     Panicked,
     /// The operating system refused a thread.
     #[error("{0}")]
-    Thread(#[source] Refusal),
+    Thread(#[source] SpawnError),
     /// The processes of the run cannot go on together.
     #[error("{0}")]
     Group(#[from] GroupError),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::{fs, panic, thread};
 
 use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
 
 /// A folder that is gone when the test is over.
@@ -39,7 +39,7 @@ pub(crate) fn as_each<R: Send>(
             scope.spawn(move || {
                 let group = Arc::new(Group::join(config, &mut |_| {}).expect("joins"));
                 let outcome = work(node, &group);
-                group.leave(Farewell::Finished);
+                group.leave(CloseReason::Finished);
                 outcome
             })
         };

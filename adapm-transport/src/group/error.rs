@@ -13,7 +13,7 @@ use super::launcher::error::LauncherError;
 use super::launcher::secret::SecretError;
 use crate::error::PeerLoss;
 use crate::net::NetError;
-use crate::threads::Refusal;
+use crate::threads::SpawnError;
 
 /// Why a group cannot start or go on.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,7 +142,7 @@ pub enum GroupError {
     },
     /// The operating system refused the control thread.
     #[error(transparent)]
-    Thread(Refusal),
+    Thread(SpawnError),
     /// This node has left the group.
     #[error("this node has left the group")]
     Ended,

@@ -1,4 +1,4 @@
-//! What a program holds of its group: collectives, stop, farewell.
+//! What a program holds of its group: collectives, stop, close reason.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 
 use super::collective::LABEL_CHARS_MAX;
 use super::control::Control;
 use super::error::GroupError;
+use super::membership::Membership;
 use super::mesh::Mesh;
-use super::roster::Roster;
 use super::shared::{LossWatch, Request, Shared};
 use crate::error::PeerLoss;
 use crate::threads;
@@ -27,11 +27,11 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Starts the control thread of `roster.node()`; it waits for reports of losses as long as
+    /// Starts the control thread of `membership.node()`; it waits for reports of losses as long as
     /// `decision_time`.
     pub(super) fn start<T>(
         mesh: T,
-        roster: Roster,
+        membership: Membership,
         decision_time: Duration,
     ) -> Result<Self, GroupError>
     where
@@ -39,8 +39,8 @@ impl Handle {
     {
         use adapm_core::transport::Wake;
 
-        let (node, nodes) = (roster.node(), roster.nodes());
-        let shared = Arc::new(Shared::new(roster));
+        let (node, nodes) = (membership.node(), membership.nodes());
+        let shared = Arc::new(Shared::new(membership));
         let waker = mesh.waker();
         shared.wakes(Box::new(move || waker.wake()));
         let control = Control::new(node, nodes, mesh, Arc::clone(&shared), decision_time);
@@ -111,9 +111,9 @@ impl Handle {
     }
 
     /// Leaves and waits for the control thread. A node that has lost another names it, whatever
-    /// `farewell` says.
-    pub(super) fn leave(&self, farewell: Farewell) {
-        self.shared.ask(|state| *state.leave.get_or_insert(farewell));
+    /// `reason` says.
+    pub(super) fn leave(&self, reason: CloseReason) {
+        self.shared.ask(|state| *state.leave.get_or_insert(reason));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         // The control thread may be the last owner, while it tells of a loss: it ends without being
         // waited for.
@@ -130,7 +130,7 @@ impl Drop for Handle {
         let state = self.shared.lock();
         let is_over = state.in_use == Some(0) && state.failure.is_none() && !thread::panicking();
         drop(state);
-        self.leave(if is_over { Farewell::Finished } else { Farewell::Failed });
+        self.leave(if is_over { CloseReason::Finished } else { CloseReason::Failed });
     }
 }
 

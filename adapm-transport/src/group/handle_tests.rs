@@ -1,4 +1,5 @@
-//! Tests of the control thread over the in-process network: collectives, stop, loss and farewell.
+//! Tests of the control thread over the in-process network: collectives, stop, loss and close
+//! reason.
 
 use core::time::Duration;
 use std::sync::atomic::Ordering;
@@ -48,7 +49,7 @@ impl Transport for Doomed {
 }
 
 impl Mesh for Doomed {
-    fn card(&self) -> Option<SocketAddr> {
+    fn info(&self) -> Option<SocketAddr> {
         None
     }
 
@@ -64,7 +65,7 @@ impl Mesh for Doomed {
         None
     }
 
-    fn trouble(&self, _: NodeId) -> Option<String> {
+    fn fault(&self, _: NodeId) -> Option<String> {
         None
     }
 
@@ -101,7 +102,7 @@ impl Cluster {
         let handles = ends.into_iter().map(|inner| {
             let node = inner.node();
             let mesh = Doomed { inner, lost: Arc::clone(&lost), told: false };
-            Handle::start(mesh, Roster::new(node, nodes, String::new()), decision_time)
+            Handle::start(mesh, Membership::new(node, nodes, String::new()), decision_time)
                 .expect("a thread")
         });
         Self { handles: handles.collect(), lost, wakes }
@@ -246,7 +247,7 @@ fn whoever_leaves_in_order_is_missed_only_if_needed() {
     let outcomes = cluster.each(|node, handle| {
         let all = handle.collect("all", true, &[node as u8]);
         if node == 1 {
-            handle.leave(Farewell::Finished);
+            handle.leave(CloseReason::Finished);
             assert_eq!(handle.collect("more", true, &[]), Err(GroupError::Ended));
             return (all, None);
         }

@@ -10,21 +10,21 @@ use std::time::Instant;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::transport::{Farewell, Loss};
+use adapm_core::transport::{CloseReason, Loss};
 
 use super::collective::ROOT;
 use super::config::{GroupConfig, Rendezvous};
 use super::error::GroupError;
 use super::handle::Handle;
+use super::membership::{JoinFault, Membership};
 use super::mesh::NetMesh;
 use super::place::{self, Place, RendezvousFile, Secret};
-use super::roster::{Roster, Trouble};
 use crate::error::PeerLoss;
 use crate::net::{Kind, Net, NetConfig, NetError, Token};
 use crate::threads;
 
 /// Shows who has joined: on every change, and once a second.
-pub(super) type Watch<'a> = &'a mut dyn FnMut(&Roster);
+pub(super) type Watch<'a> = &'a mut dyn FnMut(&Membership);
 
 /// A process that has joined.
 pub(super) struct Joined {
@@ -45,9 +45,9 @@ pub(super) struct Attempt<'a> {
     /// The one that was given, or that of the place where all meet.
     token: Option<Token>,
     watch: Watch<'a>,
-    roster: Roster,
+    membership: Membership,
     began: Instant,
-    /// The second since the beginning in which trouble was last shown.
+    /// The second since the beginning in which fault was last shown.
     shown_second: Option<u64>,
 }
 
@@ -57,9 +57,9 @@ impl<'a> Attempt<'a> {
         if node.index() >= nodes || nodes > usize::from(u16::MAX) {
             return Err(GroupError::NodeOutOfRange { node, nodes });
         }
-        let roster = Roster::new(node, nodes, config.rendezvous.to_string());
+        let membership = Membership::new(node, nodes, config.rendezvous.to_string());
         let token = config.token.clone();
-        Ok(Self { config, token, watch, roster, began: Instant::now(), shown_second: None })
+        Ok(Self { config, token, watch, membership, began: Instant::now(), shown_second: None })
     }
 
     pub(super) fn run(mut self) -> Result<Joined, GroupError> {
@@ -67,7 +67,7 @@ impl<'a> Attempt<'a> {
             self.host()
         } else {
             // It may have to wait for a file or a name before there is anything to see.
-            (self.watch)(&self.roster);
+            (self.watch)(&self.membership);
             self.visit()
         }?;
         joined.handle.collect("join", true, &[])?;
@@ -105,7 +105,7 @@ impl<'a> Attempt<'a> {
         };
         let handle = Handle::start(
             NetMesh::new(net, advertise),
-            self.roster.clone(),
+            self.membership.clone(),
             config.dead_after / 5,
         )?;
         self.wait(&handle, &mut Way { hint, ..Way::default() })?;
@@ -193,7 +193,7 @@ impl<'a> Attempt<'a> {
             }
             let handle = Handle::start(
                 NetMesh::new(net, advertise),
-                self.roster.clone(),
+                self.membership.clone(),
                 config.dead_after / 5,
             )?;
             handle.meet(way.meeting.clone());
@@ -292,7 +292,7 @@ impl<'a> Attempt<'a> {
             if self.is_late() {
                 return Err(GroupError::Unreached {
                     node: ROOT,
-                    address: self.roster.rendezvous.clone(),
+                    address: self.membership.rendezvous.clone(),
                     waited: self.config.join_timeout,
                     reason: reason.to_owned(),
                 });
@@ -308,18 +308,19 @@ impl<'a> Attempt<'a> {
         loop {
             let state = handle.shared.wait_at_most(LOOK);
             let (joined, failure) = (state.joined, state.refusal());
-            let mut roster = state.roster.clone();
+            let mut membership = state.membership.clone();
             drop(state);
             let is_waiting = !joined && self.began.elapsed() >= SHOW_EVERY;
             if let Some(hint) = way.hint.clone().filter(|_| is_waiting && self.config.node == ROOT)
             {
-                roster.trouble = roster.trouble.or(Some(Trouble { node: None, reason: hint }));
+                membership.fault =
+                    membership.fault.or(Some(JoinFault { node: None, reason: hint }));
             }
-            let is_news = roster != self.roster;
-            self.roster = roster;
+            let is_news = membership != self.membership;
+            self.membership = membership;
             if is_news || shown.elapsed() >= SHOW_EVERY {
                 shown = Instant::now();
-                (self.watch)(&self.roster);
+                (self.watch)(&self.membership);
             }
             match (failure, joined) {
                 (Some(failure), _) => return Err(failure),
@@ -327,7 +328,7 @@ impl<'a> Attempt<'a> {
                 (None, false) if self.is_late() => return Err(self.give_up(handle, way)),
                 (None, false) => {}
             }
-            if self.roster.members[ROOT.index()].is_none()
+            if self.membership.members[ROOT.index()].is_none()
                 && self.look_again(handle, way) == Some(Waited::Apart)
             {
                 return Ok(Waited::Apart);
@@ -361,15 +362,16 @@ impl<'a> Attempt<'a> {
         let waited = self.config.join_timeout;
         let apart = handle.shared.lock().apart.unwrap_or(ROOT);
         let reason = || {
-            let known = self.roster.trouble.as_ref().map(|trouble| trouble.reason.clone());
+            let known = self.membership.fault.as_ref().map(|fault| fault.reason.clone());
             let reason = known.unwrap_or_else(|| "no answer".to_owned());
             way.hint.as_ref().map_or(reason.clone(), |hint| format!("{reason}; {hint}"))
         };
-        let missing = self.roster.missing();
-        let error = if !way.meeting.is_empty() && self.roster.members[ROOT.index()].is_none() {
+        let missing = self.membership.missing();
+        let error = if !way.meeting.is_empty() && self.membership.members[ROOT.index()].is_none() {
             self.unreached(ROOT, &way.meeting, reason())
         } else if missing.is_empty() {
-            let address = self.roster.members[apart.index()].as_ref().map(|member| member.address);
+            let address =
+                self.membership.members[apart.index()].as_ref().map(|member| member.address);
             // The same node is to blame on all that have joined.
             handle.report(PeerLoss { node: apart, address, loss: Loss::Silent(waited) });
             match handle.failure() {
@@ -378,13 +380,14 @@ impl<'a> Attempt<'a> {
             }
         } else {
             handle.shared.ask(|state| state.give_up = Some((missing.clone(), waited)));
-            let (joined, rendezvous) = (self.roster.joined(), self.roster.rendezvous.clone());
+            let (joined, rendezvous) =
+                (self.membership.joined(), self.membership.rendezvous.clone());
             GroupError::Missing { joined, missing, waited, rendezvous, hint: way.hint.clone() }
         };
         // Whoever hears of this end is not to blame this node for another.
         handle.leave(match error {
-            GroupError::Unreached { node, .. } => Farewell::Lost(node),
-            _ => Farewell::Failed,
+            GroupError::Unreached { node, .. } => CloseReason::Lost(node),
+            _ => CloseReason::Failed,
         });
         error
     }
@@ -399,11 +402,11 @@ impl<'a> Attempt<'a> {
     }
 
     fn show_trouble(&mut self, node: Option<NodeId>, reason: String) {
-        let trouble = Trouble { node, reason };
+        let fault = JoinFault { node, reason };
         let second = self.began.elapsed().as_secs();
-        let seen = (self.roster.trouble.replace(trouble), self.shown_second.replace(second));
-        if seen.0 != self.roster.trouble || seen.1 != Some(second) {
-            (self.watch)(&self.roster);
+        let seen = (self.membership.fault.replace(fault), self.shown_second.replace(second));
+        if seen.0 != self.membership.fault || seen.1 != Some(second) {
+            (self.watch)(&self.membership);
         }
     }
 }
@@ -484,5 +487,5 @@ const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 /// How often something is looked at that nobody tells.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often the roster is shown at least.
+/// How often the membership is shown at least.
 const SHOW_EVERY: Duration = Duration::from_millis(500);

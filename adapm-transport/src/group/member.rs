@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 
 use super::config::{GroupConfig, Rendezvous};
 use super::error::GroupError;
 use super::folder::JobFolder;
 use super::handle::Handle;
 use super::join::{self, Attempt, Joined};
+use super::membership::Membership;
 use super::place::RendezvousFile;
-use super::roster::Roster;
 use super::shared::LossWatch;
 use crate::error::PeerLoss;
 use crate::net::{Address, Kind, Net, NetError};
@@ -51,7 +51,7 @@ impl Group {
     /// cannot be used, or why one node has refused another. All nodes that are there learn of it.
     pub fn join(
         mut config: GroupConfig,
-        watch: &mut dyn FnMut(&Roster),
+        watch: &mut dyn FnMut(&Membership),
     ) -> Result<Self, GroupError> {
         let folder = match &config.rendezvous {
             Rendezvous::JobFile(path) => Some(JobFolder::of(path)?),
@@ -136,8 +136,8 @@ impl Group {
     /// Leaves the group and waits until the others have heard, at most about
     /// [`GroupConfig::dead_after`]. If a node is lost, that is what they are told. Calls after it
     /// answer [`GroupError::Ended`].
-    pub fn leave(&self, farewell: Farewell) {
-        self.handle.leave(farewell);
+    pub fn leave(&self, close_reason: CloseReason) {
+        self.handle.leave(close_reason);
     }
 
     /// Opens an endpoint of this process for parameters, of the kind and at the address of the
@@ -185,8 +185,8 @@ impl Group {
 
     /// Who has joined, and who was refused since.
     #[must_use]
-    pub fn roster(&self) -> Roster {
-        self.handle.shared.lock().roster.clone()
+    pub fn membership(&self) -> Membership {
+        self.handle.shared.lock().membership.clone()
     }
 
     /// Why nothing works any more, if so. While it is being found out which node is lost it waits

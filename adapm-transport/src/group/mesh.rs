@@ -6,7 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport};
 
 use super::collective::ROOT;
 use super::error::GroupError;
@@ -16,7 +16,7 @@ use crate::net::{Address, Net, NetError, NetWaker, PeerState};
 pub(super) trait Mesh: Transport {
     /// Where this endpoint is reached, as it tells others; `None`: nowhere, all peers are known
     /// from the start.
-    fn card(&self) -> Option<SocketAddr>;
+    fn info(&self) -> Option<SocketAddr>;
 
     /// Starts to dial those peers whose addresses have become known; returns at once.
     fn meet(&mut self, addresses: &[Option<SocketAddr>]);
@@ -31,7 +31,7 @@ pub(super) trait Mesh: Transport {
     fn rtt(&self, node: NodeId) -> Option<Duration>;
 
     /// Why there is no link, if it is known.
-    fn trouble(&self, node: NodeId) -> Option<String>;
+    fn fault(&self, node: NodeId) -> Option<String>;
 
     /// A number that node 0 has made up for this run, once it was met.
     fn run(&self) -> Option<u64>;
@@ -77,8 +77,8 @@ impl Transport for NetMesh {
         self.net.waker()
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        self.net.leave(farewell);
+    fn leave(&mut self, reason: CloseReason) {
+        self.net.leave(reason);
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
@@ -87,7 +87,7 @@ impl Transport for NetMesh {
 }
 
 impl Mesh for NetMesh {
-    fn card(&self) -> Option<SocketAddr> {
+    fn info(&self) -> Option<SocketAddr> {
         let port = self.net.address().socket()?.port();
         Some(SocketAddr::new(self.advertise, port))
     }
@@ -112,7 +112,7 @@ impl Mesh for NetMesh {
         self.net.peer(node).and_then(|peer| peer.rtt)
     }
 
-    fn trouble(&self, node: NodeId) -> Option<String> {
+    fn fault(&self, node: NodeId) -> Option<String> {
         self.net.peer(node).and_then(|peer| peer.refused)
     }
 

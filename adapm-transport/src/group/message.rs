@@ -15,7 +15,7 @@ use super::losses::LossReport;
 
 /// Where a process is and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Card {
+pub(super) struct MemberInfo {
     pub(super) address: SocketAddr,
     pub(super) host: String,
     pub(super) pid: u32,
@@ -25,9 +25,9 @@ pub(super) struct Card {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Message {
     /// To node 0: this process has started.
-    Here(Card),
+    Here(MemberInfo),
     /// Of node 0: who has started, by node.
-    Table(#[serde(deserialize_with = "list")] Vec<Option<Card>>),
+    Table(#[serde(deserialize_with = "list")] Vec<Option<MemberInfo>>),
     /// Of node 0: these have not started in time; the attempt is over.
     GiveUp {
         #[serde(deserialize_with = "list")]
@@ -97,13 +97,13 @@ const GIVE_UP: u8 = 2;
 mod tests {
     use super::*;
 
-    /// A byte in a frame may stand for a card that is not there, which takes 64 bytes and more of
+    /// A byte in a frame may stand for a info that is not there, which takes 64 bytes and more of
     /// memory.
     #[test]
     fn a_list_has_no_more_entries_than_there_are_nodes() {
-        let table = |cards: usize| {
+        let table = |infos: usize| {
             let mut frame = Frame::default();
-            Message::Table(vec![None; cards]).encode(&[], &mut frame);
+            Message::Table(vec![None; infos]).encode(&[], &mut frame);
             assert_eq!(frame.head[0], TABLE);
             frame
         };
@@ -121,8 +121,8 @@ mod tests {
         }
         assert_eq!(Message::decode(&table(16 << 20), 8), Err(Malformed), "a frame full of them");
         let read = Message::decode(&table(8), 8);
-        let Ok(Message::Table(cards)) = read else { panic!("{read:?}") };
-        assert_eq!(cards.capacity(), 8, "as much room as is needed");
+        let Ok(Message::Table(infos)) = read else { panic!("{read:?}") };
+        assert_eq!(infos.capacity(), 8, "as much room as is needed");
         let mut cut = table(8);
         cut.head.truncate(5);
         assert_eq!(Message::decode(&cut, 8), Err(Malformed));
@@ -130,15 +130,15 @@ mod tests {
 
     #[test]
     fn messages_are_read_as_they_are_written_and_nothing_else_is() {
-        let card = Card {
+        let info = MemberInfo {
             address: SocketAddr::from(([10, 0, 0, 7], 4157)),
             host: "a".repeat(60),
             pid: 4_000_000,
         };
         let begin = Begin { number: 3, label: "ranks".to_owned(), to_all: true, total: 1 << 40 };
         let messages = [
-            Message::Here(card.clone()),
-            Message::Table(vec![None, Some(card)]),
+            Message::Here(info.clone()),
+            Message::Table(vec![None, Some(info)]),
             Message::GiveUp { missing: vec![NodeId(3)], waited_millis: 60_000 },
             Message::Begin(begin),
             Message::Piece { number: u64::MAX },

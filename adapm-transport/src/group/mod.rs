@@ -3,16 +3,16 @@
 //!
 //! ```
 //! use adapm_core::NodeId;
-//! use adapm_core::transport::Farewell;
+//! use adapm_core::transport::CloseReason;
 //! use adapm_transport::group::{Group, GroupConfig, GroupError, Rendezvous};
 //!
 //! // Each node is a process of its own; here they are threads.
 //! let file = std::env::temp_dir().join(format!("adapm-doc-{}", std::process::id()));
 //! let member = |node: u16| {
 //!     let config = GroupConfig::new(NodeId(node), 2, Rendezvous::File(file.clone()));
-//!     let group = Group::join(config, &mut |roster| eprintln!("{} of 2 joined", roster.joined()))?;
+//!     let group = Group::join(config, &mut |membership| eprintln!("{} of 2 joined", membership.joined()))?;
 //!     let all = group.all_gather(&[node as u8])?;
-//!     group.leave(Farewell::Finished);
+//!     group.leave(CloseReason::Finished);
 //!     Ok::<_, GroupError>(all)
 //! };
 //! let [here, there] = std::thread::scope(|scope| {
@@ -32,7 +32,7 @@
 //! | `collective` | bytes of all for all or for node 0, without I/O |
 //! | `losses` | who counts as lost when some cannot reach others, without I/O |
 //! | `message`, `mesh` | frames, and the endpoint that carries them |
-//! | `roster`, `error` | who is there, and what went wrong |
+//! | `membership`, `error` | who is there, and what went wrong |
 //!
 //! Not here: parameters, which go over endpoints of their own, one for each channel
 //! ([`Group::listen`]); a group that goes on without a node that it has lost.
@@ -47,10 +47,10 @@ mod join;
 pub mod launcher;
 mod losses;
 mod member;
+mod membership;
 mod mesh;
 mod message;
 mod place;
-mod roster;
 mod shared;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
@@ -59,5 +59,5 @@ pub use config::{GroupConfig, Rendezvous};
 pub use error::GroupError;
 pub use folder::FolderError;
 pub use member::Group;
-pub use roster::{Member, Roster};
+pub use membership::{Member, Membership};
 pub use shared::LossWatch;

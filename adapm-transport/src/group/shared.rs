@@ -1,5 +1,5 @@
-//! What calls of any thread and the control thread have in common: requests, results, the roster,
-//! and what went wrong.
+//! What calls of any thread and the control thread have in common: requests, results, the
+//! membership, and what went wrong.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 
 use super::error::GroupError;
-use super::roster::Roster;
+use super::membership::Membership;
 use crate::error::PeerLoss;
 
 /// Ends the wait of the control thread.
@@ -26,7 +26,7 @@ pub(super) struct Shared {
 }
 
 pub(super) struct State {
-    pub(super) roster: Roster,
+    pub(super) membership: Membership,
     pub(super) joined: bool,
     /// The number of the run, once node 0 was met.
     pub(super) run: Option<u64>,
@@ -53,7 +53,7 @@ pub(super) struct State {
     /// What uses the group has ended in order but for so many; `None`: nothing has used it.
     pub(super) in_use: Option<usize>,
     /// Asked for: the end of the control thread.
-    pub(super) leave: Option<Farewell>,
+    pub(super) leave: Option<CloseReason>,
     /// The control thread has ended.
     pub(super) ended: bool,
 }
@@ -65,9 +65,9 @@ pub(super) struct Request {
 }
 
 impl Shared {
-    pub(super) fn new(roster: Roster) -> Self {
+    pub(super) fn new(membership: Membership) -> Self {
         let state = State {
-            roster,
+            membership,
             joined: false,
             run: None,
             apart: None,

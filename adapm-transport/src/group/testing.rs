@@ -12,10 +12,10 @@ use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
 
 use super::control;
 use super::error::GroupError;
+use super::membership::Membership;
 use super::mesh::Mesh;
 use super::message::Message;
 use super::place;
-use super::roster::Roster;
 use super::shared::{Request, Shared};
 
 /// A node's control side.
@@ -37,8 +37,8 @@ impl ControlSide {
     /// Node `node` of `nodes`; links are up if it `is_up`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, is_up: bool) -> Self {
-        let roster = Roster::new(node, nodes, String::new());
-        let shared = Arc::new(Shared::new(roster));
+        let membership = Membership::new(node, nodes, String::new());
+        let shared = Arc::new(Shared::new(membership));
         let hand = Hand { ways: (0..nodes).map(|_| VecDeque::new()).collect(), is_up };
         Self {
             control: control::Control::new(node, nodes, hand, Arc::clone(&shared), Duration::ZERO),
@@ -122,7 +122,7 @@ impl Wake for NoWait {
 }
 
 impl Mesh for Hand {
-    fn card(&self) -> Option<SocketAddr> {
+    fn info(&self) -> Option<SocketAddr> {
         Some(SocketAddr::from(([127, 0, 0, 1], 4157)))
     }
 
@@ -138,7 +138,7 @@ impl Mesh for Hand {
         None
     }
 
-    fn trouble(&self, _: NodeId) -> Option<String> {
+    fn fault(&self, _: NodeId) -> Option<String> {
         None
     }
 

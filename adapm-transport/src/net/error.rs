@@ -9,7 +9,7 @@ use adapm_core::NodeId;
 use adapm_core::transport::Stall;
 
 use super::address::{Address, Kind};
-use super::hello::Refusal;
+use super::hello::HandshakeError;
 use super::packet::Fault;
 use crate::error::SystemError;
 
@@ -76,7 +76,7 @@ pub enum NetError {
         /// Where it was dialed.
         address: Option<Address>,
         /// Why.
-        refusal: Refusal,
+        refusal: HandshakeError,
     },
     /// There is no such peer.
     #[error("node {node} is no peer of this node in a cluster of {nodes}")]
@@ -91,13 +91,13 @@ pub enum NetError {
 /// Why a connection came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum LinkFault {
     /// It broke, or what it carried made no sense.
     #[error("{0}")]
     Fault(Fault),
     /// One side refused the other.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(HandshakeError),
     /// The handshake took too long.
     #[error("the handshake took too long")]
     Slow,
@@ -116,7 +116,7 @@ pub struct NetNotice {
     /// Where the other side is, if that has an address.
     pub remote: Option<SocketAddr>,
     /// Why it ended.
-    pub trouble: Trouble,
+    pub fault: LinkFault,
     /// How many from the same place ended so.
     pub times: u32,
 }
@@ -126,14 +126,14 @@ pub struct NetNotice {
 pub(super) struct Notices(VecDeque<NetNotice>);
 
 impl Notices {
-    pub(super) fn push(&mut self, remote: Option<SocketAddr>, trouble: Trouble) {
+    pub(super) fn push(&mut self, remote: Option<SocketAddr>, fault: LinkFault) {
         let ip = |remote: Option<SocketAddr>| remote.map(|remote| remote.ip());
         let same =
-            |notice: &&mut NetNotice| notice.trouble == trouble && ip(notice.remote) == ip(remote);
+            |notice: &&mut NetNotice| notice.fault == fault && ip(notice.remote) == ip(remote);
         if let Some(notice) = self.0.iter_mut().find(same) {
             notice.times = notice.times.saturating_add(1);
         } else if self.0.len() < NOTICES_MAX {
-            self.0.push_back(NetNotice { remote, trouble, times: 1 });
+            self.0.push_back(NetNotice { remote, fault, times: 1 });
         }
     }
 
@@ -144,13 +144,13 @@ impl Notices {
 
 impl fmt::Display for NetNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { remote, trouble, .. } = self;
-        match (trouble, remote) {
-            (Trouble::Stuck(node, stall), _) => {
+        let Self { remote, fault, .. } = self;
+        match (fault, remote) {
+            (LinkFault::Stuck(node, stall), _) => {
                 return write!(f, "link to {node}{}: {stall}", at(remote.as_ref()));
             }
-            (_, Some(remote)) => write!(f, "refused {remote}: {trouble}")?,
-            (_, None) => write!(f, "refused a connection: {trouble}")?,
+            (_, Some(remote)) => write!(f, "refused {remote}: {fault}")?,
+            (_, None) => write!(f, "refused a connection: {fault}")?,
         }
         if self.times > 1 { write!(f, " ({} times)", self.times) } else { Ok(()) }
     }

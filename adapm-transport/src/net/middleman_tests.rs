@@ -28,8 +28,8 @@ use adapm_verify::rng::Rng;
 
 use self::parts::{frame, introduced, link_of_others, packet_of, postcard_of, secret};
 use super::hello::{
-    Claim, ClusterId, Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal,
-    Step,
+    Claim, ClusterId, Dialing, Ending, HandshakeError, Identity, Incarnation, Listening, Message,
+    Met, Step,
 };
 use super::noise::{Channel, Recordings};
 use super::packet::{CLEAR_BYTES, Draft, Greeting, Kind, Packet, finish};
@@ -485,11 +485,11 @@ impl Scene {
     /// Something of its own, in the clear.
     fn forged(&mut self) -> Vec<u8> {
         let refusals = [
-            Refusal::GivenUp,
-            Refusal::Restarted,
-            Refusal::Layout,
-            Refusal::Cluster,
-            Refusal::Malformed,
+            HandshakeError::GivenUp,
+            HandshakeError::Restarted,
+            HandshakeError::Layout,
+            HandshakeError::Cluster,
+            HandshakeError::Malformed,
         ];
         let kinds = [Greeting::Open, Greeting::Opened, Greeting::Hello, Greeting::Welcome];
         let draft = match self.rng.within(0..3) {

@@ -4,7 +4,7 @@
 //!   Net (an endpoint: one node on one channel)
 //!    ├── per peer: a Session of adapm_core::link, which outlives its pipes ── retransmission, resume, heartbeats
 //!    ├── per connection: a pipe ── packets (packet), sealed if there is a token (noise), the handshake (hello)
-//!    └── what carries pipes: streams of the system through mio, or a carrier with tasks of its own
+//!    └── what carries pipes: streams of the system through mio, or a connector with tasks of its own
 //! ```
 //!
 //! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher
@@ -14,15 +14,6 @@
 //! Not here: how nodes learn each other's addresses; names of hosts.
 
 pub mod address;
-pub(crate) mod bell;
-#[cfg_attr(
-    not(any(test, feature = "tokio", feature = "zmq")),
-    expect(
-        dead_code,
-        reason = "the halves of tasks belong to carriers, which are behind features"
-    )
-)]
-pub(crate) mod carried;
 mod clock;
 mod config;
 mod connection;
@@ -32,13 +23,22 @@ pub mod hello;
 #[cfg(test)]
 mod middleman_tests;
 pub mod noise;
+pub(crate) mod notifier;
 pub mod packet;
 mod peer;
 pub(crate) mod pipe;
+#[cfg_attr(
+    not(any(test, feature = "tokio", feature = "zmq")),
+    expect(
+        dead_code,
+        reason = "the halves of tasks belong to connectors, which are behind features"
+    )
+)]
+pub(crate) mod queued;
 
 pub use address::{Address, AddressError, Kind};
 pub use config::NetConfig;
 pub use endpoint::{Net, NetWaker, network, network_with};
-pub use error::{NetError, NetNotice, Trouble};
-pub use hello::{ClusterId, Refusal, Token, TokenFault, WeakToken};
+pub use error::{LinkFault, NetError, NetNotice};
+pub use hello::{ClusterId, HandshakeError, Token, TokenFault, WeakToken};
 pub use peer::{NetStats, PeerState, PeerStatus};

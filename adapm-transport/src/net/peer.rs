@@ -1,5 +1,5 @@
 //! What an endpoint remembers of one peer, across all its pipes, and what it tells of itself and
-//! its peers, for rosters, messages and tests.
+//! its peers, for memberships, messages and tests.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -11,7 +11,7 @@ use adapm_core::{Instant, NodeId};
 use super::address::Address;
 use super::clock::later;
 use super::connection::Slot;
-use super::error::Trouble;
+use super::error::LinkFault;
 use super::hello::{Claim, Incarnation, Met};
 use super::noise::LinkSecret;
 use super::pipe::Pipe;
@@ -50,7 +50,7 @@ pub(super) struct Peer {
     pub(super) resumed: u64,
     /// Faults of pipes since the last frame that arrived whole.
     pub(super) faults: u32,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) fault: Option<LinkFault>,
     /// It will never be heard of again, and whoever uses the endpoint knows or is about to.
     pub(super) is_lost: bool,
     /// The goodbye of this node needs nothing more.
@@ -80,7 +80,7 @@ impl Peer {
             rtt: None,
             resumed: 0,
             faults: 0,
-            trouble: None,
+            fault: None,
             is_lost: false,
             is_drained: false,
             batched: None,
@@ -227,11 +227,8 @@ impl Peer {
         } else {
             PeerState::Missing
         };
-        let refused = if self.pipe.is_some() {
-            None
-        } else {
-            self.trouble.map(|trouble| trouble.to_string())
-        };
+        let refused =
+            if self.pipe.is_some() { None } else { self.fault.map(|fault| fault.to_string()) };
         PeerStatus {
             node: self.node,
             state,

@@ -1,10 +1,10 @@
 //! What carries packets to one peer: whole and in order until it breaks, then never again.
 //!
-//! | | [`Pipe::Stream`] | [`Pipe::Carried`] |
+//! | | [`Pipe::Stream`] | [`Pipe::QueuedPipe`] |
 //! | --- | --- | --- |
 //! | carries | TCP, Unix sockets | anything with threads or tasks of its own |
 //! | does its I/O | inside calls of the endpoint | elsewhere, behind two bounded queues ([`carried`](super::carried)) |
-//! | tells of news | through mio | by ringing the endpoint's [`Bell`](super::bell::Bell) |
+//! | tells of news | through mio | by ringing the endpoint's [`Notifier`](super::notifier::Notifier) |
 //!
 //! A pipe is usable at once, connected or not: what is pushed waits; a failure to connect is a
 //! [`Fault`] of the next call. Everything else about a peer (handshake, session, dialing again) is
@@ -14,23 +14,23 @@ use core::fmt;
 use core::net::SocketAddr;
 
 use super::address::Address;
-use super::carried::Carried;
 use super::packet::{Fault, Incoming, Outgoing, Spares};
+use super::queued::QueuedPipe;
 use crate::tcp::StreamPipe;
 
 /// A pipe of any kind.
 #[derive(Debug)]
 pub(crate) enum Pipe {
     Stream(Box<StreamPipe>),
-    Carried(Carried),
+    QueuedPipe(QueuedPipe),
 }
 
 /// Makes pipes of a kind that has threads or tasks of its own, for one endpoint.
 ///
-/// An endpoint has at most one carrier of each kind; it is made with the endpoint's
-/// [`Bell`](super::bell::Bell), which it must ring when there is something to accept (pipes ring by
-/// themselves). Dropping it ends everything it has made, without waiting.
-pub(crate) trait Carrier: fmt::Debug + Send {
+/// An endpoint has at most one connector of each kind; it is made with the endpoint's
+/// [`Notifier`](super::notifier::Notifier), which it must ring when there is something to accept
+/// (pipes ring by themselves). Dropping it ends everything it has made, without waiting.
+pub(crate) trait Connector: fmt::Debug + Send {
     /// Where others dial it; `None` if it does not listen.
     fn address(&self) -> Option<Address>;
 
@@ -38,11 +38,11 @@ pub(crate) trait Carrier: fmt::Debug + Send {
     ///
     /// # Errors
     /// If that is not even tried.
-    fn dial(&mut self, to: &Address) -> Result<Carried, Fault>;
+    fn dial(&mut self, to: &Address) -> Result<QueuedPipe, Fault>;
 
     /// The next pipe that somebody else has dialed, and from where; never waits. At most 64 may
     /// wait to be taken: close further ones at once.
-    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)>;
+    fn accept(&mut self) -> Option<(QueuedPipe, Option<SocketAddr>)>;
 }
 
 /// Does the same with a pipe of either kind.
@@ -50,7 +50,7 @@ macro_rules! either {
     ($self:ident, $pipe:ident => $call:expr) => {
         match $self {
             Self::Stream($pipe) => $call,
-            Self::Carried($pipe) => $call,
+            Self::QueuedPipe($pipe) => $call,
         }
     };
 }
@@ -63,7 +63,7 @@ impl Pipe {
     pub(super) fn read(&mut self, spares: &mut Spares) -> Result<Option<Incoming>, Fault> {
         match self {
             Self::Stream(stream) => stream.read(spares),
-            Self::Carried(carried) => carried.read(),
+            Self::QueuedPipe(carried) => carried.read(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Pipe {
                 stream.flush();
                 stream.is_broken()
             }
-            Self::Carried(carried) => carried.flush(),
+            Self::QueuedPipe(carried) => carried.flush(),
         }
     }
 
@@ -113,7 +113,7 @@ impl Pipe {
     pub(super) fn calls(&self) -> (u64, u64) {
         match self {
             Self::Stream(stream) => stream.calls(),
-            Self::Carried(_) => (0, 0),
+            Self::QueuedPipe(_) => (0, 0),
         }
     }
 }

@@ -15,13 +15,13 @@
 //! sees as a full socket; a full queue on the way out is the session's to wait for. Either holds up
 //! no other connection. Not here: the handshake and the session, which are the endpoint's.
 
-mod carrier;
+mod connector;
 mod runtime;
 mod stream;
 
-pub(crate) use carrier::TokioCarrier;
+pub(crate) use connector::TokioConnector;
 #[cfg(feature = "zmq")]
-pub(crate) use carrier::{Door, WAITING_MAX, listen, next_connection};
+pub(crate) use connector::{Door, WAITING_MAX, listen, next_connection};
 #[cfg(feature = "zmq")]
 pub(crate) use runtime::started;
 pub use runtime::{AlreadyLent, lend};

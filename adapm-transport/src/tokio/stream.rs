@@ -9,21 +9,21 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::net::carried::Porter;
 use crate::net::packet::{Fault, PacketReader, PacketWriter, Spares};
+use crate::net::queued::PipeTask;
 
-/// Carries packets between `porter` and `stream` until one of them ends.
-pub(super) async fn serve(stream: TcpStream, porter: Porter) {
+/// Carries packets between `task` and `stream` until one of them ends.
+pub(super) async fn serve(stream: TcpStream, task: PipeTask) {
     if let Err(error) = stream.set_nodelay(true) {
-        return porter.end(error.into());
+        return task.end(error.into());
     }
     let (reading, writing) = stream.into_split();
-    let mut reader = tokio::spawn(read(reading, porter.clone()));
+    let mut reader = tokio::spawn(read(reading, task.clone()));
     let mut has_written = false;
     if let Some(Err(fault)) =
-        unless(write(&writing, &porter, &mut has_written), close_after(&porter)).await
+        unless(write(&writing, &task, &mut has_written), close_after(&task)).await
     {
-        porter.end(fault);
+        task.end(fault);
     }
     if !has_written {
         // Nobody waits for an answer: strangers who find no room cost nothing from here on.
@@ -38,16 +38,16 @@ pub(super) async fn serve(stream: TcpStream, porter: Porter) {
 }
 
 /// Waits until the endpoint has dropped the pipe, or the pipe has broken.
-pub(crate) async fn ended(porter: &Porter) {
-    let mut limit = porter.limit();
-    while let Some(raised) = poll_fn(|cx| porter.poll_change(cx, limit)).await {
+pub(crate) async fn ended(task: &PipeTask) {
+    let mut limit = task.limit();
+    while let Some(raised) = poll_fn(|cx| task.poll_change(cx, limit)).await {
         limit = raised;
     }
 }
 
 /// Waits until the pipe has ended, and then for as long as packets on their way may take to leave.
-pub(crate) async fn close_after(porter: &Porter) {
-    ended(porter).await;
+pub(crate) async fn close_after(task: &PipeTask) {
+    ended(task).await;
     tokio::time::sleep(LINGER).await;
 }
 
@@ -65,25 +65,25 @@ pub(crate) async fn unless<T>(
 }
 
 /// Reads packets until the connection ends; once nobody wants them, only its end.
-async fn read(stream: OwnedReadHalf, porter: Porter) {
-    let mut limit = porter.limit();
+async fn read(stream: OwnedReadHalf, task: PipeTask) {
+    let mut limit = task.limit();
     let mut reader = PacketReader::new(limit);
     let mut spares = Spares::default();
     let mut noted = 0;
     let fault = loop {
-        if !poll_fn(|cx| porter.poll_room(cx)).await {
+        if !poll_fn(|cx| task.poll_room(cx)).await {
             return drain(&stream).await;
         }
-        if limit != porter.limit() {
-            limit = porter.limit();
+        if limit != task.limit() {
+            limit = task.limit();
             reader.raise_limit(limit);
         }
         let read = reader.read(&mut Now(&stream), &mut spares);
-        porter.note_bytes(reader.bytes() - noted);
+        task.note_bytes(reader.bytes() - noted);
         noted = reader.bytes();
         match read {
             Ok(Some(packet)) => {
-                porter.deliver(packet);
+                task.deliver(packet);
                 tokio::task::consume_budget().await;
             }
             Ok(None) => {
@@ -94,7 +94,7 @@ async fn read(stream: OwnedReadHalf, porter: Porter) {
             Err(fault) => break fault,
         }
     };
-    porter.end(fault);
+    task.end(fault);
     drain(&stream).await;
 }
 
@@ -114,11 +114,11 @@ pub(crate) async fn drain(stream: &OwnedReadHalf) {
 /// Writes packets until there are no more to come.
 async fn write(
     stream: &OwnedWriteHalf,
-    porter: &Porter,
+    task: &PipeTask,
     has_written: &mut bool,
 ) -> Result<(), Fault> {
     let mut writer = PacketWriter::default();
-    while poll_fn(|cx| poll_batch(porter, &mut writer, cx)).await {
+    while poll_fn(|cx| poll_batch(task, &mut writer, cx)).await {
         *has_written = true;
         while !writer.write(&mut Now(stream))? {
             stream.writable().await?;
@@ -130,9 +130,9 @@ async fn write(
 
 /// Takes as many packets as fit well into one call, at least one; `false`: there are no more to
 /// come.
-fn poll_batch(porter: &Porter, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
+fn poll_batch(task: &PipeTask, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
     while writer.packets() < BATCH_PACKETS_MAX && writer.bytes() < BATCH_BYTES_MAX {
-        match porter.poll_take(cx) {
+        match task.poll_take(cx) {
             Poll::Ready(Some(packet)) => writer.push(packet),
             Poll::Ready(None) => return Poll::Ready(writer.packets() > 0),
             Poll::Pending if writer.packets() > 0 => return Poll::Ready(true),

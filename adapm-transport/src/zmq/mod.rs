@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  dialing node                                                        listening node
-//!  porter ─ courier ─> DEALER <─unix─> relay <══ ZMTP over TCP ══> relay <─unix─> ROUTER <─ courier ─ porter
+//!  task ─ pipe_io ─> DEALER <─unix─> relay <══ ZMTP over TCP ══> relay <─unix─> ROUTER <─ pipe_io ─ task
 //!            credit                    guard                       guard                     credit
 //! ```
 //!
@@ -15,7 +15,7 @@
 //! | --- | --- |
 //! | allocates what a frame claims, and ends the process if it cannot | a [`guard`] reads all lengths first, on both sides |
 //! | any number of unauthenticated peers, for any time | 64 that have not introduced themselves, 5 s each; the oldest goes for a newcomer |
-//! | queues 100,000 messages a peer, of any size; waits forever, or with a lock held, on a full queue | a credit ([`courier`]) of few messages and bytes is always below that |
+//! | queues 100,000 messages a peer, of any size; waits forever, or with a lock held, on a full queue | a credit ([`pipe_io`]) of few messages and bytes is always below that |
 //! | with several threads, all of them can wait for a lock that was handed to a task which waits for a thread | all sockets of the process share one thread of their own |
 //! | a DEALER does not reconnect, and does not notice that its peer has gone | the relay does; the endpoint dials anew, with a new socket |
 //! | of two peers with one name, the newer takes over | the older keeps it: names are random, and the newer is closed |
@@ -27,16 +27,16 @@
 //! encryption by ZeroMQ, which the crate has not.
 
 #[cfg(feature = "zmq")]
-mod carrier;
-#[cfg(feature = "zmq")]
-mod courier;
+mod connector;
 mod guard;
 #[cfg(feature = "zmq")]
-mod hall;
+mod pipe_io;
 #[cfg(feature = "zmq")]
 mod relay;
+#[cfg(feature = "zmq")]
+mod router;
 
 #[cfg(feature = "zmq")]
-pub(crate) use carrier::ZmqCarrier;
+pub(crate) use connector::ZmqConnector;
 #[cfg(feature = "testing")]
 pub(crate) use guard::Guard;

@@ -11,12 +11,12 @@ use tokio::net::{TcpStream, UnixStream, unix};
 use tokio::time::{Instant, timeout_at};
 
 use super::guard::{Guard, Violation};
-use crate::net::carried::Porter;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, SEALED_HEADER_BYTES};
+use crate::net::queued::PipeTask;
 use crate::tokio::{close_after, drain, unless};
 
-/// Relays until both sides have closed, or a while after the pipe of `porter` has ended.
+/// Relays until both sides have closed, or a while after the pipe of `task` has ended.
 /// `introduce` gets the peer's name, once, before the socket does.
 ///
 /// The bound on what is under way: the pipe's queue, and what fits into the buffers of the system
@@ -24,35 +24,35 @@ use crate::tokio::{close_after, drain, unless};
 pub(super) async fn run(
     outer: TcpStream,
     inner: UnixStream,
-    porter: &Porter,
+    task: &PipeTask,
     introduce: impl FnOnce(Option<&[u8]>) -> Result<(), Fault>,
 ) {
     let (from_peer, to_peer) = outer.into_split();
     let (from_socket, to_socket) = inner.into_split();
     let inward = async {
         // The socket understands the end of its stream when it has read what came before.
-        if let Err(fault) = inward(from_peer, to_socket, porter, introduce).await {
-            porter.end(fault);
+        if let Err(fault) = inward(from_peer, to_socket, task, introduce).await {
+            task.end(fault);
         }
     };
     let outward = async {
-        if let Err(error) = outward(from_socket, to_peer, porter).await {
-            porter.end(error.into());
+        if let Err(error) = outward(from_socket, to_peer, task).await {
+            task.end(error.into());
         }
     };
-    let _ = unless(both(inward, outward), close_after(porter)).await;
-    porter.end(Fault::Ended);
+    let _ = unless(both(inward, outward), close_after(task)).await;
+    task.end(Fault::Ended);
 }
 
 async fn inward(
     from: OwnedReadHalf,
     to: unix::OwnedWriteHalf,
-    porter: &Porter,
+    task: &PipeTask,
     introduce: impl FnOnce(Option<&[u8]>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let deadline = Instant::now() + INTRODUCTION_TIME;
     let (mut guard, mut introduce) = (Guard::new(), Some(introduce));
-    let mut limit = porter.limit();
+    let mut limit = task.limit();
     let (mut buffer, mut filled) = (vec![0; buffer_bytes(limit)], 0);
     loop {
         let passed = guard.pass(&buffer[..filled], (SEALED_HEADER_BYTES + limit) as u64)?;
@@ -65,19 +65,19 @@ async fn inward(
         buffer.copy_within(passed.bytes..filled, 0);
         filled -= passed.bytes;
         if passed.is_held {
-            let Some(other) = poll_fn(|cx| porter.poll_change(cx, limit)).await else {
+            let Some(other) = poll_fn(|cx| task.poll_change(cx, limit)).await else {
                 return Ok(());
             };
             limit = other;
             continue;
         }
-        if !poll_fn(|cx| porter.poll_room(cx)).await {
+        if !poll_fn(|cx| task.poll_room(cx)).await {
             // Nobody reads any more, but something may still be on its way out, for which the
             // socket must live.
             drain(&from).await;
             return Ok(());
         }
-        limit = porter.limit();
+        limit = task.limit();
         buffer.resize(buffer_bytes(limit).max(filled), 0);
         let reading = read(&from, &mut buffer[filled..]);
         let read = if introduce.is_some() {
@@ -92,14 +92,14 @@ async fn inward(
             0 => return Ok(()),
             read => filled += read,
         }
-        porter.note_bytes(read as u64);
+        task.note_bytes(read as u64);
     }
 }
 
-async fn outward(from: unix::OwnedReadHalf, to: OwnedWriteHalf, porter: &Porter) -> io::Result<()> {
-    let mut buffer = vec![0; buffer_bytes(porter.limit())];
+async fn outward(from: unix::OwnedReadHalf, to: OwnedWriteHalf, task: &PipeTask) -> io::Result<()> {
+    let mut buffer = vec![0; buffer_bytes(task.limit())];
     loop {
-        buffer.resize(buffer_bytes(porter.limit()), 0);
+        buffer.resize(buffer_bytes(task.limit()), 0);
         from.readable().await?;
         let read = match from.try_read(&mut buffer) {
             Ok(0) => return Ok(()),

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Loss, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Loss, SendError, Transport};
 use adapm_transport::net::{Net, PeerState};
 use adapm_verify::silence::patience;
 
@@ -18,7 +18,7 @@ fn an_orderly_end_is_no_loss_and_all_frames_arrive_before() {
         cluster.send(2, 0, &[number]);
     }
     let mut leaving = cluster.take(2);
-    let leaver = thread::spawn(move || leaving.leave(Farewell::Finished));
+    let leaver = thread::spawn(move || leaving.leave(CloseReason::Finished));
     cluster.until("it has left", |cluster| {
         [0, 1].iter().all(|at| cluster.state(*at, 2) == PeerState::Left)
     });
@@ -43,7 +43,7 @@ fn all_can_leave_at_once() {
         }
     }
     let leavers: Vec<_> =
-        (0..4).map(|node| leave(cluster.take(node), Farewell::Finished)).collect();
+        (0..4).map(|node| leave(cluster.take(node), CloseReason::Finished)).collect();
     for leaver in leavers {
         leaver.recv_timeout(patience()).expect("nobody waits for one that has left");
     }
@@ -54,7 +54,7 @@ fn a_failure_is_told_with_its_cause() {
     let mut cluster = Cluster::new(4, |_| {});
     // Node 3 says that it has lost node 1.
     let mut failing = cluster.take(3);
-    let leaver = thread::spawn(move || failing.leave(Farewell::Lost(NodeId(1))));
+    let leaver = thread::spawn(move || failing.leave(CloseReason::Lost(NodeId(1))));
     cluster.until("both are told", |cluster| {
         [0, 2].iter().all(|at| cluster.told[*at].losses.len() == 2)
             && cluster.told[1].losses.len() == 1
@@ -87,13 +87,13 @@ fn an_endpoint_that_is_dropped_has_failed() {
 
 #[test]
 fn leaving_ends_though_nobody_listens() {
-    for farewell in [Farewell::Finished, Farewell::Failed] {
+    for reason in [CloseReason::Finished, CloseReason::Failed] {
         let mut cluster = Cluster::new(3, |_| {});
         // Node 1 is there and does nothing; node 2 was never met by a fourth that does not exist.
-        leave(cluster.take(0), farewell).recv_timeout(patience()).expect("leaving has a bound");
+        leave(cluster.take(0), reason).recv_timeout(patience()).expect("leaving has a bound");
     }
     let mut cluster = Cluster::apart(2, |config| config.link.dead_after = NEVER_DEAD);
-    let left = leave(cluster.take(1), Farewell::Finished);
+    let left = leave(cluster.take(1), CloseReason::Finished);
     left.recv_timeout(patience()).expect("nobody waits for a peer that was never met");
 }
 
@@ -102,12 +102,12 @@ fn nothing_is_sent_after_leaving() {
     let mut cluster = Cluster::new(2, |_| {});
     let mut end = cluster.take(0);
     let leaver = thread::spawn(move || {
-        end.leave(Farewell::Finished);
+        end.leave(CloseReason::Finished);
         let mut frame = Frame { head: vec![1], ..Frame::default() };
         for _ in 0..10_000 {
             assert!(!matches!(end.send(NodeId(1), &mut frame), Err(SendError::Transport(_))));
         }
-        end.leave(Farewell::Failed);
+        end.leave(CloseReason::Failed);
         end
     });
     cluster.until("it has left", |cluster| cluster.state(1, 0) == PeerState::Left);
@@ -118,10 +118,10 @@ fn nothing_is_sent_after_leaving() {
 
 /// Lets an endpoint leave in a thread of its own, and tells when it has: one that hangs does not
 /// hold up the test.
-fn leave(mut end: Net, farewell: Farewell) -> mpsc::Receiver<()> {
+fn leave(mut end: Net, reason: CloseReason) -> mpsc::Receiver<()> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        end.leave(farewell);
+        end.leave(reason);
         let _ = tell.send(());
     });
     told

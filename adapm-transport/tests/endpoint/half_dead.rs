@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
 use adapm_core::transport::Loss;
-use adapm_transport::net::{Address, Kind, Net, NetConfig, Trouble};
+use adapm_transport::net::{Address, Kind, LinkFault, Net, NetConfig};
 
 use crate::cluster::Cluster;
 use crate::support::{Faults, Proxy};
@@ -77,7 +77,7 @@ fn a_link_that_swallows_large_packets_is_given_up() {
         assert_eq!((stall.passed, stall.stuck), (700, 9_000), "{kind}");
         let notice = cluster.end(0).poll_notice().expect("it was told before");
         assert!(
-            matches!(notice.trouble, Trouble::Stuck(NodeId(1), told) if told.stuck == 9_000),
+            matches!(notice.fault, LinkFault::Stuck(NodeId(1), told) if told.stuck == 9_000),
             "{notice}"
         );
         let text = notice.to_string();

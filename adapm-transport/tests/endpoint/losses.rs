@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
 use adapm_core::transport::{Frame, Loss, Transport};
-use adapm_transport::net::{Net, NetConfig, NetError, PeerState, Refusal};
+use adapm_transport::net::{HandshakeError, Net, NetConfig, NetError, PeerState};
 
 use crate::cluster::{Cluster, DEAD_AFTER};
 
@@ -95,7 +95,7 @@ fn a_process_that_was_started_anew_is_lost_and_told_so() {
         anew.recv(Some(Duration::from_millis(1)), &mut frame).err()
     });
     let Some(NetError::Refused { refusal, .. }) = error else { panic!("{error:?}") };
-    assert_eq!(refusal, Refusal::Restarted);
+    assert_eq!(refusal, HandshakeError::Restarted);
     drop(anew);
     cluster.until("the others know", |cluster| {
         [0, 1].iter().all(|at| cluster.told[*at].losses.len() == 1)

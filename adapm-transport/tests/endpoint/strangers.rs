@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::transport::{Farewell, Frame, Loss, Transport};
+use adapm_core::transport::{CloseReason, Frame, Loss, Transport};
 use adapm_transport::net::{Address, Net, NetConfig, PeerState};
 
 use crate::cluster::{Cluster, DEAD_AFTER};
@@ -57,7 +57,7 @@ fn a_stranger_where_a_peer_was_that_has_left_is_no_failure() {
     let mut cluster = Cluster::new(2, |_| {});
     let socket = cluster.end(0).address().socket().expect("a network address");
     let mut leaving = cluster.take(0);
-    let leaver = thread::spawn(move || leaving.leave(Farewell::Finished));
+    let leaver = thread::spawn(move || leaving.leave(CloseReason::Finished));
     cluster.until("it has left", |cluster| cluster.state(1, 0) == PeerState::Left);
     leaver.join().expect("no panic");
     let mut config = NetConfig::new(NodeId(0), 7);

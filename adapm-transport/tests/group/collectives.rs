@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Loss};
+use adapm_core::transport::{CloseReason, Loss};
 use adapm_transport::group::GroupError;
 
 use super::each;
@@ -29,7 +29,7 @@ fn groups_of_one_to_five_exchange_bytes_of_any_size() {
                 let gathered = group.gather(own).expect("all are there");
                 assert!(gathered == (group.node() == NodeId(0)).then_some(expected));
             }
-            group.leave(Farewell::Finished);
+            group.leave(CloseReason::Finished);
             assert_eq!(group.all_gather(&[]), Err(GroupError::Ended));
         });
     }
@@ -39,7 +39,7 @@ fn groups_of_one_to_five_exchange_bytes_of_any_size() {
 fn members_that_leave_one_after_another_disturb_nobody() {
     each(4, |group| {
         group.all_gather(&[1]).expect("all are there");
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
         assert_eq!(group.failure(), None);
     });
 }
@@ -47,7 +47,7 @@ fn members_that_leave_one_after_another_disturb_nobody() {
 #[test]
 fn a_member_that_is_dropped_is_lost_and_named_with_its_address() {
     let texts = each(4, |group| {
-        let members = group.roster();
+        let members = group.membership();
         let address = members.members().nth(3).and_then(|(_, member)| Some(member?.address));
         if group.node() == NodeId(3) {
             return None;
@@ -81,7 +81,7 @@ fn dropping_a_group_that_nothing_uses_any_more_says_goodbye() {
                 let loss = error.lost().expect("it has ended in the middle of something");
                 assert!(loss.node == NodeId(1) && loss.loss == Loss::Failed, "{error}");
             }
-            group.leave(Farewell::Finished);
+            group.leave(CloseReason::Finished);
         });
     }
 }
@@ -128,7 +128,7 @@ fn a_flag_or_a_code_stops_all() {
             }
             group.all_gather(&[]).expect("a stop is a wish");
             assert_eq!(group.stop_code(), Some(code.unwrap_or(0)));
-            group.leave(Farewell::Finished);
+            group.leave(CloseReason::Finished);
         });
     }
 }

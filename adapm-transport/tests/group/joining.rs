@@ -1,4 +1,4 @@
-//! Who joins whom: any order, rosters, missing nodes.
+//! Who joins whom: any order, memberships, missing nodes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,24 +6,27 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::Farewell;
-use adapm_transport::group::{Group, GroupError, Rendezvous, Roster};
+use adapm_core::transport::CloseReason;
+use adapm_transport::group::{Group, GroupError, Membership, Rendezvous};
 
 use super::{config, each, each_with, file, free_address, join, path};
 
 #[test]
-fn the_roster_tells_address_machine_process_and_round_trip() {
+fn the_membership_tells_address_machine_process_and_round_trip() {
     each(3, |group| {
-        let roster = group.roster();
-        assert_eq!((roster.node(), roster.nodes(), roster.joined()), (group.node(), 3, 3));
-        assert_eq!((roster.on_this_host(), roster.missing()), (3, Vec::new()));
-        for (node, member) in roster.members() {
+        let membership = group.membership();
+        assert_eq!(
+            (membership.node(), membership.nodes(), membership.joined()),
+            (group.node(), 3, 3)
+        );
+        assert_eq!((membership.on_this_host(), membership.missing()), (3, Vec::new()));
+        for (node, member) in membership.members() {
             let member = member.expect("it has joined");
             assert_eq!(member.pid, std::process::id());
             assert!(member.address.ip().is_loopback() && !member.host.is_empty());
             assert_eq!(member.rtt.is_some(), node != group.node(), "{node} of {}", group.node());
         }
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
     });
 }
 
@@ -37,15 +40,15 @@ fn nodes_start_in_any_order_and_the_watch_sees_them_come() {
             for node in [2, 1, 0] {
                 let (waits, waiting) = std::sync::mpsc::channel();
                 threads.push(scope.spawn(move || {
-                    let mut seen: Vec<Roster> = Vec::new();
-                    let group = Group::join(config(node, 3, rendezvous), &mut |roster| {
+                    let mut seen: Vec<Membership> = Vec::new();
+                    let group = Group::join(config(node, 3, rendezvous), &mut |membership| {
                         let _ = waits.send(());
-                        seen.push(roster.clone());
+                        seen.push(membership.clone());
                     });
                     let group = group.expect("all join");
-                    let joined: Vec<_> = seen.iter().map(Roster::joined).collect();
+                    let joined: Vec<_> = seen.iter().map(Membership::joined).collect();
                     assert!(joined.is_sorted() && joined.last() == Some(&3), "{joined:?}");
-                    group.leave(Farewell::Finished);
+                    group.leave(CloseReason::Finished);
                 }));
                 waiting.recv().expect("it waits");
             }
@@ -112,14 +115,14 @@ fn earlier_run(secret: &str) {
         let member = |node: u16, dials: std::sync::mpsc::Sender<()>| {
             let rendezvous = &rendezvous;
             scope.spawn(move || {
-                let group = Group::join(config(node, 2, rendezvous), &mut |roster| {
+                let group = Group::join(config(node, 2, rendezvous), &mut |membership| {
                     if node == 0
-                        || roster.trouble().is_some_and(|trouble| trouble.starts_with("node n0"))
+                        || membership.fault().is_some_and(|fault| fault.starts_with("node n0"))
                     {
                         let _ = dials.send(());
                     }
                 });
-                group.expect("both join").leave(Farewell::Finished);
+                group.expect("both join").leave(CloseReason::Finished);
             })
         };
         let early = member(1, dials.clone());
@@ -141,7 +144,7 @@ fn nodes_that_meet_by_a_file_find_a_secret_there() {
                 let group = join(config(node, 2, rendezvous)).expect("both join");
                 let text = fs::read_to_string(path(rendezvous)).expect("node 0 has written it");
                 group.all_gather(&[]).expect("both are there");
-                group.leave(Farewell::Finished);
+                group.leave(CloseReason::Finished);
                 text
             })
         };
@@ -158,7 +161,7 @@ fn nodes_that_meet_by_a_file_find_a_secret_there() {
     let group = join(open).expect("it is alone");
     let text = fs::read_to_string(path(&rendezvous)).expect("node 0 has written it");
     assert_eq!(text.split_whitespace().count(), 1, "{text}");
-    group.leave(Farewell::Finished);
+    group.leave(CloseReason::Finished);
 }
 
 #[test]
@@ -189,7 +192,7 @@ fn several_groups_in_one_process_keep_apart() {
                     |joined| {
                         let joined = joined.expect("both join");
                         assert_eq!(joined.all_gather(&[group]), Ok(vec![vec![group]; 2]));
-                        joined.leave(Farewell::Finished);
+                        joined.leave(CloseReason::Finished);
                     },
                 )
             });

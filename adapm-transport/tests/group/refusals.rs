@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Loss, Transport};
+use adapm_core::transport::{CloseReason, Frame, Loss, Transport};
 use adapm_transport::group::{Group, GroupConfig, Rendezvous};
 use adapm_transport::net::{Address, ClusterId, Net, NetConfig, Token};
 
@@ -29,15 +29,15 @@ fn refused(
         host(&mut settings);
         let waiting = scope.spawn(move || {
             let mut told = 0;
-            let group = Group::join(settings, &mut |roster| {
-                for refused in &roster.refused()[told..] {
+            let group = Group::join(settings, &mut |membership| {
+                for refused in &membership.refused()[told..] {
                     seen.send(refused.clone()).expect("the test listens");
                 }
-                told = roster.refused().len();
+                told = membership.refused().len();
             });
             let group = group.expect("the true node comes");
             group.all_gather(&[]).expect("both are there");
-            group.leave(Farewell::Finished);
+            group.leave(CloseReason::Finished);
         });
         let mut settings = config(1, 2, &rendezvous);
         host(&mut settings);
@@ -48,7 +48,7 @@ fn refused(
         host(&mut settings);
         let group = join(settings).expect("node 0 still waits");
         group.all_gather(&[]).expect("both are there");
-        group.leave(Farewell::Finished);
+        group.leave(CloseReason::Finished);
         waiting.join().expect("no panic");
         (ours, theirs)
     })
@@ -134,8 +134,8 @@ fn a_node_id_that_is_taken() {
         let work = |group: Group| {
             scope.spawn(move || {
                 assert_eq!(group.all_gather(&[5]), Ok(vec![vec![5]; 2]));
-                let refused = group.roster().refused().to_vec();
-                group.leave(Farewell::Finished);
+                let refused = group.membership().refused().to_vec();
+                group.leave(CloseReason::Finished);
                 refused
             })
         };
@@ -155,10 +155,10 @@ fn garbage_and_silence_keep_nobody_from_joining() {
         let host = {
             let config = config(0, 2, &rendezvous);
             scope.spawn(move || {
-                let group = Group::join(config, &mut |roster| {
-                    let _ = seen.send(roster.refused().len());
+                let group = Group::join(config, &mut |membership| {
+                    let _ = seen.send(membership.refused().len());
                 });
-                group.expect("node 1 comes").leave(Farewell::Finished);
+                group.expect("node 1 comes").leave(CloseReason::Finished);
             })
         };
         sees.recv().expect("it has begun");
@@ -173,7 +173,7 @@ fn garbage_and_silence_keep_nobody_from_joining() {
             .write_all(b"GET / HTTP/1.1\r\nHost: adapm\r\n\r\n plus enough to fill a header")
             .expect("sent");
         while sees.recv().expect("node 0 is told") == 0 {}
-        join(config(1, 2, &rendezvous)).expect("node 0 waits").leave(Farewell::Finished);
+        join(config(1, 2, &rendezvous)).expect("node 0 waits").leave(CloseReason::Finished);
         host.join().expect("no panic");
     });
 }
@@ -272,7 +272,7 @@ fn a_node_that_listens_everywhere_advertises_what_it_is_told() {
             scope.spawn(move || {
                 let group = join(config).expect("both join");
                 let (_, other) = group
-                    .roster()
+                    .membership()
                     .members()
                     .nth(1 - node as usize)
                     .map(|(node, member)| (node, member.cloned()))
@@ -282,7 +282,7 @@ fn a_node_that_listens_everywhere_advertises_what_it_is_told() {
                 assert!(
                     group.address_of(&net).socket().is_some_and(|socket| socket.ip().is_loopback())
                 );
-                group.leave(Farewell::Finished);
+                group.leave(CloseReason::Finished);
             });
         }
     });

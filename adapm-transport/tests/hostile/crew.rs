@@ -145,11 +145,11 @@ impl Crew {
 
     /// Waits until `node` gives these words as the reason why it has no link with `peer`.
     #[track_caller]
-    pub(crate) fn trouble(&self, node: u16, peer: u16, words: &str) {
+    pub(crate) fn fault(&self, node: u16, peer: u16, words: &str) {
         let shared = &self.members[&node].shared;
         shared.wait(&format!("node {node} does not say {words:?} of node {peer}"), |seen| {
-            let trouble = seen.statuses.get(&peer).and_then(|(_, trouble)| trouble.as_deref());
-            trouble.is_some_and(|trouble| trouble.contains(words))
+            let fault = seen.statuses.get(&peer).and_then(|(_, fault)| fault.as_deref());
+            fault.is_some_and(|fault| fault.contains(words))
         });
     }
 

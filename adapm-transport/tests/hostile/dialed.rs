@@ -11,7 +11,7 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
 use adapm_transport::net::NetConfig;
-use adapm_transport::net::hello::{Message, Refusal, TokenFault};
+use adapm_transport::net::hello::{HandshakeError, Message, TokenFault};
 use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 
 use crate::crew::Crew;
@@ -63,7 +63,7 @@ fn troubled(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static, words: &s
     };
     let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, impostor.address)]);
     for node in [1, 2, 3] {
-        crew.trouble(node, 0, words);
+        crew.fault(node, 0, words);
     }
     crew.finish(&[]);
 }
@@ -131,9 +131,9 @@ cases! {
     fn one_who_refuses_without_the_token() {
         // Believed by nobody: the nodes go on trying.
         for (refusal, words) in [
-            (Refusal::Layout, "the layouts differ"),
-            (Refusal::Restarted, "a node was started anew"),
-            (Refusal::Token(TokenFault::Differs), "the tokens differ"),
+            (HandshakeError::Layout, "the layouts differ"),
+            (HandshakeError::Restarted, "a node was started anew"),
+            (HandshakeError::Token(TokenFault::Differs), "the tokens differ"),
         ] {
             let serve = move |stream: TcpStream| {
                 let mut stranger = Stranger::of(stream);
@@ -193,7 +193,7 @@ cases! {
             config.link = LinkConfig::dead_after(Duration::from_secs(20));
         };
         let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
-        crew.trouble(2, 0, "Connection refused");
+        crew.fault(2, 0, "Connection refused");
         let late = TcpListener::bind(address).expect("the port is still free");
         let mut stranger = Stranger::accept(&late);
         let met = stranger.serve(identity(0));

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
-use adapm_core::transport::{Farewell, Frame, Transport};
-use adapm_transport::net::hello::{Dialing, Refusal, TokenFault};
+use adapm_core::transport::{CloseReason, Frame, Transport};
+use adapm_transport::net::hello::{Dialing, HandshakeError, TokenFault};
 use adapm_transport::net::{Address, Kind, Net, NetConfig, PeerState};
 use adapm_verify::silence::{Silence, patience};
 use socket2::SockRef;
@@ -65,7 +65,7 @@ pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
     crew.goes_on();
     assert_eq!(crew.resumed(), 0, "a link has made way for strangers");
     drop(strangers);
-    late.leave(Farewell::Finished);
+    late.leave(CloseReason::Finished);
     crew.finish(&[]);
 }
 
@@ -171,7 +171,7 @@ cases! {
         for guess in 2..=201 {
             let caller = Caller { token: Some(token(guess)), ..Caller::new(identity(3), 0) };
             let told = Stranger::meet_as(crew.address(0), caller).err();
-            assert_eq!(told, Some(Refusal::Token(TokenFault::Differs)));
+            assert_eq!(told, Some(HandshakeError::Token(TokenFault::Differs)));
         }
         crew.notice(0, "the tokens differ");
         crew.finish(&[]);

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use adapm_core::NodeId;
 use adapm_core::link::{self, Seq};
-use adapm_transport::net::hello::{Dialing, Identity, Message, Refusal, TokenFault};
+use adapm_transport::net::hello::{Dialing, HandshakeError, Identity, Message, TokenFault};
 use adapm_transport::net::noise::Recordings;
 use adapm_transport::net::packet::{Greeting, Kind};
 use adapm_transport::testing::{Heard, Speaker};
@@ -54,7 +54,7 @@ fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     for (greeting, bytes) in steps {
         stranger.greet(*greeting, bytes);
     }
-    assert_eq!(stranger.hear_end(), Some(Refusal::Malformed));
+    assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
     crew.notice(0, "the handshake makes no sense: is that an adapm node?");
     assert_eq!(crew.foreign_so_far(0), 0);
     crew.finish(&[]);
@@ -122,7 +122,7 @@ cases! {
         let mut stranger = Stranger::dial(crew.address(0));
         stranger.greet(Greeting::Open, &[]);
         stranger.link(link::Kind::Data, 0, 0, b"trust me");
-        assert_eq!(stranger.hear_end(), Some(Refusal::Malformed));
+        assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
         crew.notice(0, "the handshake makes no sense");
         assert_eq!(crew.foreign_so_far(0), 0);
         crew.finish(&[]);
@@ -139,7 +139,7 @@ cases! {
     }
 
     fn a_refusal_in_the_clear_behind_a_key_that_is_right() {
-        does_not_open(&in_the_clear(Message::refuse(Refusal::GivenUp)));
+        does_not_open(&in_the_clear(Message::refuse(HandshakeError::GivenUp)));
     }
 
     fn a_hello_that_another_token_has_sealed() {
@@ -158,7 +158,7 @@ cases! {
 
     fn a_refusal_by_a_stranger_ends_only_its_own_connection() {
         let crew = crew();
-        for refusal in [Refusal::Layout, Refusal::Cluster, Refusal::Restarted, Refusal::GivenUp] {
+        for refusal in [HandshakeError::Layout, HandshakeError::Cluster, HandshakeError::Restarted, HandshakeError::GivenUp] {
             let mut stranger = Stranger::dial(crew.address(0));
             stranger.say(&in_the_clear(Message::refuse(refusal)));
             stranger.hear_end();
@@ -173,7 +173,7 @@ cases! {
             let mut thief = Stranger::dial(crew.address(0));
             thief.say(&open);
             thief.say(&hello);
-            assert_eq!(thief.hear_end(), Some(Refusal::Repeated));
+            assert_eq!(thief.hear_end(), Some(HandshakeError::Repeated));
         }
         crew.notice(0, "it repeats an earlier handshake: somebody may have recorded it");
         crew.finish(&[]);
@@ -219,7 +219,7 @@ cases! {
         stranger.stream.read_exact(&mut opened).expect("the node answers");
         let mut thief = Stranger::dial(crew.address(0));
         thief.greet(Greeting::Open, &opened[36..]);
-        assert_eq!(thief.hear_end(), Some(Refusal::Token(TokenFault::Differs)));
+        assert_eq!(thief.hear_end(), Some(HandshakeError::Token(TokenFault::Differs)));
         crew.notice(0, "the tokens differ");
         crew.finish(&[]);
     }
@@ -236,7 +236,7 @@ cases! {
             let link = (turn % 2 == 0).then(|| other.clone());
             let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };
             let refusal = Stranger::meet_as(crew.address(0), caller).err().expect("it does not know the link");
-            assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
+            assert!(matches!(refusal, HandshakeError::NodeTaken { .. }), "{refusal}");
         }
         crew.notice(0, "node id n3 is taken by the process at");
         node.link(link::Kind::Data, 1, 0, b"still here");
@@ -249,7 +249,7 @@ cases! {
         let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         node.link(link::Kind::Data, 0, 0, b"here");
         crew.foreign(0, 1);
-        node.say(&in_the_clear(Message::refuse(Refusal::GivenUp)));
+        node.say(&in_the_clear(Message::refuse(HandshakeError::GivenUp)));
         node.drain();
         let link = met.claim.as_ref().and_then(|claim| claim.begins().cloned());
         let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };

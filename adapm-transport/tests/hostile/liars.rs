@@ -6,7 +6,7 @@ use std::time::Duration;
 use adapm_core::link::{Kind, LinkConfig, Seq};
 use adapm_core::transport::{Frame, Loss};
 use adapm_transport::net::Token;
-use adapm_transport::net::hello::{Claim, Identity, Incarnation, Met, Refusal};
+use adapm_transport::net::hello::{Claim, HandshakeError, Identity, Incarnation, Met};
 use adapm_transport::net::packet::{self, Greeting};
 use adapm_verify::silence::Silence;
 
@@ -51,7 +51,7 @@ fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
     let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
         panic!("a lost node came back");
     };
-    assert_eq!(refusal, Refusal::GivenUp);
+    assert_eq!(refusal, HandshakeError::GivenUp);
     crew.finish(&[3]);
 }
 
@@ -74,10 +74,10 @@ fn comes_back(crew: &Crew, token: Option<Token>) {
         let Err(refusal) = Stranger::meet_as(crew.address(0), caller.clone()) else {
             panic!("it has lost its state");
         };
-        if refusal == Refusal::Restarted {
+        if refusal == HandshakeError::Restarted {
             return;
         }
-        assert!(matches!(refusal, Refusal::NodeTaken { .. }), "{refusal}");
+        assert!(matches!(refusal, HandshakeError::NodeTaken { .. }), "{refusal}");
         assert!(!silence.is_too_long(()));
     }
 }
@@ -320,7 +320,7 @@ cases! {
         let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
             panic!("node 0 has had one life only");
         };
-        assert_eq!(refusal, Refusal::Restarted);
+        assert_eq!(refusal, HandshakeError::Restarted);
         crew.finish(&[3]);
     }
 }

@@ -16,7 +16,7 @@ mod crew;
 mod stranger;
 
 #[cfg(all(feature = "tokio", feature = "zmq"))]
-mod carriers;
+mod connectors;
 mod dialed;
 mod floods;
 mod garbage;
@@ -26,11 +26,11 @@ mod mistaken;
 
 fn main() {
     #[cfg(all(feature = "tokio", feature = "zmq"))]
-    let carriers = carriers::CASES;
+    let connectors = connectors::CASES;
     #[cfg(not(all(feature = "tokio", feature = "zmq")))]
-    let carriers = &[];
+    let connectors = &[];
     let modules = [
-        carriers,
+        connectors,
         dialed::CASES,
         floods::CASES,
         garbage::CASES,

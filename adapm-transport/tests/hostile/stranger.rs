@@ -10,7 +10,7 @@ use adapm_core::link::{self, Seq};
 use adapm_core::transport::Frame;
 use adapm_transport::net::Token;
 use adapm_transport::net::hello::{
-    ClusterId, Ending, Identity, Incarnation, Listening, Message, Met, Refusal,
+    ClusterId, Ending, HandshakeError, Identity, Incarnation, Listening, Message, Met,
 };
 use adapm_transport::net::noise::{LinkSecret, Recordings};
 use adapm_transport::net::packet::{
@@ -73,12 +73,15 @@ impl Stranger {
         identity: Identity,
         to: u16,
         expects: Seq,
-    ) -> Result<(Self, Met), Refusal> {
+    ) -> Result<(Self, Met), HandshakeError> {
         Self::meet_as(address, Caller { expects, ..Caller::new(identity, to) })
     }
 
     /// Dials and shakes hands as that caller.
-    pub(crate) fn meet_as(address: SocketAddr, caller: Caller) -> Result<(Self, Met), Refusal> {
+    pub(crate) fn meet_as(
+        address: SocketAddr,
+        caller: Caller,
+    ) -> Result<(Self, Met), HandshakeError> {
         let Caller { identity, token, to, knows, link, expects } = caller;
         let mut stranger = Self::dial(address);
         let to = (NodeId(to), knows, link);
@@ -185,7 +188,7 @@ impl Stranger {
     }
 
     /// Reads until the connection ends; the reason if the node has told one.
-    pub(crate) fn hear_end(&mut self) -> Option<Refusal> {
+    pub(crate) fn hear_end(&mut self) -> Option<HandshakeError> {
         let mut told = None;
         loop {
             match self.hear() {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use adapm_core::NodeId;
 use adapm_core::link::LinkConfig;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport};
 use adapm_transport::net::{Address, Kind, Net, NetConfig};
 use adapm_verify::rng::Rng;
 use adapm_verify::silence::{Silence, patience};
@@ -172,7 +172,7 @@ impl Speaker {
             }
         }
         let stats = self.net.stats();
-        self.net.leave(Farewell::Finished);
+        self.net.leave(CloseReason::Finished);
         (stats.resumes, stats.frames_sent)
     }
 

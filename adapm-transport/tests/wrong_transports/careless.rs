@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 use adapm_transport::Error;
 use adapm_transport::inproc::{self, InProc, InProcWaker};
 
@@ -153,13 +153,13 @@ impl Transport for Careless {
         }
     }
 
-    fn leave(&mut self, farewell: Farewell) {
+    fn leave(&mut self, reason: CloseReason) {
         if self.has(Mistake::TakesAnEndForALoss) {
             // The peer takes this for the word that the node is lost.
             let mut last = Frame { head: b"lost".to_vec(), ..Frame::default() };
             self.inner.send(NodeId(1), &mut last).expect("the peer is there");
         }
-        self.inner.leave(farewell);
+        self.inner.leave(reason);
     }
 }
 

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use hashbrown::hash_map::Entry;
 
 use super::Intents;
-use super::interest::{Interest, Mark};
-use crate::engine::budget::{Candidate, Drafts};
+use super::state::{IntentFlag, IntentState};
+use crate::engine::budget::{Candidate, RequestDrafts};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::{Activity, Request};
 use crate::id::{Counter, Key, NodeId, Ticket};
 use crate::route;
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, PackedState, State};
 use crate::store::{self, Store};
 
 /// An intent or localize that leaves with the next request.
@@ -49,7 +49,7 @@ impl Intents {
         ctx: &Ctx<impl Env>,
         activity: impl Fn(Key) -> Activity,
         owes: impl Fn(NodeId) -> bool,
-        drafts: &mut Drafts,
+        drafts: &mut RequestDrafts,
     ) -> Vec<Candidate<Want>> {
         if ctx.first_lost.is_some() {
             self.listed.clear();
@@ -59,19 +59,19 @@ impl Intents {
         let mut candidates = Vec::with_capacity(keys.len());
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_entry_ahead(&ctx.store, at, |at| keys.get(at).copied());
-            let Some(interest) = self.interests.get_mut(&key) else { continue };
-            interest.take(Mark::Listed);
-            if !interest.is_wanted() {
+            let Some(state) = self.states.get_mut(&key) else { continue };
+            state.take(IntentFlag::Listed);
+            if !state.is_wanted() {
                 continue;
             }
-            let localize = interest.is(Mark::Unsent);
-            let word = ctx.word(key);
-            let is_here = match (word.state(), activity(key)) {
+            let localize = state.is(IntentFlag::Unsent);
+            let packed = ctx.packed(key);
+            let is_here = match (packed.state(), activity(key)) {
                 (State::None, Activity::None | Activity::Waiting) => false,
                 (State::Replica, Activity::None) if localize => true,
                 // A set waits on the replica, and leaves first.
                 (State::Replica, _) if localize => {
-                    interest.put(Mark::Listed);
+                    state.put(IntentFlag::Listed);
                     self.listed.push_back(key);
                     continue;
                 }
@@ -79,18 +79,18 @@ impl Intents {
                 _ => continue,
             };
             let Location { node, counter } = if is_here {
-                route::believed(word, key, ctx.config.nodes)
+                route::believed(packed, key, ctx.config.nodes)
             } else {
-                asks(ctx, key, word, interest)
+                asks(ctx, key, packed, state)
             };
             if owes(node) {
-                interest.put(Mark::Listed);
+                state.put(IntentFlag::Listed);
                 self.deferred[node.index()].put_off(key, false);
                 continue;
             }
-            interest.take(Mark::Unsent);
+            state.take(IntentFlag::Unsent);
             if !is_here {
-                interest.ask(Request { round: ctx.round as u32, localize });
+                state.ask(Request { round: ctx.round as u32, localize });
                 self.unanswered += 1;
             }
             let want = Want { counter, localize, is_here };
@@ -104,7 +104,7 @@ impl Intents {
         &mut self,
         ctx: &Ctx<impl Env>,
         candidates: &mut [Candidate<Want>],
-        drafts: &mut Drafts,
+        drafts: &mut RequestDrafts,
         is_turn: impl Fn(NodeId) -> bool,
     ) {
         let deferred = &self.deferred;
@@ -119,7 +119,7 @@ impl Intents {
         &mut self,
         ctx: &Ctx<impl Env>,
         candidates: &[Candidate<Want>],
-        drafts: &mut Drafts,
+        drafts: &mut RequestDrafts,
     ) -> usize {
         let mut awaited = 0;
         for &Candidate { key, to, goes, says: Want { counter, localize, is_here }, .. } in
@@ -143,13 +143,13 @@ impl Intents {
     /// There was no room for an entry that [`Self::wanted`] has taken for asked: it is put off.
     fn unask(&mut self, key: Key, to: NodeId, localize: bool) {
         self.deferred[to.index()].put_off(key, false);
-        let Some(interest) = self.interests.get_mut(&key) else { return };
-        if interest.unask() {
+        let Some(state) = self.states.get_mut(&key) else { return };
+        if state.unask() {
             self.unanswered -= 1;
         }
-        interest.put(Mark::Listed);
+        state.put(IntentFlag::Listed);
         if localize {
-            interest.put(Mark::Unsent);
+            state.put(IntentFlag::Unsent);
         }
     }
 
@@ -163,14 +163,14 @@ impl Intents {
         key: Key,
         ticket: Ticket,
     ) -> bool {
-        let word = ctx.peek(key);
-        if word.state() != State::Requested {
+        let packed = ctx.peek(key);
+        if packed.state() != State::Requested {
             return false;
         }
         if ctx.first_lost.is_some() {
             return true;
         }
-        let Some((to, round)) = self.asked_for(ctx, key, word) else { return false };
+        let Some((to, round)) = self.asked_for(ctx, key, packed) else { return false };
         if ticket == Ticket::NONE {
             from == to
         } else {
@@ -184,17 +184,17 @@ impl Intents {
         &self,
         ctx: &Ctx<impl Env>,
         key: Key,
-        word: Word,
+        packed: PackedState,
     ) -> Option<(NodeId, u32)> {
-        let interest = self.interests.get(&key)?;
-        let round = interest.asked_in()?;
+        let state = self.states.get(&key)?;
+        let round = state.asked_in()?;
         let before = if self.asked_before.is_empty() { None } else { self.asked_before.get(&key) };
-        Some((before.copied().unwrap_or_else(|| asks(ctx, key, word, interest).node), round))
+        Some((before.copied().unwrap_or_else(|| asks(ctx, key, packed, state).node), round))
     }
 
     /// The entry for `key` is answered.
     pub(super) fn take_request(&mut self, key: Key) -> Option<Request> {
-        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
+        let Entry::Occupied(mut entry) = self.states.entry(key) else { return None };
         let request = entry.get_mut().take_request()?;
         if entry.get().count() == 0 {
             entry.remove();
@@ -213,8 +213,8 @@ impl Intents {
 
 /// Whom to ask for a key that is not here: by the location that is known, or, if the entry was
 /// turned away, the home.
-fn asks(ctx: &Ctx<impl Env>, key: Key, word: Word, interest: &Interest) -> Location {
+fn asks(ctx: &Ctx<impl Env>, key: Key, packed: PackedState, state: &IntentState) -> Location {
     let home = route::home(key, ctx.config.nodes);
-    let asks_home = interest.is(Mark::AskHome) && home.node != ctx.config.node;
-    if asks_home { home } else { ctx.first_hop(key, word) }
+    let asks_home = state.is(IntentFlag::AskHome) && home.node != ctx.config.node;
+    if asks_home { home } else { ctx.first_hop(key, packed) }
 }

@@ -9,8 +9,8 @@
 //! not answered.
 
 mod asking;
-mod interest;
 mod signals;
+mod state;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -28,8 +28,8 @@ use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::{self, Look, Store};
 
-use interest::{Interest, Localizes, Mark};
 use signals::Signals;
+use state::{IntentFlag, IntentState, Localizes};
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has
 /// no other intent. Counted in rounds, not in time: a node that has nothing to say begins none and
@@ -44,10 +44,10 @@ pub(super) struct Intents {
     /// The last round has left something that was due to the next one.
     is_behind: bool,
     /// Keys with acted-on intent or a localize, or with an entry for one that is unanswered.
-    interests: KeyMap<Interest>,
-    /// Localizes of keys that are not owned here yet; their [`Interest`] says so.
+    states: KeyMap<IntentState>,
+    /// Localizes of keys that are not owned here yet; their [`IntentState`] says so.
     localizes: Localizes,
-    /// Keys that may need an intent or localize entry, once for each interest, in the order in
+    /// Keys that may need an intent or localize entry, once for each state, in the order in
     /// which that was noted.
     listed: VecDeque<Key>,
     /// Of each peer, listed keys for which it is to be asked when that is possible.
@@ -97,7 +97,7 @@ impl Intents {
 
     /// Entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
-        self.interests.values().filter(|interest| interest.count() > 0).count()
+        self.states.values().filter(|state| state.count() > 0).count()
             + self.localizes.len()
             + self.listed.len()
             + self.deferred.iter().map(Deferred::len).sum::<usize>()
@@ -109,29 +109,27 @@ impl Intents {
     /// Active signals, each as often as it names the key, and the localize.
     #[cfg(feature = "inspect")]
     pub(super) fn count(&self, key: Key) -> usize {
-        self.interests.get(&key).map_or(0, Interest::count)
+        self.states.get(&key).map_or(0, IntentState::count)
     }
 
     /// Returns true if acted-on intent or a localize of this node is active.
     pub(super) fn is_interested(&self, key: Key) -> bool {
-        self.interests.get(&key).is_some_and(|interest| interest.count() > 0)
+        self.states.get(&key).is_some_and(|state| state.count() > 0)
     }
 
     /// Returns true if anything is known of the intent of this node for `key`.
     pub(super) fn knows(&self, key: Key) -> bool {
-        self.interests.contains_key(&key)
+        self.states.contains_key(&key)
     }
 
     /// Returns true if the owner of `key` is to be asked while it is not here.
     pub(super) fn is_wanted(&self, key: Key) -> bool {
-        self.interests.get(&key).is_some_and(Interest::is_wanted)
+        self.states.get(&key).is_some_and(IntentState::is_wanted)
     }
 
     /// Returns true if ownership is wanted and the owner has not been told.
     pub(super) fn wants_ownership(&self, key: Key) -> bool {
-        self.interests
-            .get(&key)
-            .is_some_and(|interest| interest.count() > 0 && interest.is(Mark::Unsent))
+        self.states.get(&key).is_some_and(|state| state.count() > 0 && state.is(IntentFlag::Unsent))
     }
 
     pub(super) fn handle_intent(
@@ -246,11 +244,11 @@ impl Intents {
     }
 
     fn activate(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
-        let interest = self.interests.entry(key).or_default();
-        let first = interest.count() == 0;
-        interest.signals += 1;
-        let had_turn = interest.take(Mark::HadTurn);
-        let is_localized = interest.is(Mark::Localize);
+        let state = self.states.entry(key).or_default();
+        let first = state.count() == 0;
+        state.signals += 1;
+        let had_turn = state.take(IntentFlag::HadTurn);
+        let is_localized = state.is(IntentFlag::Localize);
         if is_localized {
             self.localizes.schedule(key, None);
         }
@@ -266,15 +264,15 @@ impl Intents {
     }
 
     fn expire(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
-        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return };
-        let interest = entry.get_mut();
-        debug_assert!(interest.signals > 0, "each active signal was counted");
-        interest.signals = interest.signals.saturating_sub(1);
-        if interest.signals > 0 {
+        let Entry::Occupied(mut entry) = self.states.entry(key) else { return };
+        let state = entry.get_mut();
+        debug_assert!(state.signals > 0, "each active signal was counted");
+        state.signals = state.signals.saturating_sub(1);
+        if state.signals > 0 {
             return;
         }
-        if !interest.is(Mark::Localize) {
-            if interest.end() {
+        if !state.is(IntentFlag::Localize) {
+            if state.end() {
                 entry.remove();
             }
             ended(ctx, key);
@@ -286,7 +284,7 @@ impl Intents {
     /// The reference count of `key` reaches zero.
     fn end(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         self.localizes.remove(key);
-        if let Entry::Occupied(mut entry) = self.interests.entry(key) {
+        if let Entry::Occupied(mut entry) = self.states.entry(key) {
             if entry.get_mut().end() {
                 entry.remove();
             }
@@ -314,11 +312,11 @@ impl Intents {
 
     /// A worker wants `key` here; `waiter` ends when it is local.
     fn want_ownership(&mut self, ctx: &mut Ctx<impl Env>, key: Key, waiter: OpId) {
-        let interest = self.interests.entry(key).or_default();
-        let first = interest.count() == 0;
-        interest.put(Mark::Localize);
-        interest.put(Mark::Unsent);
-        if !interest.put(Mark::Listed) {
+        let state = self.states.entry(key).or_default();
+        let first = state.count() == 0;
+        state.put(IntentFlag::Localize);
+        state.put(IntentFlag::Unsent);
+        if !state.put(IntentFlag::Listed) {
             self.listed.push_back(key);
         }
         self.localizes.add(key, waiter);
@@ -330,7 +328,7 @@ impl Intents {
     /// The key is local: ends the localizes that wait for it.
     fn end_waiters(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         let Some(waiters) = self.localizes.take_waiters(key) else { return };
-        if self.interests.get(&key).is_some_and(|interest| interest.signals == 0) {
+        if self.states.get(&key).is_some_and(|state| state.signals == 0) {
             self.localizes.schedule(key, Some(ctx.round + LOCALIZE_ROUNDS));
         }
         waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
@@ -339,9 +337,9 @@ impl Intents {
     /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However
     /// often it comes and goes until then, it is noted once.
     pub(super) fn ask_later(&mut self, key: Key) {
-        if let Some(interest) = self.interests.get_mut(&key)
-            && interest.is_wanted()
-            && !interest.put(Mark::Listed)
+        if let Some(state) = self.states.get_mut(&key)
+            && state.is_wanted()
+            && !state.put(IntentFlag::Listed)
         {
             self.listed.push_back(key);
         }
@@ -351,7 +349,7 @@ impl Intents {
     pub(super) fn expire_localizes(&mut self, ctx: &mut Ctx<impl Env>) {
         while let Some(key) = self.localizes.due_in(ctx.round) {
             debug_assert!(self.localizes.is_unawaited(key), "who waits clears the date");
-            if self.interests.get(&key).is_some_and(|interest| interest.is(Mark::Unsent)) {
+            if self.states.get(&key).is_some_and(|state| state.is(IntentFlag::Unsent)) {
                 self.localizes.schedule(key, Some(ctx.round + 1));
             } else {
                 self.end(ctx, key);
@@ -372,13 +370,13 @@ impl Intents {
     /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers,
     /// if one was unanswered.
     pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
-        let Entry::Occupied(mut entry) = self.interests.entry(key) else { return None };
-        let interest = entry.get_mut();
-        interest.take(Mark::HadTurn);
-        interest.take(Mark::Unsent);
-        let request = interest.take_request();
-        let is_localized = interest.take(Mark::Localize);
-        let is_last = interest.signals == 0;
+        let Entry::Occupied(mut entry) = self.states.entry(key) else { return None };
+        let state = entry.get_mut();
+        state.take(IntentFlag::HadTurn);
+        state.take(IntentFlag::Unsent);
+        let request = state.take_request();
+        let is_localized = state.take(IntentFlag::Localize);
+        let is_last = state.signals == 0;
         if is_last {
             entry.remove();
         }
@@ -405,8 +403,8 @@ impl Intents {
     /// The owner keeps `key`, which is used where it is. Returns the entry that this answers.
     pub(super) fn note_refused(&mut self, key: Key) -> Option<Request> {
         let request = self.take_request(key);
-        if let Some(interest) = self.interests.get_mut(&key) {
-            interest.put(Mark::Refused);
+        if let Some(state) = self.states.get_mut(&key) {
+            state.put(IntentFlag::Refused);
         }
         request
     }
@@ -415,11 +413,11 @@ impl Intents {
     /// Returns the entry.
     pub(super) fn note_turned_away(&mut self, key: Key) -> Option<Request> {
         let request = self.take_request(key)?;
-        if let Some(interest) = self.interests.get_mut(&key) {
-            if request.localize && interest.is(Mark::Localize) {
-                interest.put(Mark::Unsent);
+        if let Some(state) = self.states.get_mut(&key) {
+            if request.localize && state.is(IntentFlag::Localize) {
+                state.put(IntentFlag::Unsent);
             }
-            interest.put(Mark::AskHome);
+            state.put(IntentFlag::AskHome);
         }
         Some(request)
     }
@@ -427,8 +425,8 @@ impl Intents {
     /// `key` leaves under a policy that does not replicate it: it is not asked for again under the
     /// same signals.
     pub(super) fn note_turn_over(&mut self, key: Key) {
-        if let Some(interest) = self.interests.get_mut(&key) {
-            interest.put(Mark::HadTurn);
+        if let Some(state) = self.states.get_mut(&key) {
+            state.put(IntentFlag::HadTurn);
         }
     }
 
@@ -439,10 +437,10 @@ impl Intents {
         self.deferred.iter_mut().for_each(Deferred::clear);
         self.localizes.clear();
         let mut over = Vec::new();
-        for (key, interest) in &mut self.interests {
-            interest.take_request();
-            interest.take(Mark::Unsent);
-            if interest.take(Mark::Localize) && interest.count() == 0 {
+        for (key, state) in &mut self.states {
+            state.take_request();
+            state.take(IntentFlag::Unsent);
+            if state.take(IntentFlag::Localize) && state.count() == 0 {
                 over.push(*key);
             }
         }
@@ -450,7 +448,7 @@ impl Intents {
         for key in over {
             self.end(ctx, key);
         }
-        self.interests.retain(|_, interest| interest.count() > 0);
+        self.states.retain(|_, state| state.count() > 0);
     }
 }
 

@@ -149,9 +149,9 @@ impl<V: Value> Operations<V> {
         key: Key,
         item: Item,
     ) {
-        let word = ctx.word(key);
-        let asked = ctx.first_hop(key, word);
-        let may_leave = word.state() == State::None && !intents.is_wanted(key);
+        let packed = ctx.packed(key);
+        let asked = ctx.first_hop(key, packed);
+        let may_leave = packed.state() == State::None && !intents.is_wanted(key);
         let queue = match self.queues.entry(key) {
             MapEntry::Vacant(place) if may_leave => {
                 let payload = payload_of(&self.ops, item, ctx.value_len(key));
@@ -255,7 +255,7 @@ impl<V: Value> Operations<V> {
     /// for it. Returns false if all of it has failed meanwhile, so that nothing was sent.
     fn send_waiting(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key) -> bool {
         let len = ctx.value_len(key);
-        let asked = ctx.first_hop(key, ctx.word(key));
+        let asked = ctx.first_hop(key, ctx.packed(key));
         let queue = self.queues.get_mut(&key).expect("only a queue with waiting operations sends");
         let access = queue.waiting.front().expect("as above").access;
         let part = |item: &Item| {
@@ -300,14 +300,15 @@ impl<V: Value> Operations<V> {
         unanswered.secret = ctx.send_operation(asked, key, unanswered.access, payload);
     }
 
-    /// Drafts operations that were turned away once more, for where their keys are believed to be.
+    /// RequestDrafts operations that were turned away once more, for where their keys are believed
+    /// to be.
     pub(super) fn resend(&mut self, ctx: &mut Ctx<impl Env<Value = V>>) {
         let mut keys = mem::take(&mut self.resend);
         keys.sort_unstable();
         keys.dedup();
         for key in keys {
             if self.activity(key) == Activity::Unanswered {
-                let asked = ctx.first_hop(key, ctx.word(key));
+                let asked = ctx.first_hop(key, ctx.packed(key));
                 self.transmit(ctx, key, asked);
             }
         }

@@ -1,5 +1,5 @@
-//! The owner's half of a round: fold, deltas, sets, releases, decisions, then one grouped response,
-//! after grants in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
+//! The owner's half of a round: dirty flags, deltas, sets, releases, decisions, then one grouped
+//! response, after grants in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -75,8 +75,8 @@ impl Ownership {
         let mut draft = GrantDraft::with_room(piece.len(), bytes.min(ctx.config.block_bytes_max));
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
             store::prefetch_ahead(&ctx.store, at, |at| left.get(at).map(|(key, ..)| *key));
-            let word = self.folded(ctx, key);
-            match route::next_hop(word, key, counter, ctx.config.node, ctx.config.nodes) {
+            let packed = self.without_dirty(ctx, key);
+            match route::next_hop(packed, key, counter, ctx.config.node, ctx.config.nodes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {
@@ -85,7 +85,7 @@ impl Ownership {
                         self.drop_holder(ctx, intents, key, from);
                     }
                     ctx.count_served(key, from, 0);
-                    self.grant(ctx, intents, (key, word.counter()), from, localize, &mut draft);
+                    self.grant(ctx, intents, (key, packed.counter()), from, localize, &mut draft);
                 }
                 hop => {
                     ctx.ask(Effect::PassOn(Box::new(PassOn { hop, asker, key, counter, localize })))
@@ -130,16 +130,16 @@ impl Ownership {
     /// For `wait_sync`: holders hear of everything that workers here have changed before the
     /// answer.
     fn fold_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
-        // Not what is put off: that has become a main copy at most, which is folded before anybody
-        // gets a replica of it.
+        // Not what is put off: that has become a main copy at most, whose dirty flag is taken
+        // before anybody gets a replica of it.
         for &key in dirty {
             if self.is_holder(key, from) {
-                self.fold(ctx, key);
+                self.take_dirty(ctx, key);
             }
         }
     }
 
-    /// Applies deltas and sets to keys that it folds on the way, then releases.
+    /// Applies deltas and sets to keys, takes their dirty flags, then releases.
     fn apply_changes<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -154,7 +154,7 @@ impl Ownership {
             let (delta, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
             let is_changed = ctx.store.with_slot(key, |mut slot| {
-                let is_changed = slot.fold();
+                let is_changed = slot.take_dirty();
                 slot.apply(delta);
                 is_changed
             });
@@ -165,13 +165,13 @@ impl Ownership {
             rest = behind;
             ctx.store.with_slot(key, |mut slot| {
                 // All holders are told of the set, and with it of what workers changed before.
-                let _ = slot.fold();
+                let _ = slot.take_dirty();
                 slot.set(value);
             });
             self.mark_stale(ctx, key, None);
         }
         for &key in request.releases.iter() {
-            self.fold(ctx, key);
+            self.take_dirty(ctx, key);
             self.drop_holder(ctx, intents, key, from);
         }
     }
@@ -262,7 +262,7 @@ impl Ownership {
             match saying {
                 Some(Saying::HandOver { .. }) if waits => decided_later.push(key),
                 Some(Saying::HandOver { with_value }) => {
-                    self.holdings.entry(key).and_modify(|holding| holding.hand_over = false);
+                    self.replica_sets.entry(key).and_modify(|replicas| replicas.hand_over = false);
                     self.take_stale(key, to);
                     due.hand_overs.push(HandOver { key, with_value, has_room: with_value });
                 }
@@ -286,24 +286,25 @@ impl Ownership {
         to: NodeId,
     ) -> Option<Saying> {
         let interested = intents.is_interested(key);
-        let holding = self.holdings.get_mut(&key)?;
-        let is_stale = holding.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
+        let replicas = self.replica_sets.get_mut(&key)?;
+        let is_stale = replicas.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
-        if holding.nodes.as_slice() == [to] && holding.hand_over {
+        if replicas.nodes.as_slice() == [to] && replicas.hand_over {
             if !interested {
-                let with_value = is_stale || ctx.store.with_slot(key, |slot| slot.word.is_dirty());
+                let with_value =
+                    is_stale || ctx.store.with_slot(key, |slot| slot.packed.is_dirty());
                 return Some(Saying::HandOver { with_value });
             }
-            holding.hand_over = false;
+            replicas.hand_over = false;
         }
         is_stale.then_some(Saying::Refresh)
     }
 
     /// `to` no longer lacks a change of `key`; since when it did, if it did.
     fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
-        let holding = self.holdings.get_mut(&key)?;
-        let at = holding.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
-        Some(holding.stale.remove(at).1)
+        let replicas = self.replica_sets.get_mut(&key)?;
+        let at = replicas.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
+        Some(replicas.stale.remove(at).1)
     }
 }
 

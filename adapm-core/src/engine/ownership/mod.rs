@@ -29,7 +29,7 @@ use crate::layout::Layout;
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};
 use crate::route::{self, Hop};
-use crate::slot::{Location, State, Word};
+use crate::slot::{Location, PackedState, State};
 use crate::store::{Look, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
@@ -39,7 +39,7 @@ use crate::wire::message::{Body, GrantKind, Owners, SyncRequest};
 /// What is known of the holders of keys owned here, and what they are to be told.
 pub(super) struct Ownership {
     /// Only keys that have holders.
-    holdings: KeyMap<Holding>,
+    replica_sets: KeyMap<ReplicaSet>,
     holders: Vec<Holder>,
     /// Peers for which something may have come up while this input is handled.
     newsworthy: Vec<NodeId>,
@@ -62,7 +62,7 @@ struct Answering {
 
 /// What the owner of a key knows of its holders.
 #[derive(Debug, Default)]
-struct Holding {
+struct ReplicaSet {
     /// Nodes with a replica, or a replica grant on its way.
     nodes: NodeSet,
     /// Holders that lack a change, ascending, with the time of the oldest.
@@ -103,7 +103,7 @@ pub(super) enum Served<V> {
 impl Ownership {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
-            holdings: KeyMap::default(),
+            replica_sets: KeyMap::default(),
             holders: (0..nodes).map(|_| Holder::default()).collect(),
             newsworthy: Vec::new(),
             answering: None,
@@ -119,34 +119,36 @@ impl Ownership {
 
     /// Entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
-        let holdings =
-            self.holdings.values().map(|holding| 1 + holding.nodes.len() + holding.stale.len());
-        holdings.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
+        let replica_sets = self
+            .replica_sets
+            .values()
+            .map(|replicas| 1 + replicas.nodes.len() + replicas.stale.len());
+        replica_sets.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
     }
 
     /// Nodes with a replica of `key`, and those of them that lack a change.
     #[cfg(feature = "inspect")]
     pub(super) fn holders_of(&self, key: Key) -> [Vec<NodeId>; 2] {
-        let Some(holding) = self.holdings.get(&key) else { return [Vec::new(), Vec::new()] };
-        [holding.nodes.iter().collect(), holding.stale.iter().map(|(node, _)| *node).collect()]
+        let Some(replicas) = self.replica_sets.get(&key) else { return [Vec::new(), Vec::new()] };
+        [replicas.nodes.iter().collect(), replicas.stale.iter().map(|(node, _)| *node).collect()]
     }
 
     /// Returns true if somebody else holds a replica of `key`.
     pub(super) fn has_holders(&self, key: Key) -> bool {
-        self.holdings.contains_key(&key)
+        self.replica_sets.contains_key(&key)
     }
 
     pub(super) fn is_holder(&self, key: Key, node: NodeId) -> bool {
-        self.holdings.get(&key).is_some_and(|holding| holding.nodes.contains(node))
+        self.replica_sets.get(&key).is_some_and(|replicas| replicas.nodes.contains(node))
     }
 
     fn is_only_holder(&self, key: Key, node: NodeId) -> bool {
-        self.holdings.get(&key).is_some_and(|holding| holding.nodes.as_slice() == [node])
+        self.replica_sets.get(&key).is_some_and(|replicas| replicas.nodes.as_slice() == [node])
     }
 
     /// Decides about an intent or localize of `origin`, which holds no replica, for a key owned
-    /// here and just folded: the main copy moves there, a replica does, or nothing; the answer is
-    /// drafted.
+    /// here, its dirty flag just taken: the main copy moves there, a replica does, or nothing; the
+    /// answer is drafted.
     pub(super) fn grant(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -159,7 +161,7 @@ impl Ownership {
         let owner_has_intent = intents.is_interested(key);
         let movable = counter < Counter::MAX;
         let none = NodeSet::new();
-        let holders = self.holdings.get(&key).map_or(&none, |holding| &holding.nodes);
+        let holders = self.replica_sets.get(&key).map_or(&none, |replicas| &replicas.nodes);
         let placement = if localize {
             // The worker's own decision, under every policy (Lapse §3.2).
             if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
@@ -197,13 +199,14 @@ impl Ownership {
     ) -> Served<V> {
         let Entry { asker, key, counter, asked } = *entry;
         let moves = asked.is_request();
-        // A main copy is here for certain, and what is asked for is done in the step that folds it.
+        // A main copy is here for certain, and what is asked for is done in the step that takes its
+        // flag.
         if !moves && ctx.store.look(key) == (Look::Held { with_delta: false }) {
             return self.execute(ctx, asker, key, asked);
         }
-        let word = self.folded(ctx, key);
-        let hop = route::next_hop(word, key, counter, ctx.config.node, ctx.config.nodes);
-        if moves && hop != Hop::Park && !may_have_passed(ctx, asker, key, word) {
+        let packed = self.without_dirty(ctx, key);
+        let hop = route::next_hop(packed, key, counter, ctx.config.node, ctx.config.nodes);
+        if moves && hop != Hop::Park && !may_have_passed(ctx, asker, key, packed) {
             return Served::Refused;
         }
         if hop != Hop::Here {
@@ -219,7 +222,7 @@ impl Ownership {
             let mut draft = ctx.outgoing.take_grant_draft(asker.origin);
             draft.ticket = asker.reply();
             let localize = asked == AskedFor::Localize;
-            self.grant(ctx, intents, (key, word.counter()), asker.origin, localize, &mut draft);
+            self.grant(ctx, intents, (key, packed.counter()), asker.origin, localize, &mut draft);
             ctx.outgoing.put_grant_draft(asker.origin, draft);
         }
         Served::Done
@@ -244,13 +247,13 @@ impl Ownership {
         }
         let mut value = Vec::new();
         let (is_changed, counter) = ctx.store.with_slot(key, |mut slot| {
-            let is_changed = slot.fold();
+            let is_changed = slot.take_dirty();
             match asked {
                 AskedFor::Push(update) => slot.apply(update),
                 AskedFor::Set(new) => slot.set(new),
                 _ => value.extend_from_slice(slot.value),
             }
-            (is_changed, slot.word.counter())
+            (is_changed, slot.packed.counter())
         });
         if is_changed || asked != AskedFor::Pull {
             self.mark_stale(ctx, key, None);
@@ -302,9 +305,9 @@ impl Ownership {
                 (*slot.version, ())
             })
         });
-        let holding = self.holdings.entry(key).or_default();
-        holding.nodes.insert(to);
-        holding.hand_over = false;
+        let replicas = self.replica_sets.entry(key).or_default();
+        replicas.nodes.insert(to);
+        replicas.hand_over = false;
         ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
     }
 
@@ -321,9 +324,9 @@ impl Ownership {
         block: &mut Block,
     ) -> bool {
         let bytes_max = ctx.config.block_bytes_max;
-        let there = Location { node: to, counter: ctx.word(key).counter().next() };
+        let there = Location { node: to, counter: ctx.packed(key).counter().next() };
         let handed_over = ctx.store.with_slot(key, |mut slot| {
-            let with_value = is_stale || slot.word.is_dirty();
+            let with_value = is_stale || slot.packed.is_dirty();
             let bytes = if with_value { size_of_val(slot.value) } else { 0 };
             if room.is_some_and(|room| !room.widen(bytes, bytes_max)) {
                 return None;
@@ -347,8 +350,8 @@ impl Ownership {
     /// The main copy of `key` has left.
     fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location) {
         ctx.store.release(key);
-        if !self.holdings.is_empty() {
-            self.holdings.remove(&key);
+        if !self.replica_sets.is_empty() {
+            self.replica_sets.remove(&key);
         }
         let home = Layout::home(key, ctx.config.nodes);
         if home != ctx.config.node && home != there.node {
@@ -360,12 +363,12 @@ impl Ownership {
     /// Asks the policy again for the single remaining holder of a key for which the owner has no
     /// active intent.
     pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key) {
-        let Some(holding) = self.holdings.get(&key) else { return };
+        let Some(replicas) = self.replica_sets.get(&key) else { return };
         if intents.is_interested(key) || ctx.state(key) != State::Main {
             return;
         }
-        let [holder] = *holding.nodes.as_slice() else { return };
-        if holding.hand_over {
+        let [holder] = *replicas.nodes.as_slice() else { return };
+        if replicas.hand_over {
             return;
         }
         let view =
@@ -377,8 +380,8 @@ impl Ownership {
 
     /// The key goes to its single holder with the response to that node's next request.
     fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
-        if let Some(holding) = self.holdings.get_mut(&key) {
-            holding.hand_over = true;
+        if let Some(replicas) = self.replica_sets.get_mut(&key) {
+            replicas.hand_over = true;
             self.holders[holder.index()].due.push_back(key);
             self.newsworthy.push(holder);
         }
@@ -386,18 +389,18 @@ impl Ownership {
 
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
-        let Some(holding) = self.holdings.get_mut(&key) else { return };
+        let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
         // Of many holders most are stale already when the next change comes.
-        if holding.stale.len() == holding.nodes.len() {
+        if replicas.stale.len() == replicas.nodes.len() {
             return;
         }
         let mut at = 0;
-        for node in holding.nodes.iter().filter(|node| Some(*node) != except) {
-            while holding.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
+        for node in replicas.nodes.iter().filter(|node| Some(*node) != except) {
+            while replicas.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
                 at += 1;
             }
-            if holding.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
-                holding.stale.insert(at, (node, ctx.now));
+            if replicas.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
+                replicas.stale.insert(at, (node, ctx.now));
                 self.holders[node.index()].due.push_back(key);
                 self.newsworthy.push(node);
             }
@@ -405,36 +408,37 @@ impl Ownership {
     }
 
     /// If `key` is owned here and workers have changed it since its holders were last marked, marks
-    /// them. Returns its word.
-    pub(super) fn fold(&mut self, ctx: &Ctx<impl Env>, key: Key) -> Word {
-        let (is_changed, word) = ctx.store.with_slot(key, |mut slot| {
-            let is_changed = slot.word.state() == State::Main && slot.fold();
-            (is_changed, *slot.word)
+    /// them. Returns its packed state.
+    pub(super) fn take_dirty(&mut self, ctx: &Ctx<impl Env>, key: Key) -> PackedState {
+        let (is_changed, packed) = ctx.store.with_slot(key, |mut slot| {
+            let is_changed = slot.packed.state() == State::Main && slot.take_dirty();
+            (is_changed, *slot.packed)
         });
         if is_changed {
             self.mark_stale(ctx, key, None);
         }
-        word
+        packed
     }
 
-    /// The key's word as [`Ctx::word`] gives it, folded if `key` is owned here.
-    pub(super) fn folded(&mut self, ctx: &Ctx<impl Env>, key: Key) -> Word {
+    /// The key's packed state as [`Ctx::packed`] gives it, its dirty flag taken if `key` is owned
+    /// here.
+    pub(super) fn without_dirty(&mut self, ctx: &Ctx<impl Env>, key: Key) -> PackedState {
         if let Look::Held { .. } = ctx.store.look(key) {
-            return self.fold(ctx, key);
+            return self.take_dirty(ctx, key);
         }
-        match ctx.word(key) {
-            word if word.state() == State::Main => self.fold(ctx, key),
-            word => word,
+        match ctx.packed(key) {
+            packed if packed.state() == State::Main => self.take_dirty(ctx, key),
+            packed => packed,
         }
     }
 
     fn drop_holder(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key, node: NodeId) {
-        let Some(holding) = self.holdings.get_mut(&key) else { return };
-        holding.nodes.remove(node);
-        holding.stale.retain(|(stale, _)| *stale != node);
-        holding.hand_over = false;
-        if holding.nodes.is_empty() {
-            self.holdings.remove(&key);
+        let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
+        replicas.nodes.remove(node);
+        replicas.stale.retain(|(stale, _)| *stale != node);
+        replicas.hand_over = false;
+        if replicas.nodes.is_empty() {
+            self.replica_sets.remove(&key);
             ctx.store.with_slot(key, |mut slot| slot.watch(false));
         }
         ctx.observe(|observer, now| observer.on_replica_dropped(now, key, node));
@@ -444,7 +448,7 @@ impl Ownership {
     /// A peer is lost: it is no holder any more.
     pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, node: NodeId) {
         self.holders[node.index()] = Holder::default();
-        let held = self.holdings.iter().filter(|(_, holding)| holding.nodes.contains(node));
+        let held = self.replica_sets.iter().filter(|(_, replicas)| replicas.nodes.contains(node));
         let mut keys: Vec<Key> = held.map(|(key, _)| *key).collect();
         keys.sort_unstable();
         for key in keys {
@@ -470,15 +474,15 @@ impl Ownership {
 
 /// Whether the key's relocation counter has room: a peer may have given it any.
 fn is_movable(ctx: &Ctx<impl Env>, key: Key) -> bool {
-    ctx.word(key).counter() < Counter::MAX
+    ctx.packed(key).counter() < Counter::MAX
 }
 
 /// Returns true if whoever sent an intent or localize here can have passed it on: the node that
 /// asks, the home, and the node from which this one has the main copy. Any other may have known
 /// where it is, too; but an entry makes the main copy move, and a node that never had to do with
 /// the key could ask for that in the name of others.
-fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, word: Word) -> bool {
-    let former = word.location().filter(|_| word.state() == State::Main);
+fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, packed: PackedState) -> bool {
+    let former = packed.location().filter(|_| packed.state() == State::Main);
     asker.by == asker.origin
         || asker.origin == ctx.config.node
         || asker.by == Layout::home(key, ctx.config.nodes)

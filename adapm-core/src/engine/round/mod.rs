@@ -11,7 +11,7 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::engine::budget::{Candidate, Deferred, Draft, Drafts};
+use crate::engine::budget::{Candidate, Deferred, RequestDraft, RequestDrafts};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::{Request, low_bits};
 use crate::engine::intent::Intents;
@@ -20,7 +20,7 @@ use crate::engine::output::Reason;
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
 use crate::route;
-use crate::slot::{Slot, State, Word};
+use crate::slot::{PackedState, Slot, State};
 use crate::store::{self, Store};
 use crate::time::Instant;
 use crate::value::Value;
@@ -240,15 +240,16 @@ impl Round {
     }
 
     /// Replicas that changed, are set or are given up, in order, as candidates for the requests of
-    /// this round. Main copies that changed are folded. `sets` are replicas on which a set waits.
+    /// this round. The dirty flags of main copies are taken. `sets` are replicas on which a set
+    /// waits.
     pub(super) fn changed<E: Env>(
         &mut self,
         ctx: &Ctx<E>,
         intents: &Intents,
         operations: &Operations<E::Value>,
         sets: Vec<Key>,
-        mut fold: impl FnMut(&Ctx<E>, Key),
-        drafts: &mut Drafts,
+        mut take_dirty: impl FnMut(&Ctx<E>, Key),
+        drafts: &mut RequestDrafts,
     ) -> Vec<Candidate<Change>> {
         let sealed: BTreeSet<Key> =
             self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
@@ -256,14 +257,15 @@ impl Round {
         let mut candidates = Vec::new();
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_ahead(&ctx.store, at, |at| keys.get(at).copied());
-            let word = ctx.word(key);
-            match word.state() {
-                State::Main => fold(ctx, key),
+            let packed = ctx.packed(key);
+            match packed.state() {
+                State::Main => take_dirty(ctx, key),
                 State::Replica => {
-                    let has_interest = intents.is_interested(key) || self.is_localizing(key, word);
+                    let has_interest =
+                        intents.is_interested(key) || self.is_localizing(key, packed);
                     let unsent_set = operations.unsent_set(key);
                     let change = Change {
-                        is_dirty: word.is_dirty(),
+                        is_dirty: packed.is_dirty(),
                         has_set: unsent_set == Some(true),
                         release: unsent_set.is_none() && !has_interest,
                         len: ctx.value_len(key),
@@ -272,7 +274,7 @@ impl Round {
                         continue;
                     }
                     let is_sealed = !sealed.is_empty() && sealed.contains(&key);
-                    let owner = route::believed(word, key, ctx.config.nodes).node;
+                    let owner = route::believed(packed, key, ctx.config.nodes).node;
                     if self.owes(owner) {
                         self.peers[owner.index()].deferred.put_off(key, is_sealed);
                         continue;
@@ -292,8 +294,8 @@ impl Round {
 
     /// Returns true if a localize entry of a replica is on its way: per key at most one entry is
     /// unanswered.
-    fn is_localizing(&self, key: Key, word: Word) -> bool {
-        let Some(location) = word.location() else { return false };
+    fn is_localizing(&self, key: Key, packed: PackedState) -> bool {
+        let Some(location) = packed.location() else { return false };
         let outstanding = &self.peers[location.node.index()].outstanding;
         outstanding
             .as_ref()
@@ -305,7 +307,7 @@ impl Round {
         &mut self,
         ctx: &Ctx<impl Env>,
         candidates: &mut [Candidate<Change>],
-        drafts: &mut Drafts,
+        drafts: &mut RequestDrafts,
     ) {
         let peers = &self.peers;
         let first = |node: NodeId| Some(peers[node.index()].deferred.next());
@@ -321,7 +323,7 @@ impl Round {
         ctx: &mut Ctx<impl Env<Value = V>>,
         candidate: &Candidate<Change>,
         set: Option<&[V]>,
-        drafts: &mut Drafts,
+        drafts: &mut RequestDrafts,
     ) {
         let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } =
             *candidate;
@@ -336,8 +338,9 @@ impl Round {
             if is_dirty {
                 slot.take_delta_with(|delta| draft.values.push(delta));
             }
-            // A worker that pushed since the word was read keeps the replica for one more round.
-            let released = release && !slot.word.is_dirty();
+            // A worker that pushed since the packed state was read keeps the replica for one more
+            // round.
+            let released = release && !slot.packed.is_dirty();
             if released {
                 slot.release();
             }
@@ -382,7 +385,7 @@ impl Round {
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
         node: NodeId,
-        draft: Option<Box<Draft>>,
+        draft: Option<Box<RequestDraft>>,
         begin_mark: impl FnOnce() -> bool,
     ) {
         let sync = self.takes_mark(node, begin_mark);
@@ -391,7 +394,7 @@ impl Round {
         if ctx.is_lost(node) || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
             return;
         }
-        let Draft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
+        let RequestDraft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
         request.sync = sync;
         if !request.intents.is_empty() || !request.localizes.is_empty() {
             request.ticket = ctx.tickets.of_request(low_bits(ctx.round), node);
@@ -429,10 +432,11 @@ impl Round {
         }
         let asked = Some((from, low_bits(outstanding.round)));
         for key in response.grants.at.keys.iter() {
-            let word = ctx.peek(*key);
+            let packed = ctx.peek(*key);
             // A response grants what its request has asked for, whoever has asked for what else.
-            let is_asked = ctx.first_lost.is_some() || intents.asked_for(ctx, *key, word) == asked;
-            if word.state() != State::Requested || !is_asked {
+            let is_asked =
+                ctx.first_lost.is_some() || intents.asked_for(ctx, *key, packed) == asked;
+            if packed.state() != State::Requested || !is_asked {
                 return Err(Fault::Impossible(*key));
             }
         }

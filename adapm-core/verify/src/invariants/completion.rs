@@ -14,9 +14,9 @@ use crate::violation::{Violation, hold};
 pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
     for &(owner, told) in &picture.told {
         let Told::Served(key, origin, hops) = told else { continue };
-        // If the owner gave the key away since, its word has the next counter: one more than when
-        // it served.
-        let counter = picture.row(owner, key).view.word.counter().0;
+        // If the owner gave the key away since, its packed state has the next counter: one more
+        // than when it served.
+        let counter = picture.row(owner, key).view.packed.counter().0;
         let left = picture.network.first_left(origin, key).map_or(0, |counter| counter.0);
         // A home that has given nothing away forwards once: its record has the counter 0 that the
         // entry left with.

@@ -51,7 +51,7 @@ fn check_owned(picture: &Picture, key: Key, owner: NodeId) -> Result<(), Violati
     }
     let stray = view.stale.iter().find(|node| !view.holders.contains(node));
     hold!(picture.setup.checks => StaleIsHolder, stray.is_none(), "owner {owner} marks {stray:?} stale for {key}, which is no holder");
-    let watched = view.word.is_watched();
+    let watched = view.packed.is_watched();
     hold!(
         picture.setup.checks => WatchedHasHolders,
         watched != view.holders.is_empty(),
@@ -64,9 +64,9 @@ fn check_owned(picture: &Picture, key: Key, owner: NodeId) -> Result<(), Violati
 /// What a lost owner granted is gone where its loss is known.
 fn check_orphans(picture: &Picture, key: Key) -> Result<(), Violation> {
     for node in picture.living() {
-        let word = picture.row(node, key).view.word;
-        let owner = word.location().map_or(picture.setup.home(key), |location| location.node);
-        let orphan = word.state() == State::Replica && picture.losses().knows(node, owner);
+        let packed = picture.row(node, key).view.packed;
+        let owner = packed.location().map_or(picture.setup.home(key), |location| location.node);
+        let orphan = packed.state() == State::Replica && picture.losses().knows(node, owner);
         hold!(picture.setup.checks => NoOrphan, !orphan, "{node} has lost {owner}, and keeps its replica of {key}");
     }
     Ok(())

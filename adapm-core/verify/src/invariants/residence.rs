@@ -25,14 +25,14 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
         if owner == home || picture.losses.is_gone(home) || picture.losses.is_unrecorded(key) {
             continue;
         }
-        let record = picture.row(home, key).view.word.location();
+        let record = picture.row(home, key).view.packed.location();
         let believed: Option<NodeId> = record.map(|location| location.node);
         hold!(
             picture.setup.checks => HomeKnowsOwner,
             believed == Some(owner),
             "home {home} takes {believed:?} for the owner of {key}, which is {owner}"
         );
-        let counter = picture.row(owner, key).view.word.counter();
+        let counter = picture.row(owner, key).view.packed.counter();
         let known = record.map(|location| location.counter);
         hold!(picture.setup.checks => HomeKnowsCounter, known == Some(counter), "home {home} knows {key} at {known:?}, its owner has {counter}");
     }

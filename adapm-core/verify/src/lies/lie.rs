@@ -209,7 +209,7 @@ impl World {
 
     fn grant_own(&mut self, to: NodeId, wanted: &[Key], lie: Lie) {
         for &key in wanted {
-            let counter = self.engines[self.liar.index()].engine().inspect(key).word.counter();
+            let counter = self.engines[self.liar.index()].engine().inspect(key).packed.counter();
             let counter = if lie == Lie::GrantAtMost { Counter::MAX } else { counter.next() };
             let version = if lie == Lie::GrantOldest { Version(u64::MAX) } else { Version(3) };
             // With the ticket by which it was passed on, if it was.
@@ -391,7 +391,7 @@ impl World {
         let known = self
             .engines
             .iter()
-            .map(|engine| engine.engine().inspect(key).word.counter().0)
+            .map(|engine| engine.engine().inspect(key).packed.counter().0)
             .max()
             .unwrap_or(0);
         let all = [0, 1, known, known + 1, known + 2, 1 << 30, Counter::MAX.0 - 1, Counter::MAX.0];

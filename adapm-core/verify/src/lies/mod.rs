@@ -388,7 +388,7 @@ impl World {
     }
 
     fn state(&self, node: NodeId, key: Key) -> State {
-        self.engines[node.index()].engine().inspect(key).word.state()
+        self.engines[node.index()].engine().inspect(key).packed.state()
     }
 
     fn honest(&self) -> Vec<NodeId> {

@@ -54,7 +54,7 @@ impl Pair {
         let what = (side.session.is_suspect(), side.dead);
         let right = !watches || what == (suspects && !dead, dead);
         claim!(
-            Vigil,
+            FailureDetector,
             right,
             "after {silence:?} of silence, {stall:?} without progress {end:?} is at {what:?}"
         );
@@ -73,18 +73,22 @@ impl Pair {
             match event {
                 Event::Suspect => {
                     let right = side.must_suspect(now, &config);
-                    claim!(Vigil, right, "{end:?} suspects after {silence:?}");
+                    claim!(FailureDetector, right, "{end:?} suspects after {silence:?}");
                     (side.suspects, side.found_silent) = (true, true);
                 }
                 Event::Recovered => {
                     let right = side.suspects && silence.is_zero();
-                    claim!(Vigil, right, "{end:?} says recovered after {silence:?}");
+                    claim!(FailureDetector, right, "{end:?} says recovered after {silence:?}");
                     side.suspects = false;
                 }
                 Event::Stuck(what) => {
                     let right =
                         what.time == stall && stall >= config.suspect_after && what.pipes > 0;
-                    claim!(Vigil, right, "{end:?} says {what:?} after {stall:?} without progress");
+                    claim!(
+                        FailureDetector,
+                        right,
+                        "{end:?} says {what:?} after {stall:?} without progress"
+                    );
                 }
                 Event::Dead(loss) => {
                     let told = match loss {
@@ -93,19 +97,23 @@ impl Pair {
                         _ => false,
                     };
                     let right = !side.dead && told && side.must_be_dead(now, &config);
-                    claim!(Vigil, right, "{end:?} says {loss:?} after {silence:?} and {stall:?}");
+                    claim!(
+                        FailureDetector,
+                        right,
+                        "{end:?} says {loss:?} after {silence:?} and {stall:?}"
+                    );
                     (side.dead, side.is_up, side.suspects, side.waits) = (true, false, false, None);
                 }
-                Event::Left(farewell) => {
+                Event::Left(reason) => {
                     let right =
-                        side.left.is_none() && said == Some(farewell) && side.delivered == sent;
+                        side.left.is_none() && said == Some(reason) && side.delivered == sent;
                     claim!(
-                        Farewell,
+                        CloseReason,
                         right,
-                        "{end:?} hears {farewell:?} at {} of {sent}",
+                        "{end:?} hears {reason:?} at {} of {sent}",
                         side.delivered
                     );
-                    side.left = Some(farewell);
+                    side.left = Some(reason);
                 }
                 Event::Room => {
                     claim!(Room, side.refused, "{end:?} tells of room that nobody asked for");
@@ -115,7 +123,7 @@ impl Pair {
                 Event::Drained => {
                     let there = other_left || side.left.is_some() || side.dead;
                     let right = side.closed.is_some() && !side.drained && there;
-                    claim!(Farewell, right, "{end:?} says that its goodbye has arrived");
+                    claim!(CloseReason, right, "{end:?} says that its goodbye has arrived");
                     side.drained = true;
                 }
             }
@@ -203,7 +211,11 @@ impl Pair {
         let stuck = side.refused && (packets == 0 || ended);
         claim!(Room, !stuck, "{end:?} was refused, nothing is in the way, and nobody tells it");
         let said = side.drained || side.closed.is_none() || !ended;
-        claim!(Farewell, said, "{end:?} is not told that nobody is there to receive its goodbye");
+        claim!(
+            CloseReason,
+            said,
+            "{end:?} is not told that nobody is there to receive its goodbye"
+        );
         let (due, deadline) = (self.due(end), side.session.deadline());
         let late =
             due.is_some_and(|due| deadline.is_none_or(|deadline| deadline > due.max(self.now)));
@@ -230,7 +242,9 @@ impl Pair {
             Lie::BehindBye => {
                 (told(is_up && side.left.is_some(), at(came, Kind::Data, known)), None)
             }
-            Lie::Farewell => (told(is_up && side.left.is_none(), at(came, Kind::Bye, known)), None),
+            Lie::CloseReason => {
+                (told(is_up && side.left.is_none(), at(came, Kind::Bye, known)), None)
+            }
             Lie::EmptyPart => {
                 (told(is_up && side.left.is_none(), at(came, Kind::Part, known)), None)
             }
@@ -251,7 +265,7 @@ impl Pair {
                     Lie::Gap(_) => |error| matches!(error, LinkError::Gap { .. }),
                     Lie::BehindBye => |error| *error == LinkError::BehindBye,
                     Lie::EmptyPart => |error| matches!(error, LinkError::Part { .. }),
-                    _ => |error| matches!(error, LinkError::Farewell | LinkError::Part { .. }),
+                    _ => |error| matches!(error, LinkError::CloseReason | LinkError::Part { .. }),
                 };
                 (session.handle_packet(now, header, &mut bad, &mut frame).err(), expected)
             }

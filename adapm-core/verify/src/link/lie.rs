@@ -15,7 +15,7 @@ pub enum Lie {
     /// Goes on behind its bye.
     BehindBye,
     /// Ends without a reason that can be understood, or within a frame.
-    Farewell,
+    CloseReason,
     /// Goes on with a part of a frame in which there is nothing.
     EmptyPart,
 }

@@ -1,7 +1,7 @@
 //! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in
 //! virtual time.
 //!
-//! | file | subject |
+//! | file | under_test |
 //! | --- | --- |
 //! | `pipe` | what is on its way, and what a cut leaves of it |
 //! | [`End`] | the two ends |
@@ -40,13 +40,13 @@ pub enum Claim {
     Room,
     /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when
     /// it should be.
-    Vigil,
+    FailureDetector,
     /// What is written is at most four times as much as was acknowledged on the same pipe, and one
     /// packet.
     Pace,
     /// A goodbye is told behind everything sent before, with its reason; and its sender learns that
     /// it arrived.
-    Farewell,
+    CloseReason,
     /// Nothing is written before it is due, and what is due has a deadline.
     Quiet,
     /// What a sound peer cannot say is refused and changes nothing; what it can say is not.
@@ -62,9 +62,9 @@ impl Claim {
             LinkBug::ForgetUnacknowledged | LinkBug::AcknowledgeAhead => Self::Acknowledged,
             LinkBug::IgnoreWindow => Self::Memory,
             LinkBug::ForgetRoom => Self::Room,
-            LinkBug::DrainEarly => Self::Farewell,
+            LinkBug::DrainEarly => Self::CloseReason,
             LinkBug::ResumeCountsAsLife | LinkBug::DeafToBytes | LinkBug::IgnoreStall => {
-                Self::Vigil
+                Self::FailureDetector
             }
             LinkBug::WriteAgain => Self::Pace,
         }

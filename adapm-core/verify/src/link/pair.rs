@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use adapm_core::link::{Arrival, Content, Kind, LinkConfig, Packet, SendRefusal, Seq};
 use adapm_core::time::Instant;
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{CloseReason, Frame};
 
 use crate::link::pipe::{Item, Pipe};
 use crate::link::{Broken, End, claim};
@@ -24,9 +24,9 @@ pub struct Side {
     /// Whether a pipe is up.
     pub is_up: bool,
     /// Its goodbye.
-    pub closed: Option<Farewell>,
+    pub closed: Option<CloseReason>,
     /// The goodbye that it was told of.
-    pub left: Option<Farewell>,
+    pub left: Option<CloseReason>,
     /// Whether it was told that the other end has its goodbye.
     pub drained: bool,
     /// Whether it was told that the other end is dead.
@@ -187,17 +187,20 @@ impl Pair {
     ///
     /// # Errors
     /// If a claim breaks.
-    pub fn close(&mut self, end: End, farewell: Farewell) -> Result<(), Broken> {
+    pub fn close(&mut self, end: End, close_reason: CloseReason) -> Result<(), Broken> {
         let cut = self.config.packet_bytes;
         let side = self.side_mut(end);
         if side.closed.is_none() {
-            side.closed = Some(farewell);
+            side.closed = Some(close_reason);
             if !side.session.has_ended() {
-                side.note_sent(if matches!(farewell, Farewell::Lost(_)) { 3 } else { 1 }, cut);
+                side.note_sent(
+                    if matches!(close_reason, CloseReason::Lost(_)) { 3 } else { 1 },
+                    cut,
+                );
                 side.byes += 1;
             }
         }
-        side.session.close(farewell);
+        side.session.close(close_reason);
         self.hear_events(end)
     }
 

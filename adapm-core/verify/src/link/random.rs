@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use adapm_core::id::NodeId;
 use adapm_core::link::{Kind, LinkConfig};
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 
 use crate::link::{Broken, End, Lie, Pair};
 use crate::planted::LinkBug;
@@ -146,8 +146,8 @@ impl Schedule<'_> {
             }
             _ => {
                 if self.rng.chance(30) {
-                    let farewell = self.rng.choose(&FAREWELLS);
-                    self.pair.close(end, farewell)?;
+                    let reason = self.rng.choose(&CLOSE_REASONS);
+                    self.pair.close(end, reason)?;
                 }
             }
         }
@@ -181,12 +181,12 @@ impl Schedule<'_> {
             Lie::ResumeBeyond(by),
             Lie::ResumeBefore(by),
             Lie::BehindBye,
-            Lie::Farewell,
+            Lie::CloseReason,
             Lie::EmptyPart,
         ])
     }
 }
 
 /// All kinds of goodbye.
-pub const FAREWELLS: [Farewell; 3] =
-    [Farewell::Finished, Farewell::Failed, Farewell::Lost(NodeId(777))];
+pub const CLOSE_REASONS: [CloseReason; 3] =
+    [CloseReason::Finished, CloseReason::Failed, CloseReason::Lost(NodeId(777))];

@@ -132,7 +132,7 @@ impl Mistake for BelieveAnyResidence {
         {
             for ((key, counter), &node) in residence.at.iter().zip(&residence.owners) {
                 engine.store().with_slot(key, |mut slot| {
-                    if matches!(slot.word.state(), State::None | State::Requested) {
+                    if matches!(slot.packed.state(), State::None | State::Requested) {
                         slot.learn(Location { node, counter });
                     }
                 });

@@ -40,7 +40,7 @@ pub(super) fn accessed(op: &Op<i64>) -> &[Key] {
 }
 
 fn is_parked(engine: &Engine, op: &Op<i64>) -> bool {
-    accessed(op).iter().any(|key| engine.inspect(*key).word.state() == State::Requested)
+    accessed(op).iter().any(|key| engine.inspect(*key).packed.state() == State::Requested)
 }
 
 struct ForgetParked;

@@ -3,7 +3,7 @@
 
 use adapm_core::engine::Input;
 use adapm_core::id::{Counter, Key, NodeId};
-use adapm_core::slot::{Location, State, Word};
+use adapm_core::slot::{Location, PackedState, State};
 use adapm_core::store::Store;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
@@ -47,18 +47,20 @@ impl Mistake for AnswerWrongly {
         let origin =
             flight::origin(from, &message).filter(|origin| *origin != engine.config().node);
         let Some(origin) = origin else { return vec![Input::Message(from, message)] };
-        let word = |key: Key| engine.store().with_slot(key, |slot| *slot.word);
+        let packed = |key: Key| engine.store().with_slot(key, |slot| *slot.packed);
         let taken = edit::take(&mut message, engine.layout(), |kind, key, _| match kind {
-            Kind::Pull | Kind::ForwardPull => self.is_pull && word(key).state() == State::Replica,
+            Kind::Pull | Kind::ForwardPull => self.is_pull && packed(key).state() == State::Replica,
             Kind::Push | Kind::ForwardPush => {
-                !self.is_pull && word(key).state() == State::None && word(key).location().is_some()
+                !self.is_pull
+                    && packed(key).state() == State::None
+                    && packed(key).location().is_some()
             }
             _ => false,
         });
         for mut entry in taken {
             let (value, counter) = engine
                 .store()
-                .with_slot(entry.key, |slot| (slot.value.to_vec(), slot.word.counter()));
+                .with_slot(entry.key, |slot| (slot.value.to_vec(), slot.packed.counter()));
             if self.is_pull {
                 entry.counter = counter;
             }
@@ -126,7 +128,8 @@ impl Mistake for ParkAndTurnAway {
     }
 
     fn follow(&mut self, engine: &Engine) -> Vec<Input<'static, i64>> {
-        let is_here = |parked: &mut Parked| engine.inspect(parked.key).word.state() == State::Main;
+        let is_here =
+            |parked: &mut Parked| engine.inspect(parked.key).packed.state() == State::Main;
         let due = self.parked.extract_if(.., is_here);
         due.map(|parked| Input::Message(parked.from, parked.message)).collect()
     }
@@ -146,8 +149,8 @@ impl Mistake for ForgetParkedEntries {
             && !matches!(*message.body, Body::SyncRequest(_))
         {
             edit::take(&mut message, engine.layout(), |_, key, counter| {
-                let word = engine.inspect(key).word;
-                word.state() == State::Requested && counter > word.counter()
+                let packed = engine.inspect(key).packed;
+                packed.state() == State::Requested && counter > packed.counter()
             });
         }
         vec![Input::Message(from, message)]
@@ -255,8 +258,8 @@ impl Mistake for TrustLatestFact {
         {
             for ((key, counter), &node) in residence.at.iter().zip(&residence.owners) {
                 engine.store().with_slot(key, |mut slot| {
-                    if slot.word.state() == State::None {
-                        *slot.word = Word::EMPTY;
+                    if slot.packed.state() == State::None {
+                        *slot.packed = PackedState::EMPTY;
                         slot.learn(Location { node, counter });
                     }
                 });

@@ -106,7 +106,7 @@ impl Mistake for EndTwice {
     }
 
     fn leave(&mut self, engine: &Engine, said: &mut Recorder<i64>) {
-        let is_replica = |key: &Key| engine.inspect(*key).word.state() == State::Replica;
+        let is_replica = |key: &Key| engine.inspect(*key).packed.state() == State::Replica;
         let ends = said.events.iter().filter_map(ended);
         let again: Vec<OpId> = ends
             .filter(|op| self.0.remove(op).is_some_and(|keys| keys.iter().any(is_replica)))
@@ -174,10 +174,10 @@ impl Mistake for NameHopAsLost {
     fn leave(&mut self, engine: &Engine, said: &mut Recorder<i64>) {
         let Some((last, keys)) = self.0.take() else { return };
         let config = engine.config();
-        let word = |key: Key| engine.inspect(key).word;
-        let Some(far) = keys.into_iter().find(|key| !word(*key).is_local()) else { return };
+        let packed = |key: Key| engine.inspect(key).packed;
+        let Some(far) = keys.into_iter().find(|key| !packed(*key).is_local()) else { return };
         let hop =
-            route::first_hop(word(far), far, config.node, config.nodes, config.location_caches)
+            route::first_hop(packed(far), far, config.node, config.nodes, config.location_caches)
                 .node;
         for event in &mut said.events {
             if let Event::Failed { op, error } = event

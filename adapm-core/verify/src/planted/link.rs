@@ -10,7 +10,7 @@ use adapm_core::link::{
     Arrival, Event, Header, Kind, LinkConfig, LinkError, Packet, SendRefusal, Seq, Session,
 };
 use adapm_core::time::Instant;
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{CloseReason, Frame};
 
 /// Declares the bugs of a link session: each with what the mistake is.
 macro_rules! link_bugs {
@@ -142,8 +142,8 @@ impl PlantedSession {
     }
 
     /// As [`Session::close`].
-    pub fn close(&mut self, farewell: Farewell) {
-        self.session.close(farewell);
+    pub fn close(&mut self, reason: CloseReason) {
+        self.session.close(reason);
         if !core::mem::replace(&mut self.has_closed, true) && self.has(LinkBug::DrainEarly) {
             self.events.push_back(Event::Drained);
         }

@@ -112,8 +112,8 @@ fn is_foreign_delta(engine: &Engine, from: NodeId, kind: Kind, key: Key) -> bool
 }
 
 fn is_refresh_of_dirty(engine: &Engine, _: NodeId, kind: Kind, key: Key) -> bool {
-    let word = engine.store().with_slot(key, |slot| *slot.word);
-    kind == Kind::Refresh && word.state() == State::Replica && word.is_dirty()
+    let packed = engine.store().with_slot(key, |slot| *slot.packed);
+    kind == Kind::Refresh && packed.state() == State::Replica && packed.is_dirty()
 }
 
 /// Who has changed each key last, if that was a holder with a delta.
@@ -238,7 +238,7 @@ impl Mistake for Forgotten {
         let mut forgotten = BTreeMap::<NodeId, BTreeSet<Key>>::new();
         for entry in edit::entries(message, engine.layout()) {
             let view = engine.inspect(entry.key);
-            if view.word.state() != State::Main
+            if view.packed.state() != State::Main
                 || !(self.picks)(engine, origin, entry.kind, entry.key)
             {
                 continue;

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use adapm_core::id::Key;
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Pushed, Slot, State, Word};
+use adapm_core::slot::{PackedState, Pushed, Slot, State};
 use adapm_core::store::{Look, Store};
 
 use super::Bug;
@@ -19,7 +19,7 @@ pub struct PlantedStore {
 
 /// What a slot had before a step.
 struct Before {
-    word: Word,
+    packed: PackedState,
     value: Vec<i64>,
     delta: Vec<i64>,
 }
@@ -48,25 +48,25 @@ impl Store for PlantedStore {
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, i64>) -> R) -> R {
         let Some(bug) = self.bug else { return self.sound.with_slot(key, f) };
         self.sound.with_slot(key, |slot| {
-            let Slot { word, version, value, delta } = slot;
-            let before = Before { word: *word, value: value.to_vec(), delta: delta.to_vec() };
+            let Slot { packed, version, value, delta } = slot;
+            let before = Before { packed: *packed, value: value.to_vec(), delta: delta.to_vec() };
             let result = f(Slot {
-                word: &mut *word,
+                packed: &mut *packed,
                 version: &mut *version,
                 value: &mut *value,
                 delta: &mut *delta,
             });
-            spoil(bug, &before, Slot { word, version, value, delta });
+            spoil(bug, &before, Slot { packed, version, value, delta });
             result
         })
     }
 
     fn push(&self, key: Key, update: &[i64]) -> Pushed {
         let pushed = self.with_slot(key, |mut slot| {
-            let before = *slot.word;
+            let before = *slot.packed;
             let pushed = slot.push(update);
             if self.has(Bug::LoseDirtyMark) {
-                *slot.word = before;
+                *slot.packed = before;
             }
             pushed
         });
@@ -83,7 +83,7 @@ impl Store for PlantedStore {
 
     fn release(&self, key: Key) {
         let (state, has_delta) =
-            self.sound.with_slot(key, |slot| (slot.word.state(), !slot.delta.is_empty()));
+            self.sound.with_slot(key, |slot| (slot.packed.state(), !slot.delta.is_empty()));
         let stays = match self.bug {
             Some(Bug::KeepMainCopy) => state == State::Main,
             Some(Bug::KeepOrphan) => state == State::Replica,
@@ -109,26 +109,26 @@ impl Store for PlantedStore {
 
 /// Takes back a part of what a step has done to a slot.
 fn spoil(bug: Bug, before: &Before, mut slot: Slot<'_, i64>) {
-    let was_dirty = before.word.is_dirty();
-    let (was, is) = (before.word.state(), slot.word.state());
+    let was_dirty = before.packed.is_dirty();
+    let (was, is) = (before.packed.state(), slot.packed.state());
     match (bug, was, is) {
-        (Bug::KeepMainCopy, State::Main, State::None) => *slot.word = before.word,
+        (Bug::KeepMainCopy, State::Main, State::None) => *slot.packed = before.packed,
         (Bug::KeepOrphan, State::Replica, State::None) => {
-            *slot.word = before.word;
+            *slot.packed = before.packed;
             slot.delta.copy_from_slice(&before.delta);
         }
         (Bug::ForgetWatch, State::Main, State::Main)
-            if !before.word.is_watched() && slot.word.is_watched() =>
+            if !before.packed.is_watched() && slot.packed.is_watched() =>
         {
             slot.watch(false);
         }
         (Bug::SendDeltaTwice, State::Replica, State::Replica)
-            if was_dirty && !slot.word.is_dirty() =>
+            if was_dirty && !slot.packed.is_dirty() =>
         {
             slot.delta.copy_from_slice(&before.delta);
         }
         (Bug::RefreshOverPending, State::Replica, State::Replica)
-            if was_dirty && slot.word.is_dirty() =>
+            if was_dirty && slot.packed.is_dirty() =>
         {
             let is_refresh = *slot.delta == before.delta && *slot.value != before.value;
             if is_refresh {

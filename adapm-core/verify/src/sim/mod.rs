@@ -1,21 +1,21 @@
 //! Whole clusters in one thread and in virtual time: the same seed, the same run.
 //!
-//! | file | subject |
+//! | file | under_test |
 //! | --- | --- |
-//! | [`Agenda`] | what is still to happen, in order |
+//! | [`EventQueue`] | what is still to happen, in order |
 //! | [`Wire`] | latency, jitter, bandwidth |
 //! | [`Links`], [`Perfect`] | what is between the nodes |
 //! | [`faults`] | resets, partitions, pauses, slow nodes; links that resume |
 //! | [`Program`], [`Script`] | what workers do |
-//! | [`Subject`] | what is simulated |
+//! | [`SystemUnderTest`] | what is simulated |
 //! | [`engines`] | bare engines with costs, for clusters of many nodes |
 //! | [`Simulator`] | the one loop |
 //! | `checked` | with the feature `checked`: a cluster of which every invariant is checked after every step |
 //! | [`Coverage`] | which fault struck while what was going on |
 //! | [`TraceHash`] | equal seeds, equal runs: how that is seen |
 //!
-//! The loop is the same whether the subject is a cluster of which every invariant is checked after
-//! every step, or one that only counts what things cost. Any subject will do:
+//! The loop is the same whether the under_test is a cluster of which every invariant is checked
+//! after every step, or one that only counts what things cost. Any under_test will do:
 //!
 //! ```
 //! use core::convert::Infallible;
@@ -24,14 +24,14 @@
 //! use adapm_core::transport::Frame;
 //! use adapm_core::{Instant, NodeId, WorkerId};
 //! use adapm_verify::sim::{
-//!     Outcome, Perfect, Script, Sent, Simulator, Step, Subject, Turn, Who, WireConfig,
+//!     Outcome, Perfect, Script, Sent, Simulator, Step, SystemUnderTest, Turn, Who, WireConfig,
 //! };
 //!
 //! /// Two nodes: every step of a worker sends ten bytes to the other one, and waits until they are there.
 //! #[derive(Default)]
 //! struct Post(Vec<Sent>, Vec<Who>);
 //!
-//! impl Subject for Post {
+//! impl SystemUnderTest for Post {
 //!     type Violation = Infallible;
 //!     fn nodes(&self) -> usize { 2 }
 //!     fn workers(&self) -> usize { 1 }
@@ -61,24 +61,24 @@
 //!
 //! Not here: what a real network does to bytes. That is what the transports' own tests are for.
 
-mod agenda;
 #[cfg(feature = "checked")]
 pub mod checked;
 mod coverage;
 pub mod engines;
+mod event_queue;
 pub mod faults;
 mod links;
 mod program;
 mod simulator;
-mod subject;
 mod trace;
+mod under_test;
 mod wire;
 
-pub use agenda::Agenda;
 pub use coverage::{Coverage, Fact, Facts, FaultKind};
+pub use event_queue::EventQueue;
 pub use links::{Broken, Effects, Links, Perfect};
 pub use program::{Program, Script, Step, Then, Who};
 pub use simulator::{Failure, Simulator};
-pub use subject::{Outcome, Sent, Subject, Turn};
 pub use trace::TraceHash;
+pub use under_test::{Outcome, Sent, SystemUnderTest, Turn};
 pub use wire::{Wire, WireConfig};

@@ -13,7 +13,7 @@ pub fn reserve_each_reserves_and_shows_keys_in_order<S: Store<Value: From<i16>>>
     make: &impl Fn(&Layout) -> S,
 ) {
     let (layout, store) = built(make);
-    keys(&layout).for_each(|key| store.with_slot(key, |slot| *slot.word = word_of(key)));
+    keys(&layout).for_each(|key| store.with_slot(key, |slot| *slot.packed = word_of(key)));
     let mut expected: Vec<Seen<S::Value>> = keys(&layout).map(|key| look(&store, key)).collect();
     for (key, seen) in keys(&layout).zip(&mut expected).step_by(3) {
         store.reserve(key, key.0 % 2 == 0);
@@ -29,7 +29,7 @@ pub fn reserve_each_reserves_and_shows_keys_in_order<S: Store<Value: From<i16>>>
         if seen.value.is_empty() {
             seen.value = vec![zero(); layout.value_len(key).expect("a key of the layout")];
         }
-        assert_eq!((*slot.word, *slot.version), (seen.word, seen.version), "{key}");
+        assert_eq!((*slot.packed, *slot.version), (seen.packed, seen.version), "{key}");
         assert_eq!((&*slot.value, &*slot.delta), (&*seen.value, &[][..]), "{key}");
         slot.value[0] = S::Value::from(shown.len() as i16);
         seen.value[0] = slot.value[0];

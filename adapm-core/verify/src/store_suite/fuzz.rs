@@ -12,7 +12,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use adapm_core::id::{Key, Version};
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Slot, State, Word};
+use adapm_core::slot::{PackedState, Slot, State};
 use adapm_core::store::Store;
 use adapm_core::value::Value;
 
@@ -243,9 +243,9 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
     }
 }
 
-/// Whether the slot has what its word says.
+/// Whether the slot has what its packed state says.
 fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
-    match slot.word.state() {
+    match slot.packed.state() {
         State::Main => !slot.value.is_empty(),
         State::Replica => !slot.value.is_empty() && !slot.delta.is_empty(),
         State::None | State::Requested | State::Releasing => true,
@@ -254,8 +254,8 @@ fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
 
 /// The first thing in which two slots differ.
 fn difference<V: Value>(found: &Seen<V>, expected: &Seen<V>) -> String {
-    if found.word != expected.word {
-        return format!("the word {:?}, it must be {:?}", found.word, expected.word);
+    if found.packed != expected.packed {
+        return format!("the packed state {:?}, it must be {:?}", found.packed, expected.packed);
     }
     if found.version != expected.version {
         return format!("version {}, it must be {}", found.version, expected.version);
@@ -274,21 +274,21 @@ fn difference<V: Value>(found: &Seen<V>, expected: &Seen<V>) -> String {
     format!("{name}[{at}] = {:?}, it must be {:?}", found[at], expected[at])
 }
 
-/// What a caller writes into a slot: the word always, the rest where a copy is held.
+/// What a caller writes into a slot: the packed state always, the rest where a copy is held.
 struct Writing {
-    word: Word,
+    packed: PackedState,
     version: Version,
     first: i16,
 }
 
 impl Writing {
     fn new(choices: &mut Choices<'_>) -> Self {
-        let word = Word::from_bits(if choices.flag() { choices.word() } else { 0 });
-        Self { word, version: Version(choices.number()), first: choices.below(256) as i16 }
+        let packed = PackedState::from_bits(if choices.flag() { choices.word() } else { 0 });
+        Self { packed, version: Version(choices.number()), first: choices.below(256) as i16 }
     }
 
     fn write<V: Value + From<i16>>(&self, slot: Slot<'_, V>) {
-        *slot.word = self.word;
+        *slot.packed = self.packed;
         // The version of an absent copy is not kept by every store.
         if !slot.value.is_empty() {
             *slot.version = self.version;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adapm_core::id::Key;
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Pushed, Slot, Word};
+use adapm_core::slot::{PackedState, Pushed, Slot};
 use adapm_core::store::Store;
 use adapm_core::value::{Value, accumulate};
 use loom::sync::atomic::{AtomicU32, Ordering};
@@ -35,14 +35,14 @@ where
             let (store, written, done) = (Arc::clone(&store), written.clone(), done.clone());
             thread::spawn(move || {
                 written.store(1, Ordering::Relaxed);
-                store.with_slot(KEY, |slot| *slot.word = Word::MAIN_AT_HOME);
+                store.with_slot(KEY, |slot| *slot.packed = PackedState::MAIN_AT_HOME);
                 done.store(1, Ordering::Relaxed);
             })
         };
         // Loom tries both orders of these two, and so both of the accesses of the slot, also if it
         // cannot see the latch. A relaxed load makes nothing visible.
         done.load(Ordering::Relaxed);
-        if store.with_slot(KEY, |slot| *slot.word) == Word::MAIN_AT_HOME {
+        if store.with_slot(KEY, |slot| *slot.packed) == PackedState::MAIN_AT_HOME {
             assert_eq!(
                 written.load(Ordering::Relaxed),
                 1,
@@ -66,7 +66,7 @@ where
     });
 }
 
-/// So do two accesses of a key that holds nothing but a word.
+/// So do two accesses of a key that holds nothing but a packed state.
 pub fn words_of_absent_keys_are_latched_too<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -78,7 +78,7 @@ where
         |_| (),
         [count, count],
         |store, witness| {
-            assert_eq!((look(store, KEY).word.bits(), witness.entered()), (2, 2));
+            assert_eq!((look(store, KEY).packed.bits(), witness.entered()), (2, 2));
         },
     );
 }
@@ -114,7 +114,7 @@ where
         store.with_slot(KEY, |slot| {
             witness.enter(slot.value);
             accumulate(&mut taken, slot.value);
-            *slot.word = Word::EMPTY;
+            *slot.packed = PackedState::EMPTY;
         });
         store.release(KEY);
         store.reserve(NEIGHBOUR, true);
@@ -124,7 +124,7 @@ where
     model(make, found, [worker, owner], |store, witness| {
         assert_eq!(witness.accepted(), witness.taken(), "a push was lost, or counted twice");
         assert_eq!(value(store, NEIGHBOUR), elements(7));
-        assert_eq!(look(store, KEY).word, Word::EMPTY);
+        assert_eq!(look(store, KEY).packed, PackedState::EMPTY);
     });
 }
 
@@ -145,7 +145,7 @@ where
     });
 }
 
-/// `reserve` and `release` keep a word that is written meanwhile.
+/// `reserve` and `release` keep a packed state that is written meanwhile.
 pub fn words_outlive_copies_that_come_and_go<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -162,7 +162,7 @@ where
         [writer, owner],
         |store, _| {
             let seen = look(store, KEY);
-            assert_eq!((seen.word.bits(), seen.value.len()), (1, 0));
+            assert_eq!((seen.packed.bits(), seen.value.len()), (1, 0));
         },
     );
 }
@@ -239,11 +239,11 @@ impl Witness {
         assert_eq!(value, before, "the value changed while its slot was in use");
     }
 
-    /// Adds one to the word.
+    /// Adds one to the packed state.
     fn count<V: Value>(&self, slot: Slot<'_, V>) {
-        let bits = slot.word.bits();
+        let bits = slot.packed.bits();
         self.enter(slot.value);
-        *slot.word = Word::from_bits(bits + 1);
+        *slot.packed = PackedState::from_bits(bits + 1);
     }
 
     fn accept(&self, accepted: bool) {
@@ -270,7 +270,7 @@ impl Witness {
 /// The key is a main copy of zeros.
 fn found<S: Store>(store: &S) {
     store.reserve(KEY, false);
-    store.with_slot(KEY, |mut slot| slot.found());
+    store.with_slot(KEY, |mut slot| slot.create_main_copy());
 }
 
 /// Pushes ones as a worker does; whether they were accepted.

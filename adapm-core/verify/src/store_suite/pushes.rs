@@ -26,7 +26,7 @@ pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(make: &impl Fn(&
             store.reserve(key, has_delta(key));
             store.with_slot(key, |mut slot| {
                 if !has_delta(key) {
-                    return slot.found();
+                    return slot.create_main_copy();
                 }
                 slot.request();
                 slot.install(

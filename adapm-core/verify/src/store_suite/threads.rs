@@ -7,7 +7,7 @@ use std::thread;
 
 use adapm_core::id::{Key, Version};
 use adapm_core::layout::Layout;
-use adapm_core::slot::{Pushed, Word};
+use adapm_core::slot::{PackedState, Pushed};
 use adapm_core::store::Store;
 use adapm_core::value::{Value, accumulate};
 
@@ -21,7 +21,7 @@ pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
     let key = LONG;
     let ones = vec![S::Value::from(1); store.value_len(key)];
     store.reserve(key, false);
-    store.with_slot(key, |mut slot| slot.found());
+    store.with_slot(key, |mut slot| slot.create_main_copy());
     let start = Barrier::new(2);
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -76,10 +76,10 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
         // At least so often that both see it, and as long as there is a worker.
         while rounds < RELOCATIONS || !worker.is_finished() {
             store.reserve(key, false);
-            store.with_slot(key, |mut slot| slot.found());
+            store.with_slot(key, |mut slot| slot.create_main_copy());
             store.with_slot(key, |slot| {
                 accumulate(&mut handed_over, slot.value);
-                *slot.word = Word::EMPTY;
+                *slot.packed = PackedState::EMPTY;
             });
             store.release(key);
             // The slot that was free goes to another key, with other elements.
@@ -214,8 +214,8 @@ impl Meeting {
     }
 }
 
-/// One thread writes words and values while another reserves and releases: what is kept is what was
-/// written last.
+/// One thread writes packed states and values while another reserves and releases: what is kept is
+/// what was written last.
 pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i16>> + Sync>(
     make: &impl Fn(&Layout) -> S,
 ) {
@@ -223,13 +223,15 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
     let (held, leaving) = (LONG, Key(LONG.0 + 1));
     let ones = vec![S::Value::from(1); store.value_len(held)];
     store.reserve(held, false);
-    store.with_slot(held, |mut slot| slot.found());
+    store.with_slot(held, |mut slot| slot.create_main_copy());
     let pace = Pace::default();
     thread::scope(|scope| {
         scope.spawn(|| {
             pace.keep(0, |_| {
                 assert_eq!(store.push(held, &ones), Pushed::Done);
-                store.with_slot(leaving, |slot| *slot.word = Word::from_bits(slot.word.bits() + 1));
+                store.with_slot(leaving, |slot| {
+                    *slot.packed = PackedState::from_bits(slot.packed.bits() + 1)
+                });
             });
         });
         pace.keep(1, |step| {
@@ -243,7 +245,11 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
         vec![S::Value::from(STEPS); ones.len()],
         "pushes were lost"
     );
-    assert_eq!(look(&store, leaving).word.bits(), STEPS as u64, "changes of the word were lost");
+    assert_eq!(
+        look(&store, leaving).packed.bits(),
+        STEPS as u64,
+        "changes of the packed state were lost"
+    );
 }
 
 /// Two threads that keep pace, so that neither is done before the other has begun, however busy the

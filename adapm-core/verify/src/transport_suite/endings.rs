@@ -5,13 +5,13 @@ use core::time::Duration;
 use std::thread;
 
 use adapm_core::id::NodeId;
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, Wake};
 
 use super::drive::{TURN, expect, filled, load, pair, receive, send, triple, turns_max};
 
-/// An endpoint that is dropped without a farewell has failed, and its peers notice: `recv` reports
-/// the loss, once, or `send` fails. Frames to it are dropped or refused for good, never for want of
-/// room, and others still get theirs.
+/// An endpoint that is dropped without a close reason has failed, and its peers notice: `recv`
+/// reports the loss, once, or `send` fails. Frames to it are dropped or refused for good, never for
+/// want of room, and others still get theirs.
 pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
     let [mut a, mut b, mut c] = triple(network(3));
     // All meet: nobody can miss a node that was never there.
@@ -76,7 +76,7 @@ where
     for number in 0..SENT_BEFORE {
         send(&mut a, NodeId(1), &mut filled(8, 8, number));
     }
-    let leaver = thread::spawn(move || a.leave(Farewell::Finished));
+    let leaver = thread::spawn(move || a.leave(CloseReason::Finished));
     let mut frame = Frame::default();
     for number in 0..SENT_BEFORE {
         assert_eq!(receive(&mut b, &mut frame, &mut []), NodeId(0));

@@ -78,7 +78,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), NODES, 0), 0);
     let mut crew = Crew::new(pattern, system, setting, board);
     let end = simulator.run(&mut crew, Duration::from_secs(1_000)).expect("nothing is wrong");
-    let totals = simulator.subject().totals();
+    let totals = simulator.under_test().totals();
     let before = crew.board.totals().first().copied().unwrap_or_default();
     let since = |count: fn(&Totals) -> u64| count(&totals) - count(&before);
     let refreshes = since(|totals| totals.engines.staleness.count());

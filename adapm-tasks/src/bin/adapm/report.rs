@@ -132,8 +132,8 @@ fn processes(processes: usize, workers: Option<usize>) -> String {
 pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
     let Some(company) = processes.company() else { return };
     table.row(["cluster", &crew(processes, nodes, Some(workers))]);
-    let roster = company.group.roster();
-    if let (refusals @ 1.., Some(last)) = (roster.refusals(), roster.refused().last()) {
+    let membership = company.group.membership();
+    if let (refusals @ 1.., Some(last)) = (membership.refusals(), membership.refused().last()) {
         let refusals = usize::try_from(refusals).unwrap_or(usize::MAX);
         table.row([
             "refused",

@@ -13,17 +13,17 @@ use adapm_core::transport::Loss;
 use super::{Control, id};
 use crate::group::collective::ROOT;
 use crate::group::error::GroupError;
+use crate::group::membership::{JoinFault, Member, REFUSED_MAX};
 use crate::group::mesh::Mesh;
-use crate::group::message::{Card, Message};
-use crate::group::roster::{Member, REFUSED_MAX, Trouble};
+use crate::group::message::{MemberInfo, Message};
 
 impl<T: Mesh> Control<T> {
-    pub(super) fn handle_here(&mut self, from: NodeId, card: Card) {
-        if self.node != ROOT || !is_sound(&card) {
+    pub(super) fn handle_here(&mut self, from: NodeId, info: MemberInfo) {
+        if self.node != ROOT || !is_sound(&info) {
             return self.lose(from, Loss::Misbehaved);
         }
-        self.cards[from.index()] = Some(card);
-        let table = Message::Table(self.cards.clone());
+        self.infos[from.index()] = Some(info);
+        let table = Message::Table(self.infos.clone());
         for peer in &mut self.peers {
             // An older table is of no use to anybody.
             peer.queue.retain(|message| !matches!(message, Message::Table(_)));
@@ -31,18 +31,18 @@ impl<T: Mesh> Control<T> {
         self.broadcast(&table);
     }
 
-    pub(super) fn handle_table(&mut self, from: NodeId, cards: Vec<Option<Card>>) {
-        let sound = cards.iter().flatten().all(is_sound);
-        if from != ROOT || cards.len() != self.cards.len() || !sound {
+    pub(super) fn handle_table(&mut self, from: NodeId, infos: Vec<Option<MemberInfo>>) {
+        let sound = infos.iter().flatten().all(is_sound);
+        if from != ROOT || infos.len() != self.infos.len() || !sound {
             return self.lose(from, Loss::Misbehaved);
         }
-        for (index, card) in cards.into_iter().enumerate() {
-            if index != self.node.index() && card.is_some() {
-                self.cards[index] = card;
+        for (index, info) in infos.into_iter().enumerate() {
+            if index != self.node.index() && info.is_some() {
+                self.infos[index] = info;
             }
         }
         let mut addresses: Vec<Option<SocketAddr>> =
-            self.cards.iter().map(|card| card.as_ref().map(|card| card.address)).collect();
+            self.infos.iter().map(|info| info.as_ref().map(|info| info.address)).collect();
         // The way that has led to node 0 is the one to keep.
         addresses[ROOT.index()] = None;
         self.mesh.meet(&addresses);
@@ -58,45 +58,45 @@ impl<T: Mesh> Control<T> {
             // The others would wait in vain, and this node would call them missing.
             self.shared.fail(GroupError::System { message });
         }
-        let known = self.mesh.card().is_none() || self.cards.iter().all(Option::is_some);
+        let known = self.mesh.info().is_none() || self.infos.iter().all(Option::is_some);
         self.joined |= known && self.others().all(|node| self.mesh.is_up(node));
         let members = self
-            .cards
+            .infos
             .iter()
             .zip((0..).map(id))
-            .map(|(card, node)| card.clone().map(|card| Member::of(card, self.mesh.rtt(node))));
+            .map(|(info, node)| info.clone().map(|info| Member::of(info, self.mesh.rtt(node))));
         let members: Vec<_> = members.collect();
         let is_apart =
-            |node: &NodeId| self.cards[node.index()].is_some() && !self.mesh.is_up(*node);
+            |node: &NodeId| self.infos[node.index()].is_some() && !self.mesh.is_up(*node);
         let first_apart = self.others().find(is_apart);
-        let trouble = if self.joined { None } else { self.trouble() };
+        let fault = if self.joined { None } else { self.fault() };
         let mut state = self.shared.lock();
-        let changed = (state.joined, &state.roster.members, &state.roster.trouble)
-            != (self.joined, &members, &trouble)
+        let changed = (state.joined, &state.membership.members, &state.membership.fault)
+            != (self.joined, &members, &fault)
             || refused.is_some();
         if let Some((refused, times)) = refused {
-            state.roster.refusals += u64::from(times);
-            state.roster.refused.push(refused);
-            let surplus = state.roster.refused.len().saturating_sub(REFUSED_MAX);
-            state.roster.refused.drain(..surplus);
+            state.membership.refusals += u64::from(times);
+            state.membership.refused.push(refused);
+            let surplus = state.membership.refused.len().saturating_sub(REFUSED_MAX);
+            state.membership.refused.drain(..surplus);
         }
         // A node that leaves because of another one is not to blame.
         state.apart = state.apart.filter(is_apart).or(first_apart);
         if changed {
             state.joined = self.joined;
             state.run = self.mesh.run();
-            (state.roster.members, state.roster.trouble) = (members, trouble);
+            (state.membership.members, state.membership.fault) = (members, fault);
             drop(state);
             self.shared.tell(|_| ());
         }
     }
 
     /// Why this node has no link to a node that it knows of.
-    fn trouble(&self) -> Option<Trouble> {
+    fn fault(&self) -> Option<JoinFault> {
         let mut apart = self.others().filter(|node| !self.mesh.is_up(*node));
         apart.find_map(|node| {
-            let reason = self.unreachable(node).or_else(|| self.mesh.trouble(node))?;
-            Some(Trouble { node: Some(node), reason })
+            let reason = self.unreachable(node).or_else(|| self.mesh.fault(node))?;
+            Some(JoinFault { node: Some(node), reason })
         })
     }
 
@@ -107,7 +107,7 @@ impl<T: Mesh> Control<T> {
 
     /// Why a node can only be reached on its own machine, if that is another one.
     fn unreachable(&self, node: NodeId) -> Option<String> {
-        let [there, here] = [node, self.node].map(|node| self.cards[node.index()].as_ref());
+        let [there, here] = [node, self.node].map(|node| self.infos[node.index()].as_ref());
         let (there, here) = (there?, here?);
         (there.address.ip().is_loopback() && there.host != here.host).then(|| {
             format!(
@@ -120,19 +120,19 @@ impl<T: Mesh> Control<T> {
 
     fn others(&self) -> impl Iterator<Item = NodeId> {
         let own = self.node;
-        (0..self.cards.len()).map(id).filter(move |node| *node != own)
+        (0..self.infos.len()).map(id).filter(move |node| *node != own)
     }
 
     pub(super) fn missing(&self, missing: Vec<NodeId>, waited: Duration) -> GroupError {
-        let joined = self.cards.len().saturating_sub(missing.len());
-        let rendezvous = self.shared.lock().roster.rendezvous.clone();
+        let joined = self.infos.len().saturating_sub(missing.len());
+        let rendezvous = self.shared.lock().membership.rendezvous.clone();
         GroupError::Missing { joined, missing, waited, rendezvous, hint: None }
     }
 }
 
-/// Whether a card can be shown to people.
-fn is_sound(card: &Card) -> bool {
-    card.host.len() <= HOST_BYTES_MAX && !card.host.contains(char::is_control)
+/// Whether a info can be shown to people.
+fn is_sound(info: &MemberInfo) -> bool {
+    info.host.len() <= HOST_BYTES_MAX && !info.host.contains(char::is_control)
 }
 
 /// Bytes of a host name that are accepted.

@@ -1,5 +1,5 @@
 //! The control thread of a process: owns the control endpoint, joins, carries collectives, stop and
-//! farewell.
+//! close reason.
 //!
 //! ```text
 //!   calls of any thread ──requests──> shared ──> control thread ──frames──> control threads of the others
@@ -19,14 +19,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError};
 
 use crate::error::PeerLoss;
 use crate::group::collective::{Collectives, Fault, ROOT};
 use crate::group::error::GroupError;
 use crate::group::losses::{LossReport, Losses, Verdict};
 use crate::group::mesh::Mesh;
-use crate::group::message::{Card, Message};
+use crate::group::message::{MemberInfo, Message};
 use crate::group::shared::Shared;
 
 pub(super) struct Control<T: Mesh> {
@@ -35,7 +35,7 @@ pub(super) struct Control<T: Mesh> {
     shared: Arc<Shared>,
     collectives: Collectives,
     /// Who has started, by node.
-    cards: Vec<Option<Card>>,
+    infos: Vec<Option<MemberInfo>>,
     peers: Vec<Peer>,
     pub(super) frame: Frame,
     /// Whether all links are up.
@@ -48,7 +48,7 @@ pub(super) struct Control<T: Mesh> {
     decide_at: Option<Instant>,
     /// How long reports of others are waited for.
     decision_time: Duration,
-    farewell: Option<(Farewell, Instant)>,
+    close_reason: Option<(CloseReason, Instant)>,
 }
 
 /// What waits for one peer.
@@ -72,14 +72,14 @@ impl<T: Mesh> Control<T> {
         shared: Arc<Shared>,
         decision_time: Duration,
     ) -> Self {
-        let mut cards = vec![None; nodes];
-        cards[node.index()] = mesh.card().map(Card::own);
+        let mut infos = vec![None; nodes];
+        infos[node.index()] = mesh.info().map(MemberInfo::own);
         let mut control = Self {
             node,
             mesh,
             shared,
             collectives: Collectives::new(node, nodes),
-            cards,
+            infos,
             peers: (0..nodes).map(|_| Peer::default()).collect(),
             frame: Frame::default(),
             joined: false,
@@ -88,12 +88,12 @@ impl<T: Mesh> Control<T> {
             hearsay: None,
             decide_at: None,
             decision_time,
-            farewell: None,
+            close_reason: None,
         };
         if node != ROOT
-            && let Some(card) = control.cards[node.index()].clone()
+            && let Some(info) = control.infos[node.index()].clone()
         {
-            control.peers[ROOT.index()].queue.push_back(Message::Here(card));
+            control.peers[ROOT.index()].queue.push_back(Message::Here(info));
         }
         control
     }
@@ -101,30 +101,30 @@ impl<T: Mesh> Control<T> {
     /// Serves until this node leaves.
     pub(super) fn run(mut self) {
         let served = self.serve();
-        let farewell = match &served {
-            Ok(farewell) => *farewell,
-            Err(error) => self.own_farewell(error),
+        let close_reason = match &served {
+            Ok(close_reason) => *close_reason,
+            Err(error) => self.own_close_reason(error),
         };
         if let Err(error) = served {
             self.shared.fail(error);
         }
-        // Nobody hears a farewell before there is a link: dropping the endpoint is enough then.
+        // Nobody hears a close reason before there is a link: dropping the endpoint is enough then.
         if self.joined || (0..self.peers.len()).any(|index| self.mesh.is_up(id(index))) {
-            self.mesh.leave(farewell);
+            self.mesh.leave(close_reason);
         }
         // `Drop` tells that the thread has ended, also after a panic.
     }
 
-    fn serve(&mut self) -> Result<Farewell, GroupError> {
+    fn serve(&mut self) -> Result<CloseReason, GroupError> {
         loop {
             self.take_requests()?;
             self.decide(Instant::now());
             self.progress_join();
             self.send()?;
-            if let Some((farewell, deadline)) = self.farewell
+            if let Some((close_reason, deadline)) = self.close_reason
                 && (self.is_flushed() || Instant::now() >= deadline)
             {
-                return Ok(farewell);
+                return Ok(close_reason);
             }
             let mut wait = self.patience();
             for _ in 0..FRAMES_AT_ONCE {
@@ -141,7 +141,7 @@ impl<T: Mesh> Control<T> {
     /// How long to wait for a frame: short while something is to be seen that no frame tells.
     fn patience(&self) -> Option<Duration> {
         let watched = !self.shared.lock().flags.is_empty();
-        match (self.joined && self.farewell.is_none(), watched || self.decide_at.is_some()) {
+        match (self.joined && self.close_reason.is_none(), watched || self.decide_at.is_some()) {
             (false, _) => Some(JOIN_LOOK),
             (true, true) => Some(FLAG_LOOK),
             (true, false) => None,
@@ -189,18 +189,18 @@ impl<T: Mesh> Control<T> {
     /// another names it instead.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
-        let Some(farewell) =
-            state.leave.filter(|_| self.farewell.is_none() && !state.is_deciding())
+        let Some(close_reason) =
+            state.leave.filter(|_| self.close_reason.is_none() && !state.is_deciding())
         else {
             return;
         };
         let lost = state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
         drop(state);
-        let farewell = lost.map_or(farewell, Farewell::Lost);
-        if farewell == Farewell::Finished {
+        let close_reason = lost.map_or(close_reason, CloseReason::Lost);
+        if close_reason == CloseReason::Finished {
             self.broadcast(&Message::Left);
         }
-        self.farewell = Some((farewell, Instant::now() + FLUSH_TIME));
+        self.close_reason = Some((close_reason, Instant::now() + FLUSH_TIME));
     }
 
     /// Leaves a message for every peer; those that are not there yet get it when they come.
@@ -289,12 +289,12 @@ impl<T: Mesh> Control<T> {
         };
         let bytes = self.frame.values.bytes();
         let judged = match message {
-            Message::Here(card) => {
-                self.handle_here(from, card);
+            Message::Here(info) => {
+                self.handle_here(from, info);
                 Ok(())
             }
-            Message::Table(cards) => {
-                self.handle_table(from, cards);
+            Message::Table(infos) => {
+                self.handle_table(from, infos);
                 Ok(())
             }
             Message::GiveUp { missing, waited_millis } => {
@@ -448,17 +448,17 @@ impl<T: Mesh> Control<T> {
 
     /// The group fails by the loss of that node.
     fn fail(&mut self, node: NodeId, loss: Loss) {
-        let card = self.cards[node.index()].as_ref().map(|card| card.address);
-        let address = card.or_else(|| self.mesh.address(node));
+        let info = self.infos[node.index()].as_ref().map(|info| info.address);
+        let address = info.or_else(|| self.mesh.address(node));
         self.shared.fail(GroupError::PeerLost(PeerLoss { node, address, loss }));
     }
 
     /// What the others should know when this node ends by an error.
-    fn own_farewell(&self, error: &GroupError) -> Farewell {
+    fn own_close_reason(&self, error: &GroupError) -> CloseReason {
         let first = self.shared.lock().failure.clone();
         match first.as_ref().unwrap_or(error).lost() {
-            Some(loss) => Farewell::Lost(loss.node),
-            None => Farewell::Failed,
+            Some(loss) => CloseReason::Lost(loss.node),
+            None => CloseReason::Failed,
         }
     }
 }

@@ -24,7 +24,7 @@
 //! use adapm_transport::group::launcher;
 //!
 //! // A process of srun, mpirun, torchrun or an indexed job, or one that was started by hand.
-//! let joined = launcher::join(&mut |roster| eprintln!("{} are here", roster.joined()))?;
+//! let joined = launcher::join(&mut |membership| eprintln!("{} are here", membership.joined()))?;
 //! let group = joined.map(Arc::new);
 //! // With adapm-runtime: `if let Some(group) = &group { builder = builder.nodes(group) }`.
 //! # Ok::<(), adapm_transport::group::GroupError>(())
@@ -49,7 +49,7 @@ use found::{Found, find_kubernetes, find_mpirun, find_pmi, find_slurm, find_torc
 
 use super::error::GroupError;
 use super::member::Group;
-use super::roster::Roster;
+use super::membership::Membership;
 
 pub use environment::{Environment, Sourced, join_host, seconds};
 pub use error::LauncherError;
@@ -61,7 +61,7 @@ pub use secret::{SecretError, read_secret, token, token_of};
 ///
 /// # Errors
 /// Those of [`place`], [`token`] and [`Group::join`].
-pub fn join(watch: &mut dyn FnMut(&Roster)) -> Result<Option<Group>, GroupError> {
+pub fn join(watch: &mut dyn FnMut(&Membership)) -> Result<Option<Group>, GroupError> {
     let (flags, environment) = (Flags::default(), Environment::of_process());
     let Placement::Among(position) = place(&flags, &environment)? else { return Ok(None) };
     let mut config = position.config(&flags, &environment)?;

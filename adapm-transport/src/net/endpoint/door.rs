@@ -1,4 +1,4 @@
-//! What listens: a socket of the system, or a carrier.
+//! What listens: a socket of the system, or a connector.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::io;
@@ -6,24 +6,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::net::address::{Address, Kind};
-use crate::net::bell::Bell;
 use crate::net::config::NetConfig;
 use crate::net::error::NetError;
 use crate::net::hello::Incarnation;
-use crate::net::pipe::Carrier;
+use crate::net::notifier::Notifier;
+use crate::net::pipe::Connector;
 use crate::tcp::Listener;
 
 /// What listens.
 pub(super) enum Door {
     Listener(Listener),
-    Carrier(Address, Box<dyn Carrier>),
+    Connector(Address, Box<dyn Connector>),
 }
 
 impl Door {
     pub(super) fn open(
         config: &NetConfig,
         incarnation: Incarnation,
-        bell: &Arc<Bell>,
+        notifier: &Arc<Notifier>,
     ) -> Result<Self, NetError> {
         let bind = |at: String| move |error: io::Error| NetError::Bind { at, error: error.into() };
         if config.kind == Kind::Unix {
@@ -39,13 +39,14 @@ impl Door {
         if config.kind == Kind::Tcp {
             return tcp(socket).map(Self::Listener).map_err(bind(socket.to_string()));
         }
-        let carrier =
-            open_carrier(config.kind, Some(socket), bell).map_err(|error| match error.kind() {
+        let connector = open_connector(config.kind, Some(socket), notifier).map_err(|error| {
+            match error.kind() {
                 io::ErrorKind::Unsupported => NetError::KindMissing { kind: config.kind },
                 _ => bind(socket.to_string())(error),
-            })?;
-        let address = carrier.address().ok_or(NetError::KindMissing { kind: config.kind })?;
-        Ok(Self::Carrier(address, carrier))
+            }
+        })?;
+        let address = connector.address().ok_or(NetError::KindMissing { kind: config.kind })?;
+        Ok(Self::Connector(address, connector))
     }
 }
 
@@ -84,23 +85,23 @@ pub(super) fn system(error: io::Error) -> NetError {
     NetError::System { error: error.into() }
 }
 
-/// A carrier of `kind`, which listens if `bind` says where. Streams of the system need none: the
+/// A connector of `kind`, which listens if `bind` says where. Streams of the system need none: the
 /// endpoint serves them itself.
 ///
 /// # Errors
 /// `Unsupported` if this build has none, else what the system says.
-pub(super) fn open_carrier(
+pub(super) fn open_connector(
     kind: Kind,
     bind: Option<SocketAddr>,
-    bell: &Arc<Bell>,
-) -> io::Result<Box<dyn Carrier>> {
+    notifier: &Arc<Notifier>,
+) -> io::Result<Box<dyn Connector>> {
     match kind {
         #[cfg(feature = "tokio")]
-        Kind::Tokio => Ok(Box::new(crate::tokio::TokioCarrier::new(bind, Arc::clone(bell))?)),
+        Kind::Tokio => Ok(Box::new(crate::tokio::TokioConnector::new(bind, Arc::clone(notifier))?)),
         #[cfg(feature = "zmq")]
-        Kind::Zmq => Ok(Box::new(crate::zmq::ZmqCarrier::new(bind, Arc::clone(bell))?)),
+        Kind::Zmq => Ok(Box::new(crate::zmq::ZmqConnector::new(bind, Arc::clone(notifier))?)),
         _ => {
-            let _ = (bind, bell);
+            let _ = (bind, notifier);
             Err(io::ErrorKind::Unsupported.into())
         }
     }

@@ -13,9 +13,9 @@ use super::links::Links;
 use crate::net::clock::later;
 use crate::net::config::NetConfig;
 use crate::net::connection::{Role, Slot};
-use crate::net::error::{NetError, Trouble};
+use crate::net::error::{LinkFault, NetError};
 use crate::net::hello::{
-    Dialing, Ending, Identity, Incarnation, Listening, Message, Met, Refusal, Step, Token,
+    Dialing, Ending, HandshakeError, Identity, Incarnation, Listening, Message, Met, Step, Token,
 };
 use crate::net::noise::Recordings;
 use crate::net::packet::{Fault, Greeting, PROTOCOL_VERSION};
@@ -54,7 +54,7 @@ impl Handshakes {
     /// for as long as it takes 64 others to come.
     pub(super) fn admit(&mut self, links: &mut Links, pipe: Pipe, remote: Option<SocketAddr>) {
         if let Some(oldest) = links.pipes().surplus_stranger() {
-            self.give_up(links, oldest, Trouble::Crowded);
+            self.give_up(links, oldest, LinkFault::Crowded);
         }
         // Without random bytes nobody can be trusted.
         let Ok(entropy) = random() else { return };
@@ -77,7 +77,7 @@ impl Handshakes {
             (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
                 return links.told_mut().fail(NetError::KindMissing { kind: address.kind() });
             }
-            (Err(fault), _) => return links.put_off(node, Trouble::Fault(fault)),
+            (Err(fault), _) => return links.put_off(node, LinkFault::Fault(fault)),
             (_, Err(_)) => return links.put_off(node, out_of_order()),
         };
         let peer = links.peer(node);
@@ -132,38 +132,41 @@ impl Handshakes {
                 handle_refused(links, node, refusal, is_sure);
             }
             (Err(Ending::Theirs { refusal, .. }), None) => {
-                self.give_up(links, slot, Trouble::Refused(refusal));
+                self.give_up(links, slot, LinkFault::Refused(refusal));
             }
         }
     }
 
     /// A packet has come that has no sense where the handshake is.
     pub(super) fn refuse_malformed(&mut self, links: &mut Links, slot: Slot) {
-        refuse(links, slot, Refusal::Malformed, self.token.is_none());
+        refuse(links, slot, HandshakeError::Malformed, self.token.is_none());
     }
 
     /// A connection has come to nothing, whatever it was for.
-    pub(super) fn give_up(&mut self, links: &mut Links, slot: Slot, trouble: Trouble) {
+    pub(super) fn give_up(&mut self, links: &mut Links, slot: Slot, fault: LinkFault) {
         let Some(connection) = links.pipes().get(slot) else { return };
         let remote = connection.remote;
-        match (&connection.role, trouble) {
+        match (&connection.role, fault) {
             (Role::Attached(node), _) => {
                 let (node, is_sealed) = (*node, connection.channel.is_sealed());
-                links.give_up_pipe(node, trouble, is_sealed);
+                links.give_up_pipe(node, fault, is_sealed);
             }
-            (Role::Dialing(..) | Role::Listening(_), Trouble::Fault(Fault::Version { theirs })) => {
-                let refusal = Refusal::Version { ours: PROTOCOL_VERSION, theirs };
+            (
+                Role::Dialing(..) | Role::Listening(_),
+                LinkFault::Fault(Fault::Version { theirs }),
+            ) => {
+                let refusal = HandshakeError::Version { ours: PROTOCOL_VERSION, theirs };
                 refuse(links, slot, refusal, self.token.is_none());
             }
             (Role::Dialing(node, _), _) => {
                 let node = *node;
                 links.pipes_mut().remove(slot);
-                links.put_off(node, trouble);
+                links.put_off(node, fault);
             }
             (Role::Listening(_), _) => {
                 // Whoever only looks whether somebody listens is not worth a word.
-                if trouble != Trouble::Fault(Fault::Ended) {
-                    links.told_mut().notices().push(remote, trouble);
+                if fault != LinkFault::Fault(Fault::Ended) {
+                    links.told_mut().notices().push(remote, fault);
                 }
                 links.pipes_mut().remove(slot);
             }
@@ -189,9 +192,9 @@ impl Handshakes {
                 links.lose(met.node, Loss::Restarted);
             }
             Recognized::Other => {
-                let refusal = Refusal::NodeTaken { node: met.node, address: None };
+                let refusal = HandshakeError::NodeTaken { node: met.node, address: None };
                 let remote = peer.socket();
-                links.told_mut().notices().push(remote, Trouble::Refused(refusal));
+                links.told_mut().notices().push(remote, LinkFault::Refused(refusal));
                 // The node that was met may be alive: it is dialed until it is dead.
                 refuse(links, slot, refusal, false);
             }
@@ -201,26 +204,26 @@ impl Handshakes {
     /// Somebody who has dialed has said to be a node of this cluster.
     fn meet_caller(&mut self, links: &mut Links, slot: Slot, met: &Met, rtt: Duration) {
         let peer = links.peer(met.node);
-        let taken = Refusal::NodeTaken { node: met.node, address: peer.remote };
+        let taken = HandshakeError::NodeTaken { node: met.node, address: peer.remote };
         let is_up = peer.pipe.is_some() && !peer.session.is_suspect();
         match peer.recognize(met) {
             // Nobody takes the place of one that is lost, either.
             Recognized::Other if peer.is_lost => {
-                return turn_away(links, slot, met, Refusal::Restarted);
+                return turn_away(links, slot, met, HandshakeError::Restarted);
             }
             Recognized::Other => return turn_away(links, slot, met, taken),
             Recognized::Restarted if is_up => return turn_away(links, slot, met, taken),
             Recognized::Restarted => {
-                turn_away(links, slot, met, Refusal::Restarted);
+                turn_away(links, slot, met, HandshakeError::Restarted);
                 return links.lose(met.node, Loss::Restarted);
             }
             Recognized::Unmet | Recognized::Same => {}
         }
         if met.knows.is_some_and(|known| known != self.own.incarnation) {
-            return turn_away(links, slot, met, Refusal::Restarted);
+            return turn_away(links, slot, met, HandshakeError::Restarted);
         }
         if peer.is_lost && !peer.session.has_left() {
-            return turn_away(links, slot, met, Refusal::GivenUp);
+            return turn_away(links, slot, met, HandshakeError::GivenUp);
         }
         // The old pipe goes first: what it still holds would move the point that the peer is told
         // to go on from.
@@ -236,7 +239,7 @@ impl Handshakes {
 }
 
 /// Refuses somebody who has said who it is.
-fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: Refusal) {
+fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: HandshakeError) {
     let Some(connection) = links.pipes().get(slot) else { return };
     let Role::Listening(exchange) = &connection.role else { return };
     let message = exchange.refuse(refusal, links.peer(met.node).common_link(met));
@@ -245,12 +248,12 @@ fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: Refusal) {
 
 /// Ends a handshake for a reason of this node's, tells the other side and whoever uses this one;
 /// `is_sure`: a node of the cluster is to blame, and not somebody on the way.
-fn refuse(links: &mut Links, slot: Slot, refusal: Refusal, is_sure: bool) {
+fn refuse(links: &mut Links, slot: Slot, refusal: HandshakeError, is_sure: bool) {
     end(links, slot, Message::refuse(refusal), refusal, is_sure);
 }
 
 /// Ends a handshake with `message`, which says why.
-fn end(links: &mut Links, slot: Slot, message: Message, refusal: Refusal, is_sure: bool) {
+fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError, is_sure: bool) {
     let now = links.now();
     say(links, slot, message);
     let Some(connection) = links.pipes_mut().at(slot) else { return };
@@ -267,27 +270,28 @@ fn end(links: &mut Links, slot: Slot, message: Message, refusal: Refusal, is_sur
             links.pipes_mut().remove(slot);
             links.count_fault(node);
         }
-        Role::Listening(_) => links.told_mut().notices().push(remote, Trouble::Refused(refusal)),
+        Role::Listening(_) => links.told_mut().notices().push(remote, LinkFault::Refused(refusal)),
         Role::Closing => {}
     }
 }
 
 /// One of both has refused the other, which this node had dialed. What is not sure is no more than
 /// a reason to try again: whoever can change what is on the way must not end a run by a word.
-fn handle_refused(links: &mut Links, node: NodeId, refusal: Refusal, is_sure: bool) {
-    links.put_off(node, Trouble::Refused(refusal));
+fn handle_refused(links: &mut Links, node: NodeId, refusal: HandshakeError, is_sure: bool) {
+    links.put_off(node, LinkFault::Refused(refusal));
     let peer = links.peer_mut(node);
     let was_met = peer.incarnation.is_some();
-    let is_of_peer = matches!(refusal, Refusal::Restarted | Refusal::NodeTaken { .. });
+    let is_of_peer =
+        matches!(refusal, HandshakeError::Restarted | HandshakeError::NodeTaken { .. });
     if !is_sure {
         return;
     }
     if peer.is_lost || peer.session.has_left() {
         // Somebody else listens where a peer was that has ended.
         peer.dial_at = None;
-    } else if refusal == Refusal::Restarted && was_met {
+    } else if refusal == HandshakeError::Restarted && was_met {
         links.lose(node, Loss::Restarted);
-    } else if refusal == Refusal::GivenUp && was_met {
+    } else if refusal == HandshakeError::GivenUp && was_met {
         links.lose(node, Loss::GaveUp);
     } else if refusal.is_final() && (is_of_peer || !was_met) {
         // Of a peer that was met before, only itself can say that it is over: else it is dialed on,
@@ -309,8 +313,8 @@ fn say(links: &mut Links, slot: Slot, message: Message) {
 }
 
 /// The system does not give what a handshake needs.
-fn out_of_order() -> Trouble {
-    Trouble::Fault(Fault::Io(io::ErrorKind::Other.into()))
+fn out_of_order() -> LinkFault {
+    LinkFault::Fault(Fault::Io(io::ErrorKind::Other.into()))
 }
 
 /// How long a refused peer may take to read why.

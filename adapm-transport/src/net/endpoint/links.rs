@@ -5,7 +5,7 @@
 use core::time::Duration;
 
 use adapm_core::link::{self, Arrival, Event, LinkConfig, PACKET_BYTES_MAX, SendRefusal};
-use adapm_core::transport::{Farewell, Frame, Loss, SendError, Way};
+use adapm_core::transport::{CloseReason, Frame, Loss, SendError, Way};
 use adapm_core::{Instant, NodeId};
 
 use super::pipes::Pipes;
@@ -13,8 +13,8 @@ use super::told::Told;
 use crate::net::address::Address;
 use crate::net::clock::{Clock, later};
 use crate::net::connection::{Role, Slot};
-use crate::net::error::{NetError, Trouble};
-use crate::net::hello::{Met, Refusal};
+use crate::net::error::{LinkFault, NetError};
+use crate::net::hello::{HandshakeError, Met};
 use crate::net::packet::{Draft, Fault, Packet};
 use crate::net::peer::{NetStats, Peer, PeerStatus};
 
@@ -205,21 +205,21 @@ impl Links {
         }
         self.stats.greetings += 1;
         peer.rtt = Some(rtt);
-        peer.trouble = None;
+        peer.fault = None;
         peer.forget_backoff();
         self.tend(met.node);
         self.pump(met.node);
     }
 
     /// The pipe in use has come to nothing.
-    pub(super) fn give_up_pipe(&mut self, node: NodeId, trouble: Trouble, is_sealed: bool) {
+    pub(super) fn give_up_pipe(&mut self, node: NodeId, fault: LinkFault, is_sealed: bool) {
         let peer = &mut self.peers[node.index()];
-        peer.trouble = Some(trouble);
-        if trouble == Trouble::Fault(Fault::Ended) && peer.session.has_left() {
+        peer.fault = Some(fault);
+        if fault == LinkFault::Fault(Fault::Ended) && peer.session.has_left() {
             peer.part();
         }
-        match trouble {
-            Trouble::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => {
+        match fault {
+            LinkFault::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => {
                 self.break_pipe(node)
             }
             _ if is_sealed => self.break_spoiled(node),
@@ -234,7 +234,7 @@ impl Links {
     }
 
     /// The attempt to work with that node has failed for good.
-    pub(super) fn fail(&mut self, node: NodeId, refusal: Refusal) {
+    pub(super) fn fail(&mut self, node: NodeId, refusal: HandshakeError) {
         let address = self.peers[node.index()].address.clone();
         if self.told.failures() < self.peers.len() {
             self.told.fail(NetError::Refused { node, address, refusal });
@@ -265,22 +265,22 @@ impl Links {
     }
 
     /// Dialing has come to nothing: tries again later.
-    pub(super) fn put_off(&mut self, node: NodeId, trouble: Trouble) {
+    pub(super) fn put_off(&mut self, node: NodeId, fault: LinkFault) {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
         peer.dialing = None;
-        peer.trouble = Some(trouble);
+        peer.fault = Some(fault);
         peer.turn_addresses();
         peer.dial_later(now);
     }
 
     /// Says goodbye to all peers, behind everything sent before.
-    pub(super) fn say_goodbye(&mut self, farewell: Farewell) {
+    pub(super) fn say_goodbye(&mut self, reason: CloseReason) {
         self.clock.look();
         for at in 0..self.peers.len() {
             let node = self.peers[at].node;
             if node != self.own {
-                self.peers[at].session.close(farewell);
+                self.peers[at].session.close(reason);
                 self.tend(node);
                 self.pump(node);
             }
@@ -301,7 +301,7 @@ impl Links {
 
     /// Looks whether the user was woken.
     pub(super) fn take_wake(&mut self) -> bool {
-        self.told.take_wake(self.pipes.bell())
+        self.told.take_wake(self.pipes.notifier())
     }
 
     /// The peer with that id, which is in range.
@@ -338,8 +338,8 @@ impl Links {
     /// Why this node cannot take part in the link with `node`, if its own system refuses.
     pub(super) fn own_trouble(&self, node: NodeId) -> Option<NetError> {
         let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
-        match (peer.is_dialed(), peer.trouble) {
-            (true, Some(Trouble::Fault(Fault::Io(error)))) if error.is_file_limit() => {
+        match (peer.is_dialed(), peer.fault) {
+            (true, Some(LinkFault::Fault(Fault::Io(error)))) if error.is_file_limit() => {
                 Some(NetError::System { error })
             }
             (true, _) => None,
@@ -420,16 +420,16 @@ impl Links {
                 Event::Recovered => {}
                 Event::Stuck(stall) => {
                     let remote = self.peers[node.index()].socket();
-                    self.told.notices().push(remote, Trouble::Stuck(node, stall));
+                    self.told.notices().push(remote, LinkFault::Stuck(node, stall));
                 }
                 Event::Dead(loss) => match self.own_trouble(node) {
                     // Nobody else is to blame for the silence.
                     Some(error) => self.told.fail(error),
                     None => self.lose(node, loss),
                 },
-                Event::Left(Farewell::Finished) => {}
-                Event::Left(Farewell::Failed) => self.convict(node, Loss::Failed),
-                Event::Left(Farewell::Lost(other)) => {
+                Event::Left(CloseReason::Finished) => {}
+                Event::Left(CloseReason::Failed) => self.convict(node, Loss::Failed),
+                Event::Left(CloseReason::Lost(other)) => {
                     let is_third = other.index() < self.peers.len() && other != node;
                     if other == self.own {
                         self.convict(node, Loss::GaveUp);

@@ -26,16 +26,16 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant as Wall;
 
-use adapm_core::transport::{Farewell, Frame, Received, SendError, Transport, Wake, Way};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, Wake, Way};
 use adapm_core::{Instant, NodeId};
 
 use super::address::{Address, Kind};
-use super::bell::Bell;
 use super::clock::later;
 use super::config::NetConfig;
 use super::connection::{Role, Slot};
-use super::error::{NetError, NetNotice, Trouble};
+use super::error::{LinkFault, NetError, NetNotice};
 use super::hello::Incarnation;
+use super::notifier::Notifier;
 use super::packet::{self, Packet};
 use super::peer::{NetStats, Peer, PeerStatus};
 use door::random;
@@ -66,7 +66,7 @@ use pipes::Pipes;
 /// });
 /// assert_eq!(here.recv(None, &mut frame)?, Received::Frame(NodeId(1)));
 /// assert_eq!(frame.head, [1, 2, 3]);
-/// here.leave(adapm_core::transport::Farewell::Failed);
+/// here.leave(adapm_core::transport::CloseReason::Failed);
 /// assert!(matches!(peer.join().expect("no panic")?, Received::Lost(NodeId(0), _)));
 /// # Ok::<(), adapm_transport::net::NetError>(())
 /// ```
@@ -84,7 +84,7 @@ pub struct Net {
 
 /// Ends the wait of a [`Net`]. Harmless after the endpoint is gone.
 #[derive(Clone, Debug)]
-pub struct NetWaker(Arc<Bell>);
+pub struct NetWaker(Arc<Notifier>);
 
 impl Transport for Net {
     type Error = NetError;
@@ -125,12 +125,12 @@ impl Transport for Net {
     }
 
     fn waker(&self) -> NetWaker {
-        NetWaker(Arc::clone(self.links.pipes().bell()))
+        NetWaker(Arc::clone(self.links.pipes().notifier()))
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        self.say_goodbye(farewell);
-        self.see_off(farewell);
+    fn leave(&mut self, reason: CloseReason) {
+        self.say_goodbye(reason);
+        self.see_off(reason);
     }
 
     fn way(&self, node: NodeId) -> Way {
@@ -293,27 +293,29 @@ impl Net {
                         return Some(node);
                     }
                 }
-                Err(fault) => self.handshakes.give_up(&mut self.links, slot, Trouble::Fault(fault)),
+                Err(fault) => {
+                    self.handshakes.give_up(&mut self.links, slot, LinkFault::Fault(fault))
+                }
             }
         }
         None
     }
 
     /// Says goodbye to all peers, once.
-    fn say_goodbye(&mut self, farewell: Farewell) {
+    fn say_goodbye(&mut self, reason: CloseReason) {
         if !core::mem::replace(&mut self.has_left, true) {
-            self.links.say_goodbye(farewell);
+            self.links.say_goodbye(reason);
         }
     }
 
     /// Works on until all peers have the goodbye, or have ended themselves, or it has taken too
     /// long.
-    fn see_off(&mut self, farewell: Farewell) {
+    fn see_off(&mut self, reason: CloseReason) {
         let started = Wall::now();
         let dead_after = self.links.config().dead_after;
-        let patience = match farewell {
-            Farewell::Finished => dead_after,
-            Farewell::Failed | Farewell::Lost(_) => dead_after.min(FAILED_WAIT),
+        let patience = match reason {
+            CloseReason::Finished => dead_after,
+            CloseReason::Failed | CloseReason::Lost(_) => dead_after.min(FAILED_WAIT),
         };
         let is_over = |patience: Duration| started.elapsed() >= patience;
         while !is_over(patience) && self.links.are_waited_for(is_over(patience.min(STRANGER_WAIT)))
@@ -357,7 +359,7 @@ impl Net {
             }
         }
         for slot in self.links.pipes().late(now) {
-            self.handshakes.give_up(&mut self.links, slot, Trouble::Slow);
+            self.handshakes.give_up(&mut self.links, slot, LinkFault::Slow);
         }
     }
 
@@ -381,7 +383,7 @@ impl Net {
 impl Drop for Net {
     fn drop(&mut self) {
         // Peers that are told need not wait until silence tells them.
-        self.say_goodbye(Farewell::Failed);
+        self.say_goodbye(CloseReason::Failed);
     }
 }
 

@@ -12,19 +12,19 @@ use adapm_core::Instant;
 use mio::{Events, Poll, Token};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::door::{Door, open_carrier, system};
+use super::door::{Door, open_connector, system};
 use crate::error::SystemError;
 use crate::net::address::{Address, Kind};
-use crate::net::bell::Bell;
 use crate::net::clock::{Clock, later};
 use crate::net::config::NetConfig;
 use crate::net::connection::{Connection, Connections, Role, Slot};
 use crate::net::error::NetError;
 use crate::net::hello::Incarnation;
 use crate::net::noise::Channel;
+use crate::net::notifier::Notifier;
 use crate::net::packet::{Fault, Packet, Spares};
 use crate::net::peer::NetStats;
-use crate::net::pipe::{Carrier, Pipe};
+use crate::net::pipe::{Connector, Pipe};
 use crate::tcp::{Listener, StreamPipe};
 
 /// All pipes of an endpoint, and where they come from.
@@ -33,9 +33,9 @@ pub(super) struct Pipes {
     kind: Kind,
     poll: Poll,
     events: Events,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     listener: Option<Listener>,
-    carriers: Vec<(Kind, Box<dyn Carrier>)>,
+    connectors: Vec<(Kind, Box<dyn Connector>)>,
     /// When to accept connections, if there may be some.
     accept_at: Option<Instant>,
     /// Whether connections that have come cannot be taken in.
@@ -51,7 +51,7 @@ pub(super) struct Pipes {
 /// How far the endpoint is with taking in who has dialed.
 #[derive(Debug, Default)]
 pub(super) struct Accepting {
-    /// 0: the listener; behind it the carriers.
+    /// 0: the listener; behind it the connectors.
     source: usize,
     /// Connections taken in from there.
     admitted: u32,
@@ -64,11 +64,11 @@ impl Pipes {
         incarnation: Incarnation,
     ) -> Result<(Self, Address), NetError> {
         let poll = Poll::new().map_err(system)?;
-        let bell = Arc::new(Bell::new(poll.registry(), BELL).map_err(system)?);
-        let door = Door::open(config, incarnation, &bell)?;
-        let (address, mut listener, carriers) = match door {
+        let notifier = Arc::new(Notifier::new(poll.registry(), BELL).map_err(system)?);
+        let door = Door::open(config, incarnation, &notifier)?;
+        let (address, mut listener, connectors) = match door {
             Door::Listener(listener) => (listener.address().clone(), Some(listener), Vec::new()),
-            Door::Carrier(address, carrier) => (address, None, vec![(config.kind, carrier)]),
+            Door::Connector(address, connector) => (address, None, vec![(config.kind, connector)]),
         };
         if let Some(listener) = &mut listener {
             listener.register(poll.registry(), LISTENER).map_err(system)?;
@@ -77,9 +77,9 @@ impl Pipes {
             kind: config.kind,
             poll,
             events: Events::with_capacity(EVENTS),
-            bell,
+            notifier,
             listener,
-            carriers,
+            connectors,
             accept_at: None,
             shortage: Shortage::default(),
             connections: Connections::default(),
@@ -98,7 +98,7 @@ impl Pipes {
         mut wait: Option<Duration>,
         clock: &mut Clock,
     ) -> Result<Instant, NetError> {
-        if wait != Some(Duration::ZERO) && (!self.ready.is_empty() || !self.bell.start_wait()) {
+        if wait != Some(Duration::ZERO) && (!self.ready.is_empty() || !self.notifier.start_wait()) {
             wait = Some(Duration::ZERO);
         }
         clock.plan(wait);
@@ -107,7 +107,7 @@ impl Pipes {
             wait = Some(Duration::ZERO);
         }
         let polled = self.poll.poll(&mut self.events, wait);
-        self.bell.end_wait();
+        self.notifier.end_wait();
         match polled {
             Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(system(error)),
             Err(_) => self.events.clear(),
@@ -115,7 +115,7 @@ impl Pipes {
         }
         let now = clock.look();
         self.take_news(now);
-        if self.bell.take_ring() {
+        if self.notifier.take_notice() {
             self.answer_ring(now);
         }
         Ok(now)
@@ -142,8 +142,8 @@ impl Pipes {
                 self.accept_at = Some(now);
                 None
             } else if let Some(at) = accepting.source.checked_sub(1) {
-                let (_, carrier) = self.carriers.get_mut(at)?;
-                carrier.accept().map(|(carried, remote)| (Pipe::Carried(carried), remote))
+                let (_, connector) = self.connectors.get_mut(at)?;
+                connector.accept().map(|(carried, remote)| (Pipe::QueuedPipe(carried), remote))
             } else {
                 self.accept_stream(now)
             };
@@ -166,15 +166,15 @@ impl Pipes {
         if matches!(kind, Kind::Tcp | Kind::Unix) {
             return Ok(Pipe::Stream(Box::new(StreamPipe::dial(address)?)));
         }
-        let known = self.carriers.iter().position(|(carried, _)| *carried == kind);
+        let known = self.connectors.iter().position(|(carried, _)| *carried == kind);
         let at = match known {
             Some(at) => at,
             None => {
-                self.carriers.push((kind, open_carrier(kind, None, &self.bell)?));
-                self.carriers.len() - 1
+                self.connectors.push((kind, open_connector(kind, None, &self.notifier)?));
+                self.connectors.len() - 1
             }
         };
-        self.carriers[at].1.dial(address).map(Pipe::Carried)
+        self.connectors[at].1.dial(address).map(Pipe::QueuedPipe)
     }
 
     /// Takes a pipe in; `None` if the system does not watch it.
@@ -289,8 +289,8 @@ impl Pipes {
         }
     }
 
-    pub(super) fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub(super) fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
     }
 
     /// Waits for news, at most `wait`: what mio watches with counts in whole milliseconds, and
@@ -326,11 +326,11 @@ impl Pipes {
 
     /// Pipes with threads of their own have news.
     fn answer_ring(&mut self, now: Instant) {
-        if !self.carriers.is_empty() {
+        if !self.connectors.is_empty() {
             self.accept_at = Some(now);
         }
         let carried = |(slot, connection): (Slot, &Connection)| {
-            matches!(connection.pipe, Pipe::Carried(_)).then_some(slot)
+            matches!(connection.pipe, Pipe::QueuedPipe(_)).then_some(slot)
         };
         let slots: Vec<Slot> = self.connections.iter().filter_map(carried).collect();
         for slot in slots {

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use adapm_core::NodeId;
 use adapm_core::transport::{Loss, Received};
 
-use crate::net::bell::Bell;
 use crate::net::error::{NetError, Notices};
+use crate::net::notifier::Notifier;
 
 /// What is to be told.
 #[derive(Debug, Default)]
@@ -53,8 +53,8 @@ impl Told {
     }
 
     /// Returns true if the user was woken, by somebody or because there is room.
-    pub(super) fn take_wake(&mut self, bell: &Bell) -> bool {
-        let is_woken = bell.take_wake() || self.has_room;
+    pub(super) fn take_wake(&mut self, notifier: &Notifier) -> bool {
+        let is_woken = notifier.take_wake() || self.has_room;
         if is_woken {
             self.has_room = false;
             self.just_woken = true;

@@ -5,8 +5,8 @@ use core::cmp::Ordering;
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
 
+use super::error::{HandshakeError, TokenFault};
 use super::message::{Hello, Identity, Incarnation, Message, Refuse, Welcome, decode};
-use super::refusal::{Refusal, TokenFault};
 use super::token::Token;
 use crate::net::noise::{
     Channel, Entropy, Initiator, LinkSecret, Mark, Recordings, Secured, Side, respond,
@@ -64,14 +64,14 @@ pub enum Ending {
     /// This node refuses the peer, and is to tell it.
     Ours {
         /// Why.
-        refusal: Refusal,
+        refusal: HandshakeError,
         /// Whether what it refuses is the doing of a node of the cluster.
         is_sure: bool,
     },
     /// The peer refuses this node.
     Theirs {
         /// Why, as this node sees it.
-        refusal: Refusal,
+        refusal: HandshakeError,
         /// Whether the peer knows the token, and the secret of the link if there is one.
         is_sure: bool,
     },
@@ -160,7 +160,7 @@ impl Dialing {
             }
             (_, stage) => {
                 let is_sure = !self.has_token || matches!(stage, DialStage::Hello(_));
-                Err(Ending::Ours { refusal: Refusal::Malformed, is_sure })
+                Err(Ending::Ours { refusal: HandshakeError::Malformed, is_sure })
             }
         }
     }
@@ -171,7 +171,7 @@ impl Dialing {
             (noise, bytes) => {
                 let secured = noise.and_then(|noise| noise.finish(bytes));
                 let malformed =
-                    Ending::Ours { refusal: Refusal::Malformed, is_sure: !self.has_token };
+                    Ending::Ours { refusal: HandshakeError::Malformed, is_sure: !self.has_token };
                 Some(secured.ok_or(malformed)?)
             }
         };
@@ -189,14 +189,18 @@ impl Dialing {
         Ok(Step::Open { last: None, channel, first: hello })
     }
 
-    fn handle_welcome(&self, handshake: Option<Handshake>, bytes: &[u8]) -> Result<Met, Refusal> {
+    fn handle_welcome(
+        &self,
+        handshake: Option<Handshake>,
+        bytes: &[u8],
+    ) -> Result<Met, HandshakeError> {
         let welcome: Welcome = decode(bytes)?;
         let theirs = welcome.identity;
         if theirs.cluster != self.own.cluster {
-            return Err(Refusal::Cluster);
+            return Err(HandshakeError::Cluster);
         }
         if theirs.node != self.to {
-            return Err(Refusal::WrongNode { meant: self.to, found: theirs.node });
+            return Err(HandshakeError::WrongNode { meant: self.to, found: theirs.node });
         }
         check_peer(&self.own, &theirs)?;
         Ok(Met {
@@ -258,7 +262,7 @@ impl Listening {
                 self.handle_open(bytes, entropy, recordings)
             }
             (Greeting::Hello, ListenStage::Hello(handshake)) => self.handle_hello(handshake, bytes),
-            _ => Err(Refusal::Malformed),
+            _ => Err(HandshakeError::Malformed),
         };
         step.map_err(|refusal| Ending::Ours { refusal, is_sure })
     }
@@ -274,7 +278,7 @@ impl Listening {
     /// The end of the attempt, for this reason, told to a peer that has proven to know the secret
     /// `link` if there is one.
     #[must_use]
-    pub fn refuse(&self, refusal: Refusal, link: Option<&LinkSecret>) -> Message {
+    pub fn refuse(&self, refusal: HandshakeError, link: Option<&LinkSecret>) -> Message {
         Message::new(Greeting::Refuse, &Refuse { refusal, mark: self.mark(link) })
     }
 
@@ -288,15 +292,16 @@ impl Listening {
         key: &[u8],
         entropy: Entropy,
         recordings: &mut Recordings,
-    ) -> Result<Step, Refusal> {
+    ) -> Result<Step, HandshakeError> {
         let (answer, secured) = match (&self.token, key) {
             (None, []) => (Vec::new(), None),
-            (None, _) => return Err(Refusal::Token(TokenFault::OnlyTheirs)),
-            (Some(_), []) => return Err(Refusal::Token(TokenFault::OnlyOurs)),
-            (Some(_), key) if recordings.has(key) => return Err(Refusal::Repeated),
+            (None, _) => return Err(HandshakeError::Token(TokenFault::OnlyTheirs)),
+            (Some(_), []) => return Err(HandshakeError::Token(TokenFault::OnlyOurs)),
+            (Some(_), key) if recordings.has(key) => return Err(HandshakeError::Repeated),
             (Some(token), key) => {
                 let answered = respond(token, key, entropy);
-                let (answer, secured) = answered.ok_or(Refusal::Token(TokenFault::Differs))?;
+                let (answer, secured) =
+                    answered.ok_or(HandshakeError::Token(TokenFault::Differs))?;
                 recordings.keep(key);
                 (answer, Some(secured))
             }
@@ -310,23 +315,23 @@ impl Listening {
         &mut self,
         handshake: Option<Handshake>,
         bytes: &[u8],
-    ) -> Result<Step, Refusal> {
+    ) -> Result<Step, HandshakeError> {
         let hello: Hello = decode(bytes)?;
         let theirs = hello.identity;
         if theirs.cluster != self.own.cluster {
-            return Err(Refusal::Cluster);
+            return Err(HandshakeError::Cluster);
         }
         if hello.to != self.own.node {
-            return Err(Refusal::WrongNode { meant: hello.to, found: self.own.node });
+            return Err(HandshakeError::WrongNode { meant: hello.to, found: self.own.node });
         }
         check_peer(&self.own, &theirs)?;
         match theirs.node.cmp(&self.own.node) {
             Ordering::Greater => {}
             Ordering::Equal => {
-                return Err(Refusal::NodeTaken { node: self.own.node, address: None });
+                return Err(HandshakeError::NodeTaken { node: self.own.node, address: None });
             }
             // The node with the higher id dials.
-            Ordering::Less => return Err(Refusal::Malformed),
+            Ordering::Less => return Err(HandshakeError::Malformed),
         }
         self.stage = ListenStage::Met(handshake.as_ref().map(|handshake| handshake.hash));
         Ok(Step::Met(Met {
@@ -368,18 +373,18 @@ fn split(secured: Option<Secured>) -> (Channel, Option<Handshake>) {
 }
 
 /// Whether both belong together.
-fn check_peer(own: &Identity, theirs: &Identity) -> Result<(), Refusal> {
+fn check_peer(own: &Identity, theirs: &Identity) -> Result<(), HandshakeError> {
     if theirs.nodes != own.nodes {
-        return Err(Refusal::Nodes { ours: own.nodes, theirs: theirs.nodes });
+        return Err(HandshakeError::Nodes { ours: own.nodes, theirs: theirs.nodes });
     }
     if u32::from(theirs.node.0) >= own.nodes {
-        return Err(Refusal::NodeOutOfRange { node: theirs.node, nodes: own.nodes });
+        return Err(HandshakeError::NodeOutOfRange { node: theirs.node, nodes: own.nodes });
     }
     if theirs.channel != own.channel {
-        return Err(Refusal::Channel { ours: own.channel, theirs: theirs.channel });
+        return Err(HandshakeError::Channel { ours: own.channel, theirs: theirs.channel });
     }
     if theirs.layout_digest != own.layout_digest {
-        return Err(Refusal::Layout);
+        return Err(HandshakeError::Layout);
     }
     Ok(())
 }

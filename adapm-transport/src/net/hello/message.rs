@@ -5,7 +5,7 @@ use core::fmt;
 use adapm_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-use super::refusal::Refusal;
+use super::error::HandshakeError;
 use crate::net::noise::Mark;
 use crate::net::packet::{Draft, Greeting};
 
@@ -64,7 +64,7 @@ pub struct Welcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refuse {
     /// Why, as its sender sees it.
-    pub refusal: Refusal,
+    pub refusal: HandshakeError,
     /// The mark of the link of which the peer has given one, if it was right.
     pub mark: Option<Mark>,
 }
@@ -87,7 +87,7 @@ impl Message {
 
     /// The end of an attempt, for this reason of a sender that knows no more of the peer.
     #[must_use]
-    pub fn refuse(refusal: Refusal) -> Self {
+    pub fn refuse(refusal: HandshakeError) -> Self {
         Self::new(Greeting::Refuse, &Refuse { refusal, mark: None })
     }
 
@@ -104,10 +104,10 @@ impl Message {
 }
 
 /// What `bytes` say, if they say one such message and nothing more.
-pub(super) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Refusal> {
+pub(super) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, HandshakeError> {
     match postcard::take_from_bytes(bytes) {
         Ok((content, [])) => Ok(content),
-        _ => Err(Refusal::Malformed),
+        _ => Err(HandshakeError::Malformed),
     }
 }
 

@@ -19,16 +19,16 @@
 //!
 //! Not here: pipes and deadlines; which node ids are taken.
 
+mod error;
 mod exchange;
 mod message;
-mod refusal;
 #[cfg(test)]
 mod tests;
 mod token;
 
+pub use error::{HandshakeError, TokenFault};
 pub use exchange::{Claim, Dialing, Ending, Listening, Met, Step};
 pub use message::{ClusterId, Hello, Identity, Incarnation, Message, Refuse, Welcome};
-pub use refusal::{Refusal, TokenFault};
 pub use token::{Token, WeakToken};
 
 /// Longest message of a handshake, in bytes.

@@ -81,7 +81,7 @@ fn refused_by(one: &mut Speaker, other: &mut Speaker, ending: Ending, is_dialer:
 
 /// The one reason of both sides, as the side sees it that refuses; whether that is the dialing one;
 /// and whether the dialing side is sure of it.
-fn refused(outcome: Outcome) -> (Refusal, bool, bool) {
+fn refused(outcome: Outcome) -> (HandshakeError, bool, bool) {
     let (here, there) = (outcome.0.expect_err("refused"), outcome.1.expect_err("refused"));
     match (here, there) {
         (Ending::Ours { refusal, is_sure }, Ending::Theirs { refusal: told, .. }) => {
@@ -134,28 +134,31 @@ fn peers_meet_with_a_token_and_without() {
 fn tokens_must_be_the_same_on_both_sides() {
     let meet = |here, there| refused(meet((identity(2), here), (identity(1), there)));
     // What is said in the clear is a rumour to whoever has a token.
-    assert_eq!(meet(token(1), token(2)), (Refusal::Token(TokenFault::Differs), false, false));
-    assert_eq!(meet(token(1), None), (Refusal::Token(TokenFault::OnlyTheirs), false, false));
-    assert_eq!(meet(None, token(1)), (Refusal::Token(TokenFault::OnlyOurs), false, true));
+    assert_eq!(
+        meet(token(1), token(2)),
+        (HandshakeError::Token(TokenFault::Differs), false, false)
+    );
+    assert_eq!(meet(token(1), None), (HandshakeError::Token(TokenFault::OnlyTheirs), false, false));
+    assert_eq!(meet(None, token(1)), (HandshakeError::Token(TokenFault::OnlyOurs), false, true));
 }
 
 #[test]
 fn what_does_not_belong_together_is_told_to_both() {
     let own = identity(2);
     let cases = [
-        (Identity { cluster: ClusterId(8), ..own }, Refusal::Cluster),
-        (Identity { nodes: 5, ..own }, Refusal::Nodes { ours: 4, theirs: 5 }),
-        (Identity { channel: 3, ..own }, Refusal::Channel { ours: 1, theirs: 3 }),
-        (Identity { layout_digest: 1, ..own }, Refusal::Layout),
+        (Identity { cluster: ClusterId(8), ..own }, HandshakeError::Cluster),
+        (Identity { nodes: 5, ..own }, HandshakeError::Nodes { ours: 4, theirs: 5 }),
+        (Identity { channel: 3, ..own }, HandshakeError::Channel { ours: 1, theirs: 3 }),
+        (Identity { layout_digest: 1, ..own }, HandshakeError::Layout),
         (
             Identity { node: NodeId(1), ..own },
-            Refusal::NodeTaken { node: NodeId(1), address: None },
+            HandshakeError::NodeTaken { node: NodeId(1), address: None },
         ),
         (
             Identity { node: NodeId(4), ..own },
-            Refusal::NodeOutOfRange { node: NodeId(4), nodes: 4 },
+            HandshakeError::NodeOutOfRange { node: NodeId(4), nodes: 4 },
         ),
-        (Identity { node: NodeId(0), ..own }, Refusal::Malformed),
+        (Identity { node: NodeId(0), ..own }, HandshakeError::Malformed),
     ];
     for (dialer, expected) in cases {
         for token in [None, token(8)] {
@@ -163,7 +166,7 @@ fn what_does_not_belong_together_is_told_to_both() {
             assert_eq!(refused(outcome), (expected, false, true));
         }
     }
-    let meant = Refusal::WrongNode { meant: NodeId(1), found: NodeId(3) };
+    let meant = HandshakeError::WrongNode { meant: NodeId(1), found: NodeId(3) };
     // The listening side looks first: a node with a higher id than the dialer's is a wrong one
     // before it is one that may not be dialed.
     assert_eq!(refused(meet((own, None), (identity(3), None))).0, meant);
@@ -174,7 +177,7 @@ fn nothing_is_told_to_one_that_has_proven_nothing() {
     let stranger =
         Identity { nodes: 9, channel: 8, layout_digest: 7, node: NodeId(60), ..identity(2) };
     let (refusal, _, _) = refused(meet((stranger, token(1)), (identity(1), token(2))));
-    assert_eq!(refusal, Refusal::Token(TokenFault::Differs));
+    assert_eq!(refusal, HandshakeError::Token(TokenFault::Differs));
 }
 
 #[test]
@@ -247,13 +250,16 @@ fn only_the_node_that_was_met_can_say_that_a_link_is_over() {
         let met = listening.handle(Greeting::Hello, &hello.frame.head, &mut Recordings::default());
         assert!(matches!(met, Ok(Step::Met(_))));
         let refuse = channel
-            .protect(listening.refuse(Refusal::GivenUp, known).into_draft())
+            .protect(listening.refuse(HandshakeError::GivenUp, known).into_draft())
             .parts()
             .concat();
         let Heard::Ended(ending) = dialing.hear(packet(&refuse), &mut Recordings::default()) else {
             panic!("it goes on")
         };
-        assert_eq!(ending, Ending::Theirs { refusal: Refusal::GivenUp, is_sure: known.is_some() });
+        assert_eq!(
+            ending,
+            Ending::Theirs { refusal: HandshakeError::GivenUp, is_sure: known.is_some() }
+        );
     }
 }
 
@@ -270,12 +276,15 @@ fn a_recorded_key_is_refused_before_it_costs_anything() {
         )
     };
     assert!(hear().is_ok());
-    assert_eq!(hear().err(), Some(Ending::Ours { refusal: Refusal::Repeated, is_sure: false }));
+    assert_eq!(
+        hear().err(),
+        Some(Ending::Ours { refusal: HandshakeError::Repeated, is_sure: false })
+    );
 }
 
 #[test]
 fn steps_out_of_turn_are_malformed() {
-    let malformed = |is_sure| Some(Ending::Ours { refusal: Refusal::Malformed, is_sure });
+    let malformed = |is_sure| Some(Ending::Ours { refusal: HandshakeError::Malformed, is_sure });
     for token in [None, token(1)] {
         for greeting in [Greeting::Open, Greeting::Hello, Greeting::Welcome] {
             let to = (NodeId(1), None, None);

@@ -50,8 +50,8 @@ impl Schedule {
     pub(super) fn move_ahead_of_a_fact(&mut self) -> Result<bool, Violation> {
         let lagging = |key: Key| {
             let (owner, home) = (self.cluster.owner(key)?, self.cluster.setup().home(key));
-            let told = self.cluster.row(home, key).view.word.counter();
-            let behind = owner != home && told < self.cluster.row(owner, key).view.word.counter();
+            let told = self.cluster.row(home, key).view.packed.counter();
+            let behind = owner != home && told < self.cluster.row(owner, key).view.packed.counter();
             behind.then_some((key, [owner, home]))
         };
         let lagging: Vec<_> = self.cluster.keys().filter_map(lagging).collect();

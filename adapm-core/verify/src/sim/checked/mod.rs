@@ -1,4 +1,4 @@
-//! The subject of which every invariant is checked after every step: a lockstep cluster of
+//! The under_test of which every invariant is checked after every step: a lockstep cluster of
 //! [`crate::cluster`], whose messages travel as frames over the links of the simulation.
 
 mod hardship;
@@ -15,7 +15,7 @@ use adapm_core::{Instant, Key, NodeId, wire};
 
 use super::coverage::{Fact, Facts};
 use super::program::{Step, Then, Who};
-use super::subject::{Outcome, Sent, Subject, Turn};
+use super::under_test::{Outcome, Sent, SystemUnderTest, Turn};
 use crate::flight::Kind;
 use crate::invariants::refusal;
 use crate::rng::Rng;
@@ -34,7 +34,7 @@ pub struct Checked {
     costs: Costs,
     /// How many messages of each way were given to the links and have not arrived.
     handed: Vec<usize>,
-    outbox: VecDeque<Sent>,
+    buffer: VecDeque<Sent>,
     ready: VecDeque<Who>,
     /// Operations that were not done at once.
     open: Vec<Open>,
@@ -78,7 +78,7 @@ impl Checked {
             cluster: Cluster::new(setup),
             costs,
             handed: vec![0; nodes * nodes],
-            outbox: VecDeque::new(),
+            buffer: VecDeque::new(),
             ready: VecDeque::new(),
             open: Vec::new(),
         }
@@ -117,7 +117,7 @@ impl Checked {
                 let asks = matches!(*message.body, Body::SyncRequest(_));
                 wire::encode(message.clone(), &mut frame);
                 self.handed[way] += 1;
-                self.outbox.push_back(Sent { from: node, to, asks, bytes: frame.len(), frame });
+                self.buffer.push_back(Sent { from: node, to, asks, bytes: frame.len(), frame });
             }
         }
         let (cluster, ready) = (&self.cluster, &mut self.ready);
@@ -161,7 +161,7 @@ impl Checked {
     }
 }
 
-impl Subject for Checked {
+impl SystemUnderTest for Checked {
     type Violation = Wrong;
 
     fn nodes(&self) -> usize {
@@ -232,7 +232,7 @@ impl Subject for Checked {
     }
 
     fn poll_sent(&mut self) -> Option<Sent> {
-        self.outbox.pop_front()
+        self.buffer.pop_front()
     }
 
     fn poll_ready(&mut self) -> Option<Who> {
@@ -263,15 +263,15 @@ impl Subject for Checked {
             format!("{node} has something waiting ({:?})", self.cluster.member(node).node.reason())
         });
         let loaded = self.cluster.network().loaded();
-        let aloft = (!loaded.is_empty()).then(|| format!("messages on their way: {loaded:?}"));
-        open.chain(busy).chain(aloft).collect::<Vec<_>>().join("; ")
+        let in_flight = (!loaded.is_empty()).then(|| format!("messages on their way: {loaded:?}"));
+        open.chain(busy).chain(in_flight).collect::<Vec<_>>().join("; ")
     }
 
     fn facts(&self, node: NodeId) -> Facts {
         let mut facts = Facts::default();
         for key in self.cluster.keys() {
             facts.note(state_fact(self.cluster.state(node, key)), true);
-            self.note_aloft(node, key, &mut facts);
+            self.note_in_flight(node, key, &mut facts);
         }
         let reason = self.cluster.member(node).node.reason();
         facts.note(Fact::RoundOpen, matches!(reason, Reason::Round { .. }));
@@ -325,14 +325,14 @@ impl Subject for Checked {
 
 impl Checked {
     /// What is on its way to and from `node` about `key`.
-    fn note_aloft(&self, node: NodeId, key: Key, facts: &mut Facts) {
-        for aloft in self.cluster.network().about(key) {
-            let (here, away) = (aloft.to == node, aloft.from == node);
-            let is_ownership = aloft.entry.kind.is_ownership();
+    fn note_in_flight(&self, node: NodeId, key: Key, facts: &mut Facts) {
+        for in_flight in self.cluster.network().about(key) {
+            let (here, away) = (in_flight.to == node, in_flight.from == node);
+            let is_ownership = in_flight.entry.kind.is_ownership();
             facts.note(Fact::RelocationHere, here && is_ownership);
             facts.note(Fact::RelocationAway, away && is_ownership);
-            facts.note(Fact::DeltaOut, away && aloft.entry.kind == Kind::Delta);
-            facts.note(Fact::RefreshHere, here && aloft.entry.kind == Kind::Refresh);
+            facts.note(Fact::DeltaOut, away && in_flight.entry.kind == Kind::Delta);
+            facts.note(Fact::RefreshHere, here && in_flight.entry.kind == Kind::Refresh);
         }
     }
 }

@@ -185,7 +185,7 @@ impl Run {
         let result = result.and_then(|()| self.drain(&mut simulation, &mut rng));
         report.trace = simulation.trace();
         report.coverage = simulation.coverage().clone();
-        report.pairs = simulation.subject().cluster().pairs().clone();
+        report.pairs = simulation.under_test().cluster().pairs().clone();
         self.note_sets(&simulation, report);
         (report.steps, report.events) = (simulation.steps(), simulation.events());
         report.time = simulation.now();
@@ -213,11 +213,11 @@ impl Run {
         let mut setup = self.setup.clone();
         setup.unresponsive_nanos =
             Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
-        let mut subject = Checked::new(setup, costs);
+        let mut under_test = Checked::new(setup, costs);
         if self.tells {
-            subject.tell(|line| println!("{line}"));
+            under_test.tell(|line| println!("{line}"));
         }
-        let mut simulation = Simulator::new(subject, links, rng.bits());
+        let mut simulation = Simulator::new(under_test, links, rng.bits());
         if self.tells {
             simulation.tell(|line| println!("{line}"));
         }
@@ -240,7 +240,7 @@ impl Run {
         };
         if self.setup.losses > 0 {
             let moment = rng.number(steps.clone());
-            let node = rng.choose(&simulation.subject().cluster().nodes().collect::<Vec<_>>());
+            let node = rng.choose(&simulation.under_test().cluster().nodes().collect::<Vec<_>>());
             let fault = if self.conditions == Conditions::Mute {
                 Fault::Mute(node)
             } else {
@@ -261,7 +261,7 @@ impl Run {
         if !self.setup.sequential || self.setup.losses > 0 {
             return;
         }
-        let cluster = simulation.subject().cluster();
+        let cluster = simulation.under_test().cluster();
         for key in cluster.keys().filter(|key| cluster.oracle().was_set(*key)) {
             report.set_histories += 1;
             report.set_accesses =
@@ -275,7 +275,7 @@ impl Run {
         rng: &mut Rng,
         report: &mut Report,
     ) -> Result<(), Stopped> {
-        let cluster = simulation.subject().cluster();
+        let cluster = simulation.under_test().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
         let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
         // Who waits for nobody need not find out that a node is mute: in the end all wait. For a
@@ -331,7 +331,7 @@ fn together(
     step: &Step,
     takes: fn(&Who) -> bool,
 ) -> Result<(), Stopped> {
-    let cluster = simulation.subject().cluster();
+    let cluster = simulation.under_test().cluster();
     let is_live =
         |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
     let mut left: Vec<Who> = cluster.workers().filter(|who| takes(who) && is_live(who)).collect();

@@ -8,7 +8,7 @@ use adapm_core::driver::{self, Host};
 use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Reason, SignalId};
 use adapm_core::error::InputError;
 use adapm_core::policy::SystemPolicy;
-use adapm_core::slot::{Pushed, State, Word};
+use adapm_core::slot::{PackedState, Pushed, State};
 use adapm_core::store::Store;
 use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
@@ -208,15 +208,15 @@ impl Member {
     /// Looks at the local copy of `key`, which comes into being if this is its untouched home.
     fn touch(&self, key: Key, look: impl Fn(State) -> bool) -> bool {
         self.found_at_home(key);
-        self.store.with_slot(key, |slot| look(slot.word.state()))
+        self.store.with_slot(key, |slot| look(slot.packed.state()))
     }
 
     /// Creates the main copy that a dense layout would have had from the start.
     fn found_at_home(&self, key: Key) {
-        let untouched = self.store.with_slot(key, |slot| *slot.word == Word::EMPTY);
+        let untouched = self.store.with_slot(key, |slot| *slot.packed == PackedState::EMPTY);
         if untouched && Layout::home(key, self.nodes) == self.driver.engine().config().node {
             self.store.reserve(key, false);
-            self.store.with_slot(key, |mut slot| slot.found());
+            self.store.with_slot(key, |mut slot| slot.create_main_copy());
         }
     }
 

@@ -8,7 +8,7 @@ use core::cell::{Cell, RefCell};
 use core::ops::Range;
 use std::collections::HashMap;
 
-use adapm_core::slot::{Slot, State, Word};
+use adapm_core::slot::{PackedState, Slot, State};
 use adapm_core::store::Store;
 use adapm_core::{Counter, Key, Layout, Version};
 use foldhash::fast::FixedState;
@@ -27,7 +27,7 @@ pub struct LightStore {
 
 #[derive(Debug, Default)]
 struct Entry {
-    word: Word,
+    packed: PackedState,
     version: Version,
     value: Elements,
     delta: Elements,
@@ -105,16 +105,17 @@ impl LightStore {
         self.replicas.get()
     }
 
-    fn account(&self, key: Key, before: Word, entry: &mut Entry) {
-        let after = entry.word;
+    fn account(&self, key: Key, before: PackedState, entry: &mut Entry) {
+        let after = entry.packed;
         if before == after {
             return;
         }
-        let replica = |word: Word| u64::from(word.state() == State::Replica);
+        let replica = |packed: PackedState| u64::from(packed.state() == State::Replica);
         self.replicas.set(self.replicas.get() + replica(after) - replica(before));
         // A main copy that was never relocated has been here all the time.
-        let main =
-            |word: Word| i64::from(word.state() == State::Main && word.counter() > Counter(0));
+        let main = |packed: PackedState| {
+            i64::from(packed.state() == State::Main && packed.counter() > Counter(0))
+        };
         let left = before.state() == State::Main
             && before.counter() == Counter(0)
             && after.state() != State::Main;
@@ -154,11 +155,11 @@ impl Store for LightStore {
         let (result, unlisted) = {
             let mut entries = self.entries.borrow_mut();
             let entry = entries.entry(key).or_default();
-            let (before, place) = (entry.word, entry.place);
-            let Entry { word, version, value, delta, .. } = entry;
+            let (before, place) = (entry.packed, entry.place);
+            let Entry { packed, version, value, delta, .. } = entry;
             let mut ignored = Version(0);
             let version = if value.is_absent() { &mut ignored } else { version };
-            let result = f(Slot { word, version, value: value.as_mut(), delta: delta.as_mut() });
+            let result = f(Slot { packed, version, value: value.as_mut(), delta: delta.as_mut() });
             self.account(key, before, entry);
             (result, (place > 0 && entry.place == 0).then_some(place))
         };
@@ -201,6 +202,6 @@ impl Store for LightStore {
     }
 }
 
-fn is_shared(word: Word) -> bool {
-    word.state() == State::Replica || word.state() == State::Main && word.is_watched()
+fn is_shared(packed: PackedState) -> bool {
+    packed.state() == State::Replica || packed.state() == State::Main && packed.is_watched()
 }

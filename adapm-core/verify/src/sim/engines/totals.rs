@@ -32,7 +32,7 @@ pub struct Totals {
     pub engines: Stats,
 }
 
-/// What the subject shares with the program that drives it, all in one thread: the stores, and
+/// What the under_test shares with the program that drives it, all in one thread: the stores, and
 /// totals on demand.
 ///
 /// A program needs the stores for what workers look up locally, as local sampling does.

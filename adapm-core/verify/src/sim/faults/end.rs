@@ -7,7 +7,7 @@ use adapm_core::Instant;
 #[cfg(not(feature = "checked"))]
 use adapm_core::link::Session;
 use adapm_core::link::{LinkConfig, SendRefusal, Seq};
-use adapm_core::transport::{Farewell, Frame, LastRequest};
+use adapm_core::transport::{CloseReason, Frame, LastRequest};
 
 #[cfg(feature = "checked")]
 use crate::planted::PlantedSession as Session;
@@ -20,10 +20,10 @@ pub(super) struct End {
     pub(super) pipe: u32,
     pub(super) is_up: bool,
     /// Frames that its node has not finished yet: nothing else that it writes waits for them.
-    pub(super) outbox: VecDeque<Frame>,
+    pub(super) buffer: VecDeque<Frame>,
     /// Frames for which there is no room yet.
     pub(super) backlog: VecDeque<Frame>,
-    /// The alarm on the agenda that counts.
+    /// The alarm on the events that counts.
     pub(super) alarm: Option<Instant>,
     /// When it has met its peer, or bytes came last.
     pub(super) heard: Option<Instant>,
@@ -55,7 +55,7 @@ impl End {
             session: Session::new(config),
             pipe: 0,
             is_up: false,
-            outbox: VecDeque::new(),
+            buffer: VecDeque::new(),
             backlog: VecDeque::new(),
             alarm: None,
             heard: None,
@@ -77,12 +77,12 @@ impl End {
     /// A frame follows that its node has yet to finish.
     pub(super) fn announce(&mut self, frame: Frame, asks: bool) {
         self.requests.note_sent(asks);
-        self.outbox.push_back(frame);
+        self.buffer.push_back(frame);
     }
 
     /// Whether what is asked of the peer, or what it answers, is still on its way.
     pub(super) fn holds_up(&mut self) -> bool {
-        let waiting = self.outbox.len() + self.backlog.len();
+        let waiting = self.buffer.len() + self.backlog.len();
         self.requests.is_held_up(self.session.way(), waiting)
     }
 
@@ -108,7 +108,7 @@ impl End {
             }
         }
         if self.has_closed {
-            self.session.close(Farewell::Finished);
+            self.session.close(CloseReason::Finished);
         }
     }
 
@@ -116,7 +116,7 @@ impl End {
     pub(super) fn close(&mut self) {
         self.has_closed = true;
         if self.backlog.is_empty() {
-            self.session.close(Farewell::Finished);
+            self.session.close(CloseReason::Finished);
         }
     }
 
@@ -145,7 +145,7 @@ impl End {
 
     /// Whether everything that it was given has arrived, and its goodbye if it was said.
     pub(super) fn is_at_rest(&self) -> bool {
-        let settled = self.outbox.is_empty()
+        let settled = self.buffer.is_empty()
             && self.backlog.is_empty()
             && self.session.unacknowledged().0 == 0;
         self.is_gone

@@ -2,7 +2,7 @@
 //! with what is on its way.
 //!
 //! What a session promises is judged here; that each frame arrives once and in order is judged by
-//! the subject, which knows what was sent.
+//! the under_test, which knows what was sent.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::event::{Around, LinkEvent, Pair, Side, What};
 use super::link::Link;
 use crate::rng::Rng;
 use crate::sim::links::{Broken, Effects, Links};
-use crate::sim::subject::Sent;
+use crate::sim::under_test::Sent;
 use crate::sim::wire::{Wire, WireConfig};
 
 /// Links with sessions and pipes, for few nodes: each is connected to each.

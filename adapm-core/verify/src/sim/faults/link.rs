@@ -9,7 +9,7 @@ use super::end::End;
 use super::event::{Around, LinkEvent, Pair, Side, What};
 use super::way::{HEADER_BYTES, Item, Way};
 use crate::sim::links::{Broken, Effects};
-use crate::sim::subject::Sent;
+use crate::sim::under_test::Sent;
 
 /// One link.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Link {
             return Ok(());
         }
         let end = &mut self.ends[side as usize];
-        let Some(frame) = end.outbox.pop_front() else { return Ok(()) };
+        let Some(frame) = end.buffer.pop_front() else { return Ok(()) };
         end.send(frame);
         self.write(now, side, around, effects);
         self.judge(side)
@@ -223,7 +223,7 @@ impl Link {
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         self.ends[side as usize].is_gone = true;
-        self.ends[side as usize].outbox.clear();
+        self.ends[side as usize].buffer.clear();
         let survivor = side.other();
         if self.ends[survivor as usize].is_gone {
             return Ok(());
@@ -296,7 +296,7 @@ impl Link {
             .map(|side| {
                 let end = self.end(side);
                 let (frames, backlog) =
-                    (end.session.unacknowledged().0, end.outbox.len() + end.backlog.len());
+                    (end.session.unacknowledged().0, end.buffer.len() + end.backlog.len());
                 let (from, to) = (self.node(side), self.node(side.other()));
                 let up = if end.is_up { "up" } else { "down" };
                 format!(

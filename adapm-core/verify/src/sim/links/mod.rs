@@ -6,7 +6,7 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::faults::Fault;
-use super::subject::Sent;
+use super::under_test::Sent;
 
 pub use perfect::Perfect;
 

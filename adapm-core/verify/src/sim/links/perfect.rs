@@ -5,7 +5,7 @@ use adapm_core::{Instant, NodeId};
 
 use super::{Broken, Effects, Links};
 use crate::rng::Rng;
-use crate::sim::subject::Sent;
+use crate::sim::under_test::Sent;
 use crate::sim::wire::{Wire, WireConfig};
 
 /// Links without faults and without sessions.

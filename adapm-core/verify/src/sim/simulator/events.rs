@@ -8,9 +8,9 @@ use crate::sim::faults::Fault;
 use crate::sim::links::Links;
 use crate::sim::program::{Program, Step, Who};
 use crate::sim::simulator::Failure;
-use crate::sim::subject::{Outcome, Subject};
+use crate::sim::under_test::{Outcome, SystemUnderTest};
 
-impl<S: Subject, L: Links> Simulator<S, L> {
+impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     pub(super) fn handle(
         &mut self,
         event: Event<L::Event>,
@@ -27,7 +27,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                 let what = self.links.trace(&event);
                 self.trace.add(self.now(), "link", what);
                 self.links
-                    .handle(self.agenda.now(), event, &mut self.effects)
+                    .handle(self.queue.now(), event, &mut self.effects)
                     .map_err(Failure::Links)?;
                 self.take_effects();
                 Ok(())
@@ -44,7 +44,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             return Ok(());
         }
         if host.paused_until > now {
-            self.agenda.at(host.paused_until, Event::Turn(who));
+            self.queue.at(host.paused_until, Event::Turn(who));
             return Ok(());
         }
         let Some(step) = program.next(now, who) else {
@@ -55,16 +55,16 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         };
         if let Step::Compute(duration) = step {
             let nanos = duration.as_nanos() as u64 * self.pace(who.0);
-            self.agenda.at(now.plus_nanos(nanos), Event::Turn(who));
+            self.queue.at(now.plus_nanos(nanos), Event::Turn(who));
             return Ok(());
         }
         self.steps += 1;
         self.trace.add(now, "turn", [u64::from(who.0.0), u64::from(who.1.0), self.steps]);
-        let turn = self.subject.step(now, who, step).map_err(Failure::Violation)?;
+        let turn = self.under_test.step(now, who, step).map_err(Failure::Violation)?;
         self.occupy(who.0, turn.node_nanos);
         if turn.outcome == Outcome::Done {
             let nanos = turn.worker_nanos * self.pace(who.0);
-            self.agenda.at(now.plus_nanos(nanos), Event::Turn(who));
+            self.queue.at(now.plus_nanos(nanos), Event::Turn(who));
         }
         self.settle(who.0)?;
         while self.plan.front().is_some_and(|(steps, _)| *steps <= self.steps) {
@@ -83,7 +83,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             return Ok(());
         }
         if from > now {
-            self.agenda.at(from, Event::Serve(node));
+            self.queue.at(from, Event::Serve(node));
             return Ok(());
         }
         host.is_serving = false;
@@ -95,16 +95,16 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                     "message",
                     [u64::from(from.0), u64::from(node.0), frame.len() as u64],
                 );
-                self.subject.deliver(now, from, node, frame)
+                self.under_test.deliver(now, from, node, frame)
             }
             Item::Timeout => {
                 self.trace.add(now, "timeout", [u64::from(node.0), 0, 0]);
                 self.tell_of_links(node)?;
-                self.subject.timeout(now, node)
+                self.under_test.timeout(now, node)
             }
             Item::Lost(peer) => {
                 self.trace.add(now, "lost", [u64::from(node.0), u64::from(peer.0), 0]);
-                self.subject.lose(now, node, peer)
+                self.under_test.lose(now, node, peer)
             }
         };
         self.occupy(node, nanos.map_err(Failure::Violation)?);
@@ -117,13 +117,13 @@ impl<S: Subject, L: Links> Simulator<S, L> {
     /// something up.
     fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
-        if self.subject.looks_at(node).is_none_or(|at| at > now) {
+        if self.under_test.looks_at(node).is_none_or(|at| at > now) {
             return Ok(());
         }
         let nodes = (0..self.hosts.len() as u16).map(NodeId);
         for peer in nodes.filter(|peer| *peer != node) {
             if self.links.holds_up(node, peer) {
-                self.subject.hear(now, node, peer).map_err(Failure::Violation)?;
+                self.under_test.hear(now, node, peer).map_err(Failure::Violation)?;
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             return;
         }
         host.alarm = None;
-        if self.subject.wake_at(node).is_some_and(|wake| wake <= now) {
+        if self.under_test.wake_at(node).is_some_and(|wake| wake <= now) {
             self.put(node, Item::Timeout);
         } else {
             self.arm(node);
@@ -160,7 +160,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         );
         let mut facts = Facts::default();
         for node in &nodes {
-            facts = facts.and(self.subject.facts(*node));
+            facts = facts.and(self.under_test.facts(*node));
             let (unacknowledged, no_room) = self.links.backlog(*node);
             facts.note(Fact::Unacknowledged, unacknowledged);
             facts.note(Fact::NoRoom, no_room);
@@ -177,7 +177,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
                 self.hosts[node.index()].slow = (*factor, now.plus_nanos(lasts.as_nanos() as u64));
             }
             Fault::Lie(from, to) => {
-                self.subject.lie(now, *from, *to, &mut self.rng).map_err(Failure::Violation)?;
+                self.under_test.lie(now, *from, *to, &mut self.rng).map_err(Failure::Violation)?;
                 self.settle(*to)?;
             }
             Fault::Vanish(node) => self.vanish(*node)?,
@@ -210,7 +210,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         node: NodeId,
         arriving: &dyn Fn(NodeId) -> usize,
     ) -> Result<(), Failure<S::Violation>> {
-        self.subject.vanish(self.agenda.now(), node, arriving).map_err(Failure::Violation)?;
+        self.under_test.vanish(self.queue.now(), node, arriving).map_err(Failure::Violation)?;
         let host = &mut self.hosts[node.index()];
         self.active -= host.idle.iter().filter(|idle| !**idle).count();
         host.idle.fill(true);
@@ -219,15 +219,16 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// Takes what the subject says after `node` was fed, and looks when the node wants to be woken.
+    /// Takes what the under_test says after `node` was fed, and looks when the node wants to be
+    /// woken.
     fn settle(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
-        while let Some(sent) = self.subject.poll_sent() {
+        while let Some(sent) = self.under_test.poll_sent() {
             let when = self.hosts[sent.from.index()].free_at.max(now);
             self.links.send(now, when, sent, &mut self.effects).map_err(Failure::Links)?;
         }
-        while let Some(who) = self.subject.poll_ready() {
-            self.agenda.at(self.hosts[who.0.index()].free_at, Event::Turn(who));
+        while let Some(who) = self.under_test.poll_ready() {
+            self.queue.at(self.hosts[who.0.index()].free_at, Event::Turn(who));
         }
         self.take_effects();
         self.arm(node);
@@ -236,7 +237,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
 
     pub(super) fn take_effects(&mut self) {
         for (when, event) in self.effects.later.drain(..) {
-            self.agenda.at(when, Event::Links(event));
+            self.queue.at(when, Event::Links(event));
         }
         for (from, to, frame) in core::mem::take(&mut self.effects.arrived) {
             self.put(to, Item::Message(from, frame));
@@ -246,7 +247,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         }
         if let (Some(tell), Some(told)) = (&mut self.tell, &mut self.effects.told) {
             for line in told.drain(..) {
-                tell(&format!("{:?} {line}", self.agenda.now()));
+                tell(&format!("{:?} {line}", self.queue.now()));
             }
         }
     }
@@ -263,18 +264,18 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         let host = &mut self.hosts[node.index()];
         if !host.is_serving && !host.inbox.is_empty() {
             host.is_serving = true;
-            self.agenda.at(host.free_at.max(host.paused_until), Event::Serve(node));
+            self.queue.at(host.free_at.max(host.paused_until), Event::Serve(node));
         }
     }
 
     /// Sets the alarm of a node, unless an earlier one is set.
     fn arm(&mut self, node: NodeId) {
-        let Some(wake) = self.subject.wake_at(node) else { return };
+        let Some(wake) = self.under_test.wake_at(node) else { return };
         let wake = wake.max(self.now());
         let host = &mut self.hosts[node.index()];
         if host.alarm.is_none_or(|alarm| alarm > wake) {
             host.alarm = Some(wake);
-            self.agenda.at(wake, Event::Alarm(node));
+            self.queue.at(wake, Event::Alarm(node));
         }
     }
 

@@ -7,7 +7,7 @@ use crate::sim::links::Broken;
 /// Why a run ended badly.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure<V> {
-    /// The subject found something wrong.
+    /// The under_test found something wrong.
     Violation(V),
     /// The links did.
     Links(Broken),

@@ -1,4 +1,4 @@
-//! The one loop: takes the next event, feeds it to the subject or the links, and enters what
+//! The one loop: takes the next event, feeds it to the under_test or the links, and enters what
 //! follows from it.
 //!
 //! `events` says what each event does, `failure` why a run ends badly.
@@ -13,23 +13,23 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId, WorkerId};
 
 use crate::rng::Rng;
-use crate::sim::agenda::Agenda;
 use crate::sim::coverage::Coverage;
+use crate::sim::event_queue::EventQueue;
 use crate::sim::faults::{Fault, Plan, When};
 use crate::sim::links::{Effects, Links};
 use crate::sim::program::{Program, Who};
-use crate::sim::subject::Subject;
 use crate::sim::trace::TraceHash;
+use crate::sim::under_test::SystemUnderTest;
 
 pub use failure::Failure;
 
 /// A cluster in virtual time, in one thread.
 ///
 /// Every run follows from what it was given: no clock, no thread, no iteration over hashes.
-pub struct Simulator<S: Subject, L: Links> {
-    subject: S,
+pub struct Simulator<S: SystemUnderTest, L: Links> {
+    under_test: S,
     links: L,
-    agenda: Agenda<Event<L::Event>>,
+    queue: EventQueue<Event<L::Event>>,
     hosts: Vec<Host>,
     /// Workers that have more to do.
     active: usize,
@@ -75,7 +75,7 @@ enum Item {
 #[derive(Default)]
 struct Host {
     inbox: VecDeque<Item>,
-    /// Whether a `Serve` is on the agenda.
+    /// Whether a `Serve` is on the events.
     is_serving: bool,
     /// When the channel is done with what it has taken.
     free_at: Instant,
@@ -83,7 +83,7 @@ struct Host {
     paused_until: Instant,
     /// So many times longer does everything take, until then.
     slow: (u32, Instant),
-    /// The `Alarm` on the agenda that counts.
+    /// The `Alarm` on the events that counts.
     alarm: Option<Instant>,
     is_gone: bool,
     /// Workers that have done everything.
@@ -100,14 +100,14 @@ impl Host {
     }
 }
 
-impl<S: Subject, L: Links> Simulator<S, L> {
+impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     /// A simulation in which nothing has happened; its own choices follow from the seed.
     #[must_use]
-    pub fn new(subject: S, links: L, seed: u64) -> Self {
-        let host = || Host { idle: vec![true; subject.workers()], ..Host::default() };
+    pub fn new(under_test: S, links: L, seed: u64) -> Self {
+        let host = || Host { idle: vec![true; under_test.workers()], ..Host::default() };
         Self {
-            agenda: Agenda::default(),
-            hosts: (0..subject.nodes()).map(|_| host()).collect(),
+            queue: EventQueue::default(),
+            hosts: (0..under_test.nodes()).map(|_| host()).collect(),
             active: 0,
             finished_at: Instant::ZERO,
             calm_since: None,
@@ -119,7 +119,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             steps: 0,
             events: 0,
             tell: None,
-            subject,
+            under_test,
             links,
         }
     }
@@ -128,7 +128,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
     pub fn plan(&mut self, plan: Plan) {
         for (when, fault) in plan.0 {
             match when {
-                When::At(time) => self.agenda.at(time, Event::Strike(fault)),
+                When::At(time) => self.queue.at(time, Event::Strike(fault)),
                 When::Steps(steps) => self.plan.push_back((steps, fault)),
             }
         }
@@ -154,7 +154,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         let events_max = self.events.saturating_add(EVENTS_MAX);
         self.calm_since = None;
         self.finished_at = self.now();
-        self.links.open(self.agenda.now(), &mut self.effects);
+        self.links.open(self.queue.now(), &mut self.effects);
         self.take_effects();
         for node in 0..self.hosts.len() {
             if self.hosts[node].is_gone {
@@ -163,12 +163,12 @@ impl<S: Subject, L: Links> Simulator<S, L> {
             for worker in 0..self.hosts[node].idle.len() {
                 self.hosts[node].idle[worker] = false;
                 self.active += 1;
-                self.agenda
+                self.queue
                     .at(self.now(), Event::Turn((NodeId(node as u16), WorkerId(worker as u16))));
             }
         }
         while !self.is_calm() {
-            let Some(event) = self.agenda.pop() else { return self.at_the_end() };
+            let Some(event) = self.queue.pop() else { return self.at_the_end() };
             self.events += 1;
             if self.now() > deadline || self.events > events_max {
                 return Err(Failure::Stuck(self.waiting()));
@@ -195,7 +195,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
     /// # Errors
     /// The first thing that is wrong.
     pub fn close(&mut self, patience: Duration) -> Result<(), Failure<S::Violation>> {
-        self.links.close(self.agenda.now(), &mut self.effects).map_err(Failure::Links)?;
+        self.links.close(self.queue.now(), &mut self.effects).map_err(Failure::Links)?;
         self.take_effects();
         self.run(&mut |_, _| None, patience).map(|_| ())
     }
@@ -203,18 +203,18 @@ impl<S: Subject, L: Links> Simulator<S, L> {
     /// Virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.agenda.now()
+        self.queue.now()
     }
 
     /// What is simulated.
     #[must_use]
-    pub fn subject(&self) -> &S {
-        &self.subject
+    pub fn under_test(&self) -> &S {
+        &self.under_test
     }
 
     /// What is simulated, for what a test does between runs.
     pub fn subject_mut(&mut self) -> &mut S {
-        &mut self.subject
+        &mut self.under_test
     }
 
     /// What is between the nodes.
@@ -250,22 +250,22 @@ impl<S: Subject, L: Links> Simulator<S, L> {
     /// Whether everything has been done, and at rest for long enough that nothing comes of it any
     /// more.
     fn is_calm(&mut self) -> bool {
-        let now = self.agenda.now();
+        let now = self.queue.now();
         let rests = self.active == 0
             && self.hosts.iter().all(|host| host.is_idle(now))
             && self.links.is_at_rest()
-            && self.subject.is_at_rest();
+            && self.under_test.is_at_rest();
         if !rests {
             self.calm_since = None;
             return false;
         }
-        let since = *self.calm_since.get_or_insert(self.agenda.now());
-        self.agenda.now().nanos_since(since) >= CALM_NANOS
+        let since = *self.calm_since.get_or_insert(self.queue.now());
+        self.queue.now().nanos_since(since) >= CALM_NANOS
     }
 
     /// Nothing is to come: then everything must have been done.
     fn at_the_end(&self) -> Result<Instant, Failure<S::Violation>> {
-        let rests = self.active == 0 && self.links.is_at_rest() && self.subject.is_at_rest();
+        let rests = self.active == 0 && self.links.is_at_rest() && self.under_test.is_at_rest();
         if rests { Ok(self.finished_at) } else { Err(Failure::Stuck(self.waiting())) }
     }
 
@@ -276,7 +276,7 @@ impl<S: Subject, L: Links> Simulator<S, L> {
         };
         let mut waiting: Vec<String> = self.hosts.iter().enumerate().filter_map(busy).collect();
         waiting.extend(
-            [self.subject.waiting(), self.links.waiting()]
+            [self.under_test.waiting(), self.links.waiting()]
                 .into_iter()
                 .filter(|what| !what.is_empty()),
         );

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
 use adapm_core::link::Event;
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 use serial_node::line::{End, Line, LineError, LineStats};
 
 use crate::noise::Noise;
@@ -159,8 +159,8 @@ impl Serial {
         while let Some(event) = self.line.poll_event() {
             let news = match event {
                 Event::Room => Some(Received::Woken),
-                Event::Left(Farewell::Failed) => self.lose(Loss::Failed),
-                Event::Left(Farewell::Lost(by)) => self.lose(Loss::Reported(by)),
+                Event::Left(CloseReason::Failed) => self.lose(Loss::Failed),
+                Event::Left(CloseReason::Lost(by)) => self.lose(Loss::Reported(by)),
                 Event::Drained => {
                     self.has_drained = true;
                     None
@@ -222,8 +222,8 @@ impl Transport for Serial {
         self.waker.clone()
     }
 
-    fn leave(&mut self, farewell: Farewell) {
-        self.line.close(farewell);
+    fn leave(&mut self, reason: CloseReason) {
+        self.line.close(reason);
         let until = Instant::now() + GOODBYE;
         while !self.has_drained && !self.has_ended && !self.is_lost && Instant::now() < until {
             self.write();

@@ -25,7 +25,7 @@ use core::time::Duration;
 
 use adapm_core::Instant;
 use adapm_core::link::{Arrival, Event, LinkConfig, LinkError, SendRefusal, Seq, Session};
-use adapm_core::transport::{Farewell, Frame, Loss};
+use adapm_core::transport::{CloseReason, Frame, Loss};
 
 use crate::packet::{Packet, Reader, header};
 
@@ -151,8 +151,8 @@ impl Line {
     }
 
     /// Says goodbye behind everything sent before.
-    pub fn close(&mut self, farewell: Farewell) {
-        self.session.close(farewell);
+    pub fn close(&mut self, close_reason: CloseReason) {
+        self.session.close(close_reason);
     }
 
     /// Bytes came.

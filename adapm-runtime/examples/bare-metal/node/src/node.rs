@@ -25,7 +25,7 @@ use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::slot::Pushed;
 use adapm_core::stats::Stats;
 use adapm_core::store::Store;
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{CloseReason, Frame};
 use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId, wire};
 
@@ -52,7 +52,7 @@ pub enum NodeError {
     /// The line is of no use any more.
     Line(LineError),
     /// The other end has ended first.
-    Left(Farewell),
+    Left(CloseReason),
     /// Bytes that are no frame.
     Frame(DecodeError),
     /// The engine has refused a message or an operation.
@@ -117,7 +117,7 @@ pub struct SerialNode<S: Store, P: Port> {
     ops: u64,
     has_drained: bool,
     /// The other end's goodbye.
-    left: Option<Farewell>,
+    left: Option<CloseReason>,
     accesses: Accesses,
     received: Vec<u8>,
     outgoing: Vec<u8>,
@@ -235,7 +235,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         self.clock = Clock::INFINITY;
         self.op(OpBody::End)?;
         self.op(OpBody::Leave)?;
-        self.line.close(Farewell::Finished);
+        self.line.close(CloseReason::Finished);
         let until = self.port.now().plus_nanos(GOODBYE_NANOS);
         while !self.has_drained && self.line.error().is_none() && self.port.now() < until {
             self.turn()?;
@@ -272,8 +272,8 @@ impl<S: Store, P: Port> SerialNode<S, P> {
             if let Some((_, outcome)) = self.outside.ended.take_if(|(ended, _)| *ended == id) {
                 return outcome.map_err(NodeError::Op);
             }
-            if let Some(farewell) = self.left {
-                return Err(NodeError::Left(farewell));
+            if let Some(reason) = self.left {
+                return Err(NodeError::Left(reason));
             }
             self.turn()?;
         }
@@ -304,7 +304,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
             match event {
                 LinkEvent::Room => self.flush()?,
                 LinkEvent::Drained => self.has_drained = true,
-                LinkEvent::Left(farewell) => self.left = Some(farewell),
+                LinkEvent::Left(reason) => self.left = Some(reason),
                 LinkEvent::Dead(_)
                 | LinkEvent::Stuck(_)
                 | LinkEvent::Suspect
@@ -350,7 +350,7 @@ impl fmt::Display for NodeError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Line(error) => error.fmt(f),
-            Self::Left(farewell) => write!(f, "the other end has ended first: {farewell:?}"),
+            Self::Left(reason) => write!(f, "the other end has ended first: {reason:?}"),
             Self::Frame(error) => error.fmt(f),
             Self::Input(error) => error.fmt(f),
             Self::Op(error) => error.fmt(f),

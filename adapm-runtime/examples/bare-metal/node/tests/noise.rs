@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use adapm_core::Instant;
 use adapm_core::link::{Header, Kind, Seq};
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{CloseReason, Frame};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError};
 use serial_node::packet::{Packet, Reader, written};
 
@@ -157,7 +157,7 @@ fn an_end_that_was_restarted_is_told() {
 #[test]
 fn a_goodbye_reaches_the_other_end() {
     let (mut lines, mut now) = exchanged(1);
-    lines.iter_mut().for_each(|line| line.close(Farewell::Finished));
+    lines.iter_mut().for_each(|line| line.close(CloseReason::Finished));
     let until = now.plus_nanos(10_000_000_000);
     let mut drained = [false; 2];
     while drained != [true; 2] {

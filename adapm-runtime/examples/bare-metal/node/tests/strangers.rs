@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use adapm_core::Instant;
-use adapm_core::transport::{Farewell, Frame};
+use adapm_core::transport::{CloseReason, Frame};
 use crc::{CRC_32_ISCSI, Crc};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError, PACKET_BYTES};
 use serial_node::packet::{Packet, Reader, written};
@@ -129,7 +129,7 @@ fn listen(end: End, seed: u64, reached: &mut Reached) {
         heard(&mut line, now, &mut pipe);
         match random.below(8) {
             0 => drop(line.send(&mut Frame { head: random.bytes(20), ..Frame::default() })),
-            1 if random.below(8) == 0 => line.close(Farewell::Finished),
+            1 if random.below(8) == 0 => line.close(CloseReason::Finished),
             _ => {}
         }
         line.handle_bytes(now, &word(pipe, came, &mut random));

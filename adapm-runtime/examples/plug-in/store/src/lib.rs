@@ -1,13 +1,13 @@
 //! A store of your own: a mutex for each key, and a copy behind it only while the node holds one.
 //!
-//! The contract is that of [`Store`]: a key's latch is held while its slot is used, a word outlives
-//! its value, and what is reserved anew is zero. Not here: sparse layouts, whose keys are too many
-//! for a list.
+//! The contract is that of [`Store`]: a key's latch is held while its slot is used, a packed state
+//! outlives its value, and what is reserved anew is zero. Not here: sparse layouts, whose keys are
+//! too many for a list.
 
 use std::ops::Range;
 use std::sync::PoisonError;
 
-use adapm_core::slot::{Slot, Word};
+use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Value, Version};
 
@@ -26,7 +26,7 @@ pub struct MutexStore<V> {
 /// What the store knows of one key.
 struct Entry<V> {
     /// Stays when the copy goes.
-    word: Word,
+    packed: PackedState,
     version: Version,
     /// Empty while no copy is held.
     value: Vec<V>,
@@ -38,7 +38,7 @@ impl<V: Value> MutexStore<V> {
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         let entries = (layout.keys().start.0..layout.keys().end.0)
-            .map(|_| Mutex::new(Entry::absent(Word::EMPTY)));
+            .map(|_| Mutex::new(Entry::absent(PackedState::EMPTY)));
         Self { layout: layout.clone(), entries: entries.collect() }
     }
 
@@ -73,7 +73,7 @@ impl<V: Value> Store for MutexStore<V> {
 
     fn release(&self, key: Key) {
         let mut entry = self.latch(key);
-        *entry = Entry::absent(entry.word);
+        *entry = Entry::absent(entry.packed);
     }
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, V>)) {
@@ -88,8 +88,8 @@ impl<V: Value> Store for MutexStore<V> {
 }
 
 impl<V: Value> Entry<V> {
-    fn absent(word: Word) -> Self {
-        Self { word, version: Version(0), value: Vec::new(), delta: Vec::new() }
+    fn absent(packed: PackedState) -> Self {
+        Self { packed, version: Version(0), value: Vec::new(), delta: Vec::new() }
     }
 
     fn slot(&mut self) -> Slot<'_, V> {
@@ -98,7 +98,7 @@ impl<V: Value> Entry<V> {
             self.version = Version(0);
         }
         Slot {
-            word: &mut self.word,
+            packed: &mut self.packed,
             version: &mut self.version,
             value: &mut self.value,
             delta: &mut self.delta,

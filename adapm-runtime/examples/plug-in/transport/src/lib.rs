@@ -3,7 +3,7 @@
 //!
 //! The contract is that of [`Transport`]: frames arrive once, whole and in order; `send` never
 //! blocks; a refused sender hears of room; wakes and frames take turns; a peer that ends without a
-//! farewell is told as lost. Not here: processes.
+//! close reason is told as lost. Not here: processes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Frame, Loss, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 
 /// Frames that may be under way from one node to another.
 const FRAMES_MAX: usize = 64;
@@ -51,16 +51,16 @@ pub struct ChannelEnd {
 /// Ends the wait of one endpoint. Harmless after the endpoint is gone.
 #[derive(Clone)]
 pub struct ChannelWaker {
-    outbox: Sender<Post>,
+    sender: Sender<Post>,
     woken: Arc<AtomicBool>,
 }
 
 /// A network of `nodes` endpoints, that of node `i` at index `i`.
 #[must_use]
 pub fn network(nodes: usize) -> Vec<ChannelEnd> {
-    let (outboxes, inboxes): (Vec<_>, Vec<_>) = (0..nodes).map(|_| mpsc::channel()).unzip();
+    let (senders, inboxes): (Vec<_>, Vec<_>) = (0..nodes).map(|_| mpsc::channel()).unzip();
     let wakers: Arc<[_]> =
-        outboxes.into_iter().map(|outbox| ChannelWaker { outbox, woken: Arc::default() }).collect();
+        senders.into_iter().map(|sender| ChannelWaker { sender, woken: Arc::default() }).collect();
     let ways: Arc<[Way]> = (0..nodes * nodes).map(|_| Way::default()).collect();
     let gone: Arc<[AtomicBool]> = (0..nodes).map(|_| AtomicBool::default()).collect();
     let ends = (0..).map(NodeId).zip(inboxes).map(|(node, inbox)| ChannelEnd {
@@ -79,7 +79,7 @@ impl Wake for ChannelWaker {
     fn wake(&self) {
         // One nudge is enough for all wakes that nobody has heard yet.
         if !self.woken.swap(true, SeqCst) {
-            self.outbox.send(Post::Nudge).ok();
+            self.sender.send(Post::Nudge).ok();
         }
     }
 }
@@ -102,7 +102,7 @@ impl Transport for ChannelEnd {
         }
         way.queued.fetch_add(1, SeqCst);
         // Frames to a node that is gone are dropped.
-        self.wakers[to.index()].outbox.send(Post::Frame(self.node, std::mem::take(frame))).ok();
+        self.wakers[to.index()].sender.send(Post::Frame(self.node, std::mem::take(frame))).ok();
         Ok(())
     }
 
@@ -134,9 +134,9 @@ impl Transport for ChannelEnd {
         self.wakers[self.node.index()].clone()
     }
 
-    fn leave(&mut self, farewell: Farewell) {
+    fn leave(&mut self, reason: CloseReason) {
         // What was sent before is in the peers' channels already: nothing to wait for.
-        self.has_left |= farewell == Farewell::Finished;
+        self.has_left |= reason == CloseReason::Finished;
     }
 }
 
@@ -181,7 +181,7 @@ impl Drop for ChannelEnd {
         {
             self.tell_of_room(node);
             if !self.has_left {
-                waker.outbox.send(Post::Lost(self.node)).ok();
+                waker.sender.send(Post::Lost(self.node)).ok();
             }
         }
     }

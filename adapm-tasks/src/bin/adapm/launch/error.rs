@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::{fmt, io};
 
 use adapm_tasks::files;
-use adapm_transport::threads::Refusal;
+use adapm_transport::threads::SpawnError;
 
 /// Why nothing was launched, or why it ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -60,7 +60,7 @@ pub(crate) enum LaunchError {
     Start { node: usize, program: OsString, error: io::Error },
     /// The system allows no further process.
     #[error("node n{node}: {refusal}; nothing was left running")]
-    Refused { node: usize, refusal: Refusal },
+    Refused { node: usize, refusal: SpawnError },
     /// A process failed.
     #[error("{0}")]
     Ended(Ending),

@@ -16,7 +16,7 @@ use std::{env, io};
 use adapm_tasks::files;
 use adapm_transport::group::launcher::{join_host, read_secret};
 use adapm_transport::net::Token;
-use adapm_transport::threads::Refusal;
+use adapm_transport::threads::SpawnError;
 use console::{Color, Style};
 
 use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
@@ -107,7 +107,7 @@ impl Plan<'_> {
             };
             let failed = |error| {
                 let program = start.program();
-                match Refusal::of_process(&program.to_string_lossy(), &error) {
+                match SpawnError::of_process(&program.to_string_lossy(), &error) {
                     Some(refusal) => LaunchError::Refused { node: number, refusal },
                     None => LaunchError::Start { node: number, program, error },
                 }

@@ -8,9 +8,9 @@ mod watch;
 use std::process;
 use std::sync::Arc;
 
-use adapm_core::transport::Farewell;
+use adapm_core::transport::CloseReason;
 use adapm_transport::group::launcher::{self, Environment, Flags, Placement};
-use adapm_transport::group::{self, Group, GroupConfig, Rendezvous, Roster};
+use adapm_transport::group::{self, Group, GroupConfig, Membership, Rendezvous};
 
 use crate::args::ProcessArgs;
 use crate::failure::Failure;
@@ -66,8 +66,8 @@ pub(crate) fn with(
     let heading =
         watch::heading(&position, config.kind.scheme(), config.is_sealed(), Stream::Stderr.width());
     let mut watch = Watch::new(position.node.value, heading);
-    let group = Group::join(config.clone(), &mut |roster| {
-        watch.look(&view(roster));
+    let group = Group::join(config.clone(), &mut |membership| {
+        watch.look(&view(membership));
         if let Some(code) = interrupt.exit_code() {
             // Nothing has begun: there is nothing to drain and nobody to tell.
             process::exit(code.into());
@@ -154,12 +154,12 @@ impl Company {
             (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
             (result, _) => result,
         };
-        let farewell = match &result {
-            Ok(()) | Err(Failure::Interrupted(_) | Failure::Stdout(_)) => Farewell::Finished,
+        let reason = match &result {
+            Ok(()) | Err(Failure::Interrupted(_) | Failure::Stdout(_)) => CloseReason::Finished,
             // Others may hear of this end before they hear why.
-            Err(error) => error.culprit().map_or(Farewell::Failed, Farewell::Lost),
+            Err(error) => error.culprit().map_or(CloseReason::Failed, CloseReason::Lost),
         };
-        self.group.leave(farewell);
+        self.group.leave(reason);
         result
     }
 }
@@ -170,8 +170,8 @@ fn stop_exit_code(code: u8) -> u8 {
     if code > 128 { code } else { 128 + 15 }
 }
 
-/// What there is to show of a roster.
-fn view(roster: &Roster) -> View<'_> {
+/// What there is to show of a membership.
+fn view(membership: &Membership) -> View<'_> {
     let seat = |member: &group::Member| Seat {
         address: member.address,
         host: member.host.clone(),
@@ -179,9 +179,9 @@ fn view(roster: &Roster) -> View<'_> {
         rtt: member.rtt,
     };
     View {
-        seats: roster.members().map(|(_, member)| member.map(seat)).collect(),
-        trouble: roster.trouble(),
-        refused: roster.refused(),
-        refusals: roster.refusals(),
+        seats: membership.members().map(|(_, member)| member.map(seat)).collect(),
+        fault: membership.fault(),
+        refused: membership.refused(),
+        refusals: membership.refusals(),
     }
 }

@@ -11,7 +11,7 @@ use crate::format;
 use crate::table::Table;
 use crate::terminal::Stream;
 
-/// Prints to stderr what a roster says: node 0 for all, the others a line for themselves.
+/// Prints to stderr what a membership says: node 0 for all, the others a line for themselves.
 pub(super) struct Watch {
     own: usize,
     heading: String,
@@ -20,7 +20,7 @@ pub(super) struct Watch {
     /// Who had joined when last looked.
     last: Vec<Option<Seat>>,
     reminded: Instant,
-    trouble: Option<String>,
+    fault: Option<String>,
     refused: Refused,
 }
 
@@ -36,7 +36,7 @@ struct Refused {
 pub(super) struct View<'a> {
     pub(super) seats: Vec<Option<Seat>>,
     /// What keeps this node from its links.
-    pub(super) trouble: Option<String>,
+    pub(super) fault: Option<String>,
     /// Who was refused and why, the last ones, and how many there were.
     pub(super) refused: &'a [String],
     pub(super) refusals: u64,
@@ -52,7 +52,7 @@ impl Watch {
             shown: None,
             last: Vec::new(),
             reminded: now,
-            trouble: None,
+            fault: None,
             refused: Refused::default(),
         }
     }
@@ -65,12 +65,8 @@ impl Watch {
 
     /// Shows what there is to show of an attempt that failed before there was a table.
     pub(super) fn give_up(&mut self) {
-        let view = View {
-            seats: std::mem::take(&mut self.last),
-            trouble: None,
-            refused: &[],
-            refusals: 0,
-        };
+        let view =
+            View { seats: std::mem::take(&mut self.last), fault: None, refused: &[], refusals: 0 };
         if self.shown.is_none() {
             self.patient_until = Instant::now();
             print(&self.news(&view, Instant::now()));
@@ -114,11 +110,10 @@ impl Watch {
             self.reminded = now;
             text.push_str(&format!("  {}\n", waiting(&view.seats)));
         }
-        if let Some(trouble) =
-            view.trouble.as_ref().filter(|trouble| self.trouble.as_ref() != Some(*trouble))
+        if let Some(fault) = view.fault.as_ref().filter(|fault| self.fault.as_ref() != Some(*fault))
         {
-            text.push_str(&format!("  {trouble}\n"));
-            self.trouble = Some(trouble.clone());
+            text.push_str(&format!("  {fault}\n"));
+            self.fault = Some(fault.clone());
         }
         text
     }
@@ -262,7 +257,7 @@ mod tests {
         };
         View {
             seats: joined.iter().map(|here| here.then(|| seat.clone())).collect(),
-            trouble: None,
+            fault: None,
             refused: &[],
             refusals: 0,
         }
@@ -308,11 +303,11 @@ mod tests {
     fn the_others_say_their_place_and_what_keeps_them() {
         let mut watch = Watch::new(1, "heading\n".into());
         let start = watch.reminded;
-        let trouble =
-            View { trouble: Some("n0 was not reached so far".into()), ..view(&[false, true]) };
-        let text = watch.news(&trouble, start + Duration::from_secs(1));
+        let fault =
+            View { fault: Some("n0 was not reached so far".into()), ..view(&[false, true]) };
+        let text = watch.news(&fault, start + Duration::from_secs(1));
         assert_eq!(text, "heading\n  n0 was not reached so far\n");
-        assert_eq!(watch.news(&trouble, start + Duration::from_secs(2)), "");
+        assert_eq!(watch.news(&fault, start + Duration::from_secs(2)), "");
         assert_eq!(watch.news(&view(&[true, true]), start + Duration::from_secs(3)), "");
     }
 

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Farewell, Transport as _};
+use adapm_core::transport::{CloseReason, Transport as _};
 use adapm_transport::net::{Address, Net, NetError};
 use serde::Serialize;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CheckNetArgs, interrupt: &Interrupt) -> Result<(), Fail
             let output = processes.output(args.json);
             let mut net = connect(company)?;
             let measured = measure(args, company, &mut net, output, interrupt);
-            net.leave(if measured.is_ok() { Farewell::Finished } else { Farewell::Failed });
+            net.leave(if measured.is_ok() { CloseReason::Finished } else { CloseReason::Failed });
             let nodes = company.group.nodes();
             match measured? {
                 Some(matrix) => {

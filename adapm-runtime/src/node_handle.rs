@@ -27,7 +27,7 @@ use crate::promise::{Promise, Waiter};
 use crate::sampling::Sampling;
 
 /// A node with running channel threads.
-pub(crate) struct Manager<S: Store> {
+pub(crate) struct NodeHandle<S: Store> {
     pub(crate) shared: Arc<NodeShared<S>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Plan<V> {
     pub(crate) origin: std::time::Instant,
 }
 
-impl<S: Store + Send + Sync + 'static> Manager<S> {
+impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
     /// Starts the channel threads of `node`, one per endpoint, over a store that has the main
     /// copies. They keep their parts of the promise that all peers can be reached, counted from
     /// `first_part`.
@@ -79,7 +79,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             sampling: plan.sampling.clone(),
             supply: plan.supply,
         });
-        let mut manager = Self { shared: Arc::clone(&shared), threads: Vec::new() };
+        let mut handle = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {
             let id = ChannelId(
                 u16::try_from(index).expect("the builder checked the number of channels"),
@@ -109,7 +109,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
             let part = first_part + index;
             let connected = Waiter::new(Arc::clone(connected), part);
             match threads::spawn(format!("adapm {node} {id}"), move || channel.run(connected)) {
-                Ok(thread) => manager.threads.push(thread),
+                Ok(thread) => handle.threads.push(thread),
                 Err(refusal) => {
                     // Ends the threads that run; dropping their managers waits for them.
                     plan.failure.raise(RunError::Thread(refusal.clone()));
@@ -117,7 +117,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
                 }
             }
         }
-        Ok(manager)
+        Ok(handle)
     }
 
     /// Signals intent of the whole node for everything, for the whole run.
@@ -163,7 +163,7 @@ impl<S: Store + Send + Sync + 'static> Manager<S> {
     }
 }
 
-impl<S: Store> Manager<S> {
+impl<S: Store> NodeHandle<S> {
     /// Waits for the channel threads, which must have been told to end; what the first that
     /// panicked said.
     pub(crate) fn join(&mut self) -> Option<String> {
@@ -175,7 +175,7 @@ impl<S: Store> Manager<S> {
     }
 }
 
-impl<S: Store> Drop for Manager<S> {
+impl<S: Store> Drop for NodeHandle<S> {
     fn drop(&mut self) {
         // A panic of a channel thread was told as the cluster's failure.
         let _ = self.join();

@@ -18,7 +18,7 @@ use foldhash::fast::FixedState;
 use super::machine::keys_in;
 use super::member::{Accessed, ELEMENTS_MAX, Member};
 use super::{Board, LightStore, Machine, Totals};
-use crate::sim::{Outcome, Sent, Step, Subject, Then, Turn, Who};
+use crate::sim::{Outcome, Sent, Step, SystemUnderTest, Then, Turn, Who};
 
 /// What a cluster of bare engines consists of.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ impl Engines {
     }
 }
 
-impl Subject for Engines {
+impl SystemUnderTest for Engines {
     type Violation = EngineError;
 
     fn nodes(&self) -> usize {

@@ -11,40 +11,41 @@ use tokio::runtime::Handle;
 use zeromq::util::PeerIdentity;
 use zeromq::{DealerRecvHalf, DealerSocket, Socket, SocketOptions, SocketRecv};
 
-use super::hall::{Hall, Home};
-use super::{courier, relay};
+use super::router::{Home, RouterListener};
+use super::{pipe_io, relay};
 use crate::net::address::Address;
-use crate::net::bell::Bell;
-use crate::net::carried::{Carried, Porter, carried};
+use crate::net::notifier::Notifier;
 use crate::net::packet::Fault;
-use crate::net::pipe::Carrier;
+use crate::net::pipe::Connector;
+use crate::net::queued::{PipeTask, QueuedPipe, queued_pipe};
 use crate::tokio::{ended, started, unless};
 
 /// Carries the pipes of one endpoint over ZeroMQ.
 #[derive(Debug)]
-pub(crate) struct ZmqCarrier {
+pub(crate) struct ZmqConnector {
     runtime: Handle,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     home: Arc<Home>,
-    hall: Option<Hall>,
+    router: Option<RouterListener>,
     /// Nobody else has it: names begin with it.
     incarnation: [u8; 16],
     attempts: u64,
 }
 
-impl ZmqCarrier {
-    /// A carrier that dials, and listens if `bind` says where.
+impl ZmqConnector {
+    /// A connector that dials, and listens if `bind` says where.
     ///
     /// # Errors
     /// If the system refuses a runtime, a directory for sockets, or to listen.
-    pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
+    pub(crate) fn new(bind: Option<SocketAddr>, notifier: Arc<Notifier>) -> io::Result<Self> {
         let runtime = started(&RUNTIME, "adapm-zmq")?;
         let mut incarnation = [0; 16];
         getrandom::fill(&mut incarnation).map_err(io::Error::other)?;
         let home = Arc::new(Home::new()?);
-        let hall = bind.map(|bind| Hall::open(&runtime, &bell, &home, bind)).transpose();
-        let hall = hall.inspect_err(|_| home.remove())?;
-        Ok(Self { runtime, bell, home, hall, incarnation, attempts: 0 })
+        let router =
+            bind.map(|bind| RouterListener::open(&runtime, &notifier, &home, bind)).transpose();
+        let router = router.inspect_err(|_| home.remove())?;
+        Ok(Self { runtime, notifier, home, router, incarnation, attempts: 0 })
     }
 
     /// A name that no other connection has, or can guess.
@@ -55,47 +56,47 @@ impl ZmqCarrier {
     }
 }
 
-impl Carrier for ZmqCarrier {
+impl Connector for ZmqConnector {
     fn address(&self) -> Option<Address> {
-        self.hall.as_ref().map(|hall| Address::Zmq(hall.address()))
+        self.router.as_ref().map(|router| Address::Zmq(router.address()))
     }
 
-    fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
+    fn dial(&mut self, to: &Address) -> Result<QueuedPipe, Fault> {
         let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported.into()))?;
-        let (pipe, porter) = carried(Arc::clone(&self.bell));
+        let (pipe, task) = queued_pipe(Arc::clone(&self.notifier));
         let (name, home) = (self.next_name(), Arc::clone(&self.home));
         self.runtime.spawn(async move {
-            match unless(TcpStream::connect(to), ended(&porter)).await {
+            match unless(TcpStream::connect(to), ended(&task)).await {
                 Some(Ok(stream)) => {
-                    if let Err(error) = serve(stream, name, &home, &porter).await {
-                        porter.end(error.into());
+                    if let Err(error) = serve(stream, name, &home, &task).await {
+                        task.end(error.into());
                     }
                 }
-                Some(Err(error)) => porter.end(error.into()),
+                Some(Err(error)) => task.end(error.into()),
                 None => {}
             }
         });
         Ok(pipe)
     }
 
-    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)> {
-        self.hall.as_ref()?.take()
+    fn accept(&mut self) -> Option<(QueuedPipe, Option<SocketAddr>)> {
+        self.router.as_ref()?.take()
     }
 }
 
-impl Drop for ZmqCarrier {
+impl Drop for ZmqConnector {
     fn drop(&mut self) {
-        // Tasks may outlive the carrier, and the process may end before they do.
+        // Tasks may outlive the connector, and the process may end before they do.
         self.home.remove();
     }
 }
 
 /// Puts a DEALER behind a connection, and serves it to its end.
-async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> io::Result<()> {
+async fn serve(stream: TcpStream, name: Bytes, home: &Home, task: &PipeTask) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let path = home.socket();
     let inner = UnixListener::bind(&path)?;
-    let relaying = porter.clone();
+    let relaying = task.clone();
     tokio::spawn(async move {
         match inner.accept().await {
             Ok((inner, _)) => relay::run(stream, inner, &relaying, |_| Ok(())).await,
@@ -115,16 +116,16 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, porter: &Porter) -> 
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     let (mut sending, receiving) = dealer.split();
-    let receiving = tokio::spawn(receive(receiving, porter.clone()));
-    courier::send_all(porter, &mut sending, None).await;
+    let receiving = tokio::spawn(receive(receiving, task.clone()));
+    pipe_io::send_all(task, &mut sending, None).await;
     receiving.abort();
     Ok(())
 }
 
-async fn receive(mut socket: DealerRecvHalf, porter: Porter) {
+async fn receive(mut socket: DealerRecvHalf, task: PipeTask) {
     // The end of the connection is the relay's to notice: the socket waits forever then.
     while let Ok(message) = socket.recv().await {
-        courier::deliver(&porter, &message.into_vec());
+        pipe_io::deliver(&task, &message.into_vec());
         tokio::task::consume_budget().await;
     }
 }

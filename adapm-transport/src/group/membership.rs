@@ -6,17 +6,17 @@ use std::process;
 
 use adapm_core::NodeId;
 
-use super::message::Card;
+use super::message::MemberInfo;
 
 /// The members of a group as far as this node knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Roster {
+pub struct Membership {
     pub(super) node: NodeId,
     pub(super) members: Vec<Option<Member>>,
     pub(super) rendezvous: String,
     pub(super) refused: Vec<String>,
     pub(super) refusals: u64,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) fault: Option<JoinFault>,
 }
 
 /// One process of a group.
@@ -33,7 +33,7 @@ pub struct Member {
     pub rtt: Option<Duration>,
 }
 
-impl Roster {
+impl Membership {
     /// The node that this is the view of.
     #[must_use]
     pub fn node(&self) -> NodeId {
@@ -91,40 +91,40 @@ impl Roster {
 
     /// What keeps this node from its links so far, if it knows: one line.
     #[must_use]
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.as_ref().map(|trouble| match trouble {
-            Trouble { node: Some(node), reason } => {
+    pub fn fault(&self) -> Option<String> {
+        self.fault.as_ref().map(|fault| match fault {
+            JoinFault { node: Some(node), reason } => {
                 format!("node {node} was not reached so far: {reason}")
             }
-            Trouble { node: None, reason } => reason.clone(),
+            JoinFault { node: None, reason } => reason.clone(),
         })
     }
 }
 
 /// What keeps a node from its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct JoinFault {
     /// The node that is not reached; `None`: all is the fault of this one.
     pub(super) node: Option<NodeId>,
     pub(super) reason: String,
 }
 
-impl Roster {
+impl Membership {
     /// Of a group of `nodes` that nobody has joined.
     pub(super) fn new(node: NodeId, nodes: usize, rendezvous: String) -> Self {
         let members = vec![None; nodes];
-        Self { node, members, rendezvous, refused: Vec::new(), refusals: 0, trouble: None }
+        Self { node, members, rendezvous, refused: Vec::new(), refusals: 0, fault: None }
     }
 }
 
 impl Member {
-    pub(super) fn of(card: Card, rtt: Option<Duration>) -> Self {
-        let Card { address, host, pid } = card;
+    pub(super) fn of(info: MemberInfo, rtt: Option<Duration>) -> Self {
+        let MemberInfo { address, host, pid } = info;
         Self { address, host, pid, rtt }
     }
 }
 
-impl Card {
+impl MemberInfo {
     /// This process, reached at `address`.
     pub(super) fn own(address: SocketAddr) -> Self {
         Self { address, host: host_name(), pid: process::id() }

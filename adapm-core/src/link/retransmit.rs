@@ -12,7 +12,7 @@ use crate::transport::Frame;
 
 /// Packets `base..next`; those before `base + written` were written to the pipe in use.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
+pub(crate) struct RetransmitBuffer {
     base: Seq,
     items: VecDeque<Item>,
     bytes: usize,
@@ -47,7 +47,7 @@ pub(crate) fn packets_of(bytes: usize, cut_bytes: usize) -> usize {
     bytes.div_ceil(cut_bytes).max(1)
 }
 
-impl Outbox {
+impl RetransmitBuffer {
     /// Appends a frame, cut into packets of at most `cut_bytes`, and leaves recycled memory in
     /// `frame`.
     pub(crate) fn push(&mut self, kind: Kind, frame: &mut Frame, cut_bytes: usize) {

@@ -18,11 +18,11 @@ impl Wake for Count {
     }
 }
 
-fn pipe() -> (mio::Poll, Carried, Porter) {
+fn pipe() -> (mio::Poll, QueuedPipe, PipeTask) {
     let poll = mio::Poll::new().expect("a poll");
-    let bell = Bell::new(poll.registry(), mio::Token(0)).expect("a bell");
-    let (carried, porter) = carried(Arc::new(bell));
-    (poll, carried, porter)
+    let notifier = Notifier::new(poll.registry(), mio::Token(0)).expect("a notifier");
+    let (carried, task) = queued_pipe(Arc::new(notifier));
+    (poll, carried, task)
 }
 
 fn packet(frame: Frame) -> Incoming {
@@ -33,54 +33,48 @@ fn packet(frame: Frame) -> Incoming {
 
 #[test]
 fn an_unknown_peer_waits_until_its_packet_was_dealt_with() {
-    let (_poll, mut carried, porter) = pipe();
+    let (_poll, mut carried, task) = pipe();
     let wakes = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&wakes));
     let mut cx = Context::from_waker(&waker);
-    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(true));
-    porter.deliver(packet(Frame::default()));
-    assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
+    assert_eq!(task.poll_room(&mut cx), Poll::Ready(true));
+    task.deliver(packet(Frame::default()));
+    assert_eq!(task.poll_room(&mut cx), Poll::Pending);
     assert_eq!(carried.read(), Ok(Some(packet(Frame::default()))));
-    assert_eq!(porter.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
+    assert_eq!(task.poll_room(&mut cx), Poll::Pending, "the endpoint may still raise the limit");
     assert_eq!(carried.read(), Ok(None));
-    assert_eq!(
-        (wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)),
-        (1, Poll::Ready(true))
-    );
-    porter.deliver(packet(Frame::default()));
-    assert_eq!(porter.poll_room(&mut cx), Poll::Pending);
-    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+    assert_eq!((wakes.0.load(Ordering::Relaxed), task.poll_room(&mut cx)), (1, Poll::Ready(true)));
+    task.deliver(packet(Frame::default()));
+    assert_eq!(task.poll_room(&mut cx), Poll::Pending);
+    assert_eq!(task.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     carried.raise_limit(1 << 20);
-    assert_eq!(
-        (wakes.0.load(Ordering::Relaxed), porter.poll_room(&mut cx)),
-        (3, Poll::Ready(true))
-    );
-    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
+    assert_eq!((wakes.0.load(Ordering::Relaxed), task.poll_room(&mut cx)), (3, Poll::Ready(true)));
+    assert_eq!(task.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(Some(1 << 20)));
 }
 
 #[test]
 fn a_dropped_pipe_gives_what_was_flushed_and_then_its_end() {
-    let (_poll, mut carried, porter) = pipe();
+    let (_poll, mut carried, task) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
     carried.push(Draft::greeting(Greeting::Hello, Vec::new()).check());
     assert!(!carried.flush());
-    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
+    assert_eq!(task.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending);
     drop(carried);
-    assert_eq!(porter.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(None));
-    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
-    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
-    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
+    assert_eq!(task.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Ready(None));
+    assert!(matches!(task.poll_take(&mut cx), Poll::Ready(Some(_))));
+    assert!(matches!(task.poll_take(&mut cx), Poll::Ready(None)));
+    assert_eq!(task.poll_room(&mut cx), Poll::Ready(false));
 }
 
 #[test]
 fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
-    let (_poll, mut carried, porter) = pipe();
+    let (_poll, mut carried, task) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
     let large = || Frame { head: vec![1; 64 << 10], ..Frame::default() };
     carried.raise_limit(1 << 24);
     let mut delivered = 0;
-    while porter.poll_room(&mut cx).is_ready() {
-        porter.deliver(packet(large()));
+    while task.poll_room(&mut cx).is_ready() {
+        task.deliver(packet(large()));
         delivered += 1;
     }
     let mut pushed = 0;
@@ -90,9 +84,9 @@ fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
         pushed += 1;
     }
     assert_eq!((delivered, pushed), (16, 16), "1 MiB each way");
-    porter.note_bytes(77);
-    assert_eq!((porter.limit(), carried.bytes_in()), (1 << 24, 77));
-    porter.end(Fault::Magic);
+    task.note_bytes(77);
+    assert_eq!((task.limit(), carried.bytes_in()), (1 << 24, 77));
+    task.end(Fault::Magic);
     assert!(carried.flush());
     for _ in 0..delivered {
         assert!(carried.read().is_ok_and(|packet| packet.is_some()));
@@ -102,33 +96,29 @@ fn both_directions_are_bounded_and_a_fault_comes_behind_what_was_delivered() {
 
 #[test]
 fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
-    let (_poll, mut carried, porter) = pipe();
+    let (_poll, mut carried, task) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
-    porter.end(Fault::Magic);
-    assert_eq!(porter.poll_room(&mut cx), Poll::Ready(false));
+    task.end(Fault::Magic);
+    assert_eq!(task.poll_room(&mut cx), Poll::Ready(false));
     carried.push(Draft::greeting(Greeting::Refuse, Vec::new()).check());
     assert!(carried.flush(), "the reader has to look");
     assert_eq!(carried.read(), Err(Fault::Magic));
-    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
-    assert!(porter.poll_take(&mut cx).is_pending(), "there may be more");
+    assert!(matches!(task.poll_take(&mut cx), Poll::Ready(Some(_))));
+    assert!(task.poll_take(&mut cx).is_pending(), "there may be more");
     carried.shutdown();
-    assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(None)));
-    assert_eq!(
-        porter.poll_change(&mut cx, GREETING_BYTES_MAX),
-        Poll::Pending,
-        "it was not dropped"
-    );
-    porter.end(Fault::Ended);
+    assert!(matches!(task.poll_take(&mut cx), Poll::Ready(None)));
+    assert_eq!(task.poll_change(&mut cx, GREETING_BYTES_MAX), Poll::Pending, "it was not dropped");
+    task.end(Fault::Ended);
     assert_eq!(carried.read(), Err(Fault::Magic), "the first reason counts");
-    drop(porter);
+    drop(task);
     assert!(carried.is_flushed());
 }
 
 #[test]
 fn the_bell_rings_for_room_only_once_there_is_much() {
-    let (_poll, mut carried, porter) = pipe();
+    let (_poll, mut carried, task) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
-    let fill = |carried: &mut Carried| {
+    let fill = |carried: &mut QueuedPipe| {
         while carried.has_room() {
             carried.push(Draft::greeting(Greeting::Hello, Vec::new()).check());
         }
@@ -137,9 +127,9 @@ fn the_bell_rings_for_room_only_once_there_is_much() {
     fill(&mut carried);
     let mut take = |count: usize| {
         for _ in 0..count {
-            assert!(matches!(porter.poll_take(&mut cx), Poll::Ready(Some(_))));
+            assert!(matches!(task.poll_take(&mut cx), Poll::Ready(Some(_))));
         }
-        porter.shared.bell.take_ring()
+        task.shared.notifier.take_notice()
     };
     assert!(!take(PACKETS_MAX / 2 - 1));
     assert!(take(1));

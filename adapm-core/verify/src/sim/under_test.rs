@@ -15,7 +15,7 @@ use crate::rng::Rng;
 pub enum Outcome {
     /// The worker may go on.
     Done,
-    /// The worker waits until [`Subject::poll_ready`] names it.
+    /// The worker waits until [`SystemUnderTest::poll_ready`] names it.
     Waits,
 }
 
@@ -49,19 +49,19 @@ pub struct Sent {
     pub asks: bool,
     /// What it weighs on the wire.
     pub bytes: usize,
-    /// Its content. A subject that keeps the content to itself leaves this empty: messages arrive
-    /// in order.
+    /// Its content. A under_test that keeps the content to itself leaves this empty: messages
+    /// arrive in order.
     pub frame: Frame,
 }
 
 /// What is simulated.
 ///
-/// The subject is fed in the order of virtual time. After each call that changes it, the simulator
-/// drains [`Subject::poll_sent`] and [`Subject::poll_ready`], and asks [`Subject::wake_at`] of the
-/// node concerned. A number that a call returns is the time, in nanoseconds, that the node's
-/// channel is busy: what the call sent leaves when that is over, and the node is fed nothing else
-/// until then.
-pub trait Subject {
+/// The under_test is fed in the order of virtual time. After each call that changes it, the
+/// simulator drains [`SystemUnderTest::poll_sent`] and [`SystemUnderTest::poll_ready`], and asks
+/// [`SystemUnderTest::wake_at`] of the node concerned. A number that a call returns is the time, in
+/// nanoseconds, that the node's channel is busy: what the call sent leaves when that is over, and
+/// the node is fed nothing else until then.
+pub trait SystemUnderTest {
     /// What is wrong, if something is.
     type Violation: fmt::Display + fmt::Debug;
 
@@ -96,7 +96,8 @@ pub trait Subject {
     /// What is wrong after it.
     fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Self::Violation>;
 
-    /// When `node` looks at its peers in its next [`Subject::timeout`]; `None`: it does not.
+    /// When `node` looks at its peers in its next [`SystemUnderTest::timeout`]; `None`: it does
+    /// not.
     fn looks_at(&self, node: NodeId) -> Option<Instant> {
         let _ = node;
         None
@@ -118,7 +119,7 @@ pub trait Subject {
     /// The next worker that waited and may go on.
     fn poll_ready(&mut self) -> Option<Who>;
 
-    /// When `node` wants [`Subject::timeout`]; `None`: not before something else happens.
+    /// When `node` wants [`SystemUnderTest::timeout`]; `None`: not before something else happens.
     fn wake_at(&self, node: NodeId) -> Option<Instant>;
 
     /// Whether nothing is on its way and nothing waits. Asked after each event once all workers

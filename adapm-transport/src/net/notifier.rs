@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mio::{Registry, Token, Waker};
 
-/// Rings at one endpoint. Costs a system call only while the endpoint waits.
+/// Notifies at one endpoint. Costs a system call only while the endpoint waits.
 ///
 /// # Ordering
 /// A ringer sets its flag and then looks whether the endpoint waits; the endpoint says that it
 /// waits and then looks at the flags. All four are sequentially consistent, so at least one of both
 /// sees the other. Taking a flag acquires what the ringer's thread did before.
 #[derive(Debug)]
-pub(crate) struct Bell {
+pub(crate) struct Notifier {
     waker: Waker,
     waits: AtomicBool,
     woken: AtomicBool,
-    rung: AtomicBool,
+    notified: AtomicBool,
 }
 
-impl Bell {
+impl Notifier {
     pub(crate) fn new(registry: &Registry, token: Token) -> io::Result<Self> {
         let waker = Waker::new(registry, token)?;
         let flag = || AtomicBool::new(false);
-        Ok(Self { waker, waits: flag(), woken: flag(), rung: flag() })
+        Ok(Self { waker, waits: flag(), woken: flag(), notified: flag() })
     }
 
     /// A waker was called: a `recv` is to return.
@@ -33,8 +33,8 @@ impl Bell {
     }
 
     /// A pipe with a thread of its own has news, a new one included.
-    pub(crate) fn ring(&self) {
-        self.raise(&self.rung);
+    pub(crate) fn notify(&self) {
+        self.raise(&self.notified);
     }
 
     /// Whether a waker was called since this last returned true.
@@ -43,14 +43,14 @@ impl Bell {
     }
 
     /// Whether a pipe had news since this last returned true.
-    pub(super) fn take_ring(&self) -> bool {
-        self.rung.load(Ordering::SeqCst) && self.rung.swap(false, Ordering::SeqCst)
+    pub(super) fn take_notice(&self) -> bool {
+        self.notified.load(Ordering::SeqCst) && self.notified.swap(false, Ordering::SeqCst)
     }
 
     /// The endpoint is about to wait; false: there is something to look at first.
     pub(super) fn start_wait(&self) -> bool {
         self.waits.store(true, Ordering::SeqCst);
-        !self.woken.load(Ordering::SeqCst) && !self.rung.load(Ordering::SeqCst)
+        !self.woken.load(Ordering::SeqCst) && !self.notified.load(Ordering::SeqCst)
     }
 
     /// The endpoint does not wait.

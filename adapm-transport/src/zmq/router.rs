@@ -16,64 +16,64 @@ use tokio::task::AbortHandle;
 use zeromq::util::PeerIdentity;
 use zeromq::{MultiPeerBackend, RouterRecvHalf, RouterSendHalf, RouterSocket, Socket, SocketRecv};
 
-use super::{courier, relay};
-use crate::net::bell::Bell;
-use crate::net::carried::{Carried, Porter, carried};
+use super::{pipe_io, relay};
+use crate::net::notifier::Notifier;
 use crate::net::packet::Fault;
+use crate::net::queued::{PipeTask, QueuedPipe, queued_pipe};
 use crate::tcp::private_folder;
 use crate::tokio::{Door, WAITING_MAX, listen, next_connection};
 
 /// Accepts for one endpoint. Dropping it closes the listener; pipes end by themselves.
 #[derive(Debug)]
-pub(super) struct Hall {
+pub(super) struct RouterListener {
     address: SocketAddr,
     door: Arc<Door>,
     task: AbortHandle,
 }
 
-/// What the tasks of a hall share.
-struct HallState {
-    bell: Arc<Bell>,
+/// What the tasks of a router share.
+struct RouterState {
+    notifier: Arc<Notifier>,
     door: Arc<Door>,
     /// Those who have said their names.
-    guests: Mutex<HashMap<Bytes, Porter>>,
+    peers: Mutex<HashMap<Bytes, PipeTask>>,
     /// Those who have not, in the order in which they came.
     strangers: Mutex<BTreeMap<u64, AbortHandle>>,
     path: PathBuf,
 }
 
 /// Somebody who has connected.
-struct Guest {
+struct RouterPeer {
     number: u64,
     from: SocketAddr,
-    shared: Arc<HallState>,
+    shared: Arc<RouterState>,
 }
 
-/// A hall's ROUTER, but for its receiving side.
+/// A router's ROUTER, but for its receiving side.
 #[derive(Clone)]
 struct Router {
     sending: RouterSendHalf,
     backend: Arc<dyn MultiPeerBackend>,
 }
 
-impl Hall {
+impl RouterListener {
     /// Opens one at `bind`.
     pub(super) fn open(
         runtime: &Handle,
-        bell: &Arc<Bell>,
+        notifier: &Arc<Notifier>,
         home: &Home,
         bind: SocketAddr,
     ) -> io::Result<Self> {
         let _entered = runtime.enter();
         let listener = listen(bind)?;
         let address = listener.local_addr()?;
-        let door = Arc::new(Door::new(Arc::clone(bell)));
+        let door = Arc::new(Door::new(Arc::clone(notifier)));
         let path = home.socket();
         let inner = std::os::unix::net::UnixListener::bind(&path)?;
-        let shared = Arc::new(HallState {
-            bell: Arc::clone(bell),
+        let shared = Arc::new(RouterState {
+            notifier: Arc::clone(notifier),
             door: Arc::clone(&door),
-            guests: Mutex::new(HashMap::new()),
+            peers: Mutex::new(HashMap::new()),
             strangers: Mutex::default(),
             path,
         });
@@ -96,36 +96,36 @@ impl Hall {
         self.address
     }
 
-    pub(super) fn take(&self) -> Option<(Carried, Option<SocketAddr>)> {
+    pub(super) fn take(&self) -> Option<(QueuedPipe, Option<SocketAddr>)> {
         self.door.take()
     }
 }
 
-impl Drop for Hall {
+impl Drop for RouterListener {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn receive(mut socket: RouterRecvHalf, shared: &HallState) {
+async fn receive(mut socket: RouterRecvHalf, shared: &RouterState) {
     // It waits forever while nobody is there, and fails never.
     while let Ok(message) = socket.recv().await {
         let parts = message.into_vec();
         let Some((name, parts)) = parts.split_first() else { continue };
-        let porter = shared.guests().get(name).cloned();
-        if let Some(porter) = porter {
-            courier::deliver(&porter, parts);
+        let task = shared.peers().get(name).cloned();
+        if let Some(task) = task {
+            pipe_io::deliver(&task, parts);
         }
         tokio::task::consume_budget().await;
     }
 }
 
-async fn accept(listener: TcpListener, shared: &Arc<HallState>, router: Router) {
+async fn accept(listener: TcpListener, shared: &Arc<RouterState>, router: Router) {
     for number in 0.. {
         let Some((stream, from)) = next_connection(&listener).await else { continue };
-        let guest = Guest { number, from, shared: Arc::clone(shared) };
+        let peer = RouterPeer { number, from, shared: Arc::clone(shared) };
         // No task runs before this one waits again: all sockets share a thread.
-        let task = tokio::spawn(welcome(stream, guest, router.clone()));
+        let task = tokio::spawn(welcome(stream, peer, router.clone()));
         let mut strangers = shared.strangers();
         strangers.insert(number, task.abort_handle());
         let surplus = if strangers.len() > WAITING_MAX { strangers.pop_first() } else { None };
@@ -137,58 +137,58 @@ async fn accept(listener: TcpListener, shared: &Arc<HallState>, router: Router) 
 }
 
 /// Serves one connection to its end.
-async fn welcome(stream: TcpStream, guest: Guest, router: Router) {
-    let (shared, from) = (&guest.shared, guest.from);
+async fn welcome(stream: TcpStream, peer: RouterPeer, router: Router) {
+    let (shared, from) = (&peer.shared, peer.from);
     let Ok(()) = stream.set_nodelay(true) else { return };
     let Ok(inner) = UnixStream::connect(&shared.path).await else { return };
-    let (pipe, porter) = carried(Arc::clone(&shared.bell));
+    let (pipe, task) = queued_pipe(Arc::clone(&shared.notifier));
     let (mut pipe, mut name) = (Some(pipe), None);
     let introduce = |identity: Option<&[u8]>| {
         let identity = Bytes::copy_from_slice(
             identity.filter(|identity| !identity.is_empty()).ok_or(Fault::Magic)?,
         );
-        match shared.guests().entry(identity.clone()) {
+        match shared.peers().entry(identity.clone()) {
             Entry::Occupied(_) => return Err(Fault::Magic),
-            Entry::Vacant(vacant) => vacant.insert(porter.clone()),
+            Entry::Vacant(vacant) => vacant.insert(task.clone()),
         };
         name = Some(identity.clone());
-        shared.strangers().remove(&guest.number);
-        tokio::spawn(serve(porter.clone(), identity, router));
+        shared.strangers().remove(&peer.number);
+        tokio::spawn(serve(task.clone(), identity, router));
         pipe.take().into_iter().for_each(|pipe| shared.door.offer(pipe, Some(from)));
         Ok(())
     };
-    relay::run(stream, inner, &porter, introduce).await;
+    relay::run(stream, inner, &task, introduce).await;
     if let Some(pipe) = pipe {
         // The endpoint tells what a stranger has done wrong.
         shared.door.offer(pipe, Some(from));
     }
     if let Some(name) = name {
-        shared.guests().remove(&name);
+        shared.peers().remove(&name);
     }
 }
 
-/// Sends to one guest as long as there is something to send, then lets go of it.
-async fn serve(porter: Porter, name: Bytes, mut router: Router) {
-    courier::send_all(&porter, &mut router.sending, Some(name.clone())).await;
+/// Sends to one peer as long as there is something to send, then lets go of it.
+async fn serve(task: PipeTask, name: Bytes, mut router: Router) {
+    pipe_io::send_all(&task, &mut router.sending, Some(name.clone())).await;
     if let Ok(identity) = PeerIdentity::try_from(name) {
         router.backend.peer_disconnected(&identity);
     }
 }
 
-impl Drop for Guest {
+impl Drop for RouterPeer {
     /// However it ends, it takes no place any more.
     fn drop(&mut self) {
         self.shared.strangers().remove(&self.number);
     }
 }
 
-impl HallState {
+impl RouterState {
     fn strangers(&self) -> MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn guests(&self) -> MutexGuard<'_, HashMap<Bytes, Porter>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    fn peers(&self) -> MutexGuard<'_, HashMap<Bytes, PipeTask>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

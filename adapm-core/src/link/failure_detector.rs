@@ -12,7 +12,7 @@ use crate::time::Instant;
 
 /// Watches one peer, from the first time it is met.
 #[derive(Debug, Default)]
-pub(crate) struct Vigil {
+pub(crate) struct FailureDetector {
     /// When it was met, or a byte of it came last.
     heard: Option<Instant>,
     /// Since when something waits for an acknowledgement and none has moved.
@@ -45,7 +45,7 @@ pub(crate) enum Verdict {
     Dead { silence: Duration, stall: Duration },
 }
 
-impl Vigil {
+impl FailureDetector {
     /// A pipe has come up, which the peer is to use within the time after which it is suspected.
     pub(crate) fn renew(&mut self, now: Instant) {
         self.heard.get_or_insert(now);

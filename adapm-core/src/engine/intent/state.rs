@@ -14,18 +14,18 @@ use crate::id::Key;
 /// Acted-on intent of this node, and whether the owner has been asked: intent may end before the
 /// answer is here.
 #[derive(Debug, Default)]
-pub(crate) struct Interest {
+pub(crate) struct IntentState {
     /// Signals acted on and not expired that name the key, each as often as it does.
     pub(crate) signals: u32,
-    /// The low bits of the number of the round that asked, if [`Mark::Asked`].
+    /// The low bits of the number of the round that asked, if [`IntentFlag::Asked`].
     round: [u8; 3],
-    marks: u8,
+    flags: u8,
 }
 
-/// What may be so of an interest.
+/// What may be so of an state.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub(crate) enum Mark {
+pub(crate) enum IntentFlag {
     /// There is a localize, of which more is in [`Localizes`]; counts as intent.
     Localize = 1,
     /// It still has to be told to the owner.
@@ -46,34 +46,34 @@ pub(crate) enum Mark {
     AskHome = 128,
 }
 
-impl Interest {
-    pub(crate) fn is(&self, mark: Mark) -> bool {
-        self.marks & mark as u8 != 0
+impl IntentState {
+    pub(crate) fn is(&self, flag: IntentFlag) -> bool {
+        self.flags & flag as u8 != 0
     }
 
-    /// Sets `mark`; whether it was set.
-    pub(crate) fn put(&mut self, mark: Mark) -> bool {
-        let was = self.is(mark);
-        self.marks |= mark as u8;
+    /// Sets `flag`; whether it was set.
+    pub(crate) fn put(&mut self, flag: IntentFlag) -> bool {
+        let was = self.is(flag);
+        self.flags |= flag as u8;
         was
     }
 
-    /// Clears `mark`; whether it was set.
-    pub(crate) fn take(&mut self, mark: Mark) -> bool {
-        let was = self.is(mark);
-        self.marks &= !(mark as u8);
+    /// Clears `flag`; whether it was set.
+    pub(crate) fn take(&mut self, flag: IntentFlag) -> bool {
+        let was = self.is(flag);
+        self.flags &= !(flag as u8);
         was
     }
 
     /// The reference count: active signals, and the localize.
     pub(crate) fn count(&self) -> usize {
-        self.signals as usize + usize::from(self.is(Mark::Localize))
+        self.signals as usize + usize::from(self.is(IntentFlag::Localize))
     }
 
     /// Whether the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.is(Mark::Localize)
-            || (self.signals > 0 && !self.is(Mark::Refused) && !self.is(Mark::HadTurn))
+        self.is(IntentFlag::Localize)
+            || (self.signals > 0 && !self.is(IntentFlag::Refused) && !self.is(IntentFlag::HadTurn))
     }
 
     /// Notes that the owner is asked. What the owner of a replica is asked for stands with the
@@ -81,45 +81,47 @@ impl Interest {
     pub(crate) fn ask(&mut self, request: Request) {
         let [round @ .., _] = request.round.to_le_bytes();
         self.round = round;
-        self.put(Mark::Asked);
+        self.put(IntentFlag::Asked);
         if request.localize {
-            self.put(Mark::AskedToLocalize);
+            self.put(IntentFlag::AskedToLocalize);
         }
     }
 
     /// The low bits of the number of the round that asked, if an entry is unanswered.
     pub(crate) fn asked_in(&self) -> Option<u32> {
         let [low, middle, high] = self.round;
-        self.is(Mark::Asked).then_some(u32::from_le_bytes([low, middle, high, 0]))
+        self.is(IntentFlag::Asked).then_some(u32::from_le_bytes([low, middle, high, 0]))
     }
 
     /// What is asked and not answered, once.
     pub(crate) fn take_request(&mut self) -> Option<Request> {
         let [low, middle, high] = self.round;
         let round = u32::from_le_bytes([low, middle, high, 0]);
-        let localize = self.is(Mark::AskedToLocalize);
-        self.take(Mark::AskHome);
+        let localize = self.is(IntentFlag::AskedToLocalize);
+        self.take(IntentFlag::AskHome);
         self.unask().then_some(Request { round, localize })
     }
 
     /// The entry does not leave after all: whom to ask stays as it is. Returns true if there was
     /// one.
     pub(super) fn unask(&mut self) -> bool {
-        self.take(Mark::AskedToLocalize);
-        self.take(Mark::Asked)
+        self.take(IntentFlag::AskedToLocalize);
+        self.take(IntentFlag::Asked)
     }
 
     /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
     pub(crate) fn end(&mut self) -> bool {
         self.signals = 0;
-        for mark in [Mark::Localize, Mark::Unsent, Mark::Refused, Mark::HadTurn] {
-            self.take(mark);
+        for flag in
+            [IntentFlag::Localize, IntentFlag::Unsent, IntentFlag::Refused, IntentFlag::HadTurn]
+        {
+            self.take(flag);
         }
-        !self.is(Mark::Asked)
+        !self.is(IntentFlag::Asked)
     }
 }
 
-const _: () = assert!(size_of::<(crate::id::Key, Interest)>() == 16, "a key each, of millions");
+const _: () = assert!(size_of::<(crate::id::Key, IntentState)>() == 16, "a key each, of millions");
 
 /// Operations that wait for a key.
 pub(super) type Waiters = SmallVec<[OpId; 1]>;
@@ -203,45 +205,45 @@ mod tests {
     #[test]
     fn what_is_asked_is_taken_once_and_changes_nothing_else() {
         for localize in [false, true] {
-            let mut interest = Interest { signals: u32::MAX, ..Interest::default() };
-            interest.put(Mark::HadTurn);
-            interest.ask(Request { round: 0xab_fe_dc_ba, localize });
-            assert!(!interest.end(), "the answer is awaited");
-            assert_eq!(interest.take_request(), Some(Request { round: 0xfe_dc_ba, localize }));
-            assert_eq!(interest.take_request(), None);
-            assert!(interest.end());
+            let mut state = IntentState { signals: u32::MAX, ..IntentState::default() };
+            state.put(IntentFlag::HadTurn);
+            state.ask(Request { round: 0xab_fe_dc_ba, localize });
+            assert!(!state.end(), "the answer is awaited");
+            assert_eq!(state.take_request(), Some(Request { round: 0xfe_dc_ba, localize }));
+            assert_eq!(state.take_request(), None);
+            assert!(state.end());
         }
     }
 
     #[test]
     fn what_does_not_leave_after_all_leaves_it_at_whom_to_ask() {
-        let mut interest = Interest::default();
-        interest.put(Mark::AskHome);
-        interest.ask(Request { round: 7, localize: true });
-        assert!(interest.unask() && !interest.unask());
-        assert!(interest.is(Mark::AskHome) && interest.asked_in().is_none());
-        interest.ask(Request { round: 8, localize: false });
-        assert_eq!(interest.take_request(), Some(Request { round: 8, localize: false }));
-        assert!(!interest.is(Mark::AskHome), "it is answered");
+        let mut state = IntentState::default();
+        state.put(IntentFlag::AskHome);
+        state.ask(Request { round: 7, localize: true });
+        assert!(state.unask() && !state.unask());
+        assert!(state.is(IntentFlag::AskHome) && state.asked_in().is_none());
+        state.ask(Request { round: 8, localize: false });
+        assert_eq!(state.take_request(), Some(Request { round: 8, localize: false }));
+        assert!(!state.is(IntentFlag::AskHome), "it is answered");
     }
 
     #[test]
     fn marks_do_not_touch_each_other() {
-        let marks = [
-            Mark::Localize,
-            Mark::Unsent,
-            Mark::Refused,
-            Mark::HadTurn,
-            Mark::Listed,
-            Mark::Asked,
-            Mark::AskedToLocalize,
-            Mark::AskHome,
+        let flags = [
+            IntentFlag::Localize,
+            IntentFlag::Unsent,
+            IntentFlag::Refused,
+            IntentFlag::HadTurn,
+            IntentFlag::Listed,
+            IntentFlag::Asked,
+            IntentFlag::AskedToLocalize,
+            IntentFlag::AskHome,
         ];
-        for mark in marks {
-            let mut interest = Interest::default();
-            assert!(!interest.put(mark) && interest.put(mark));
-            assert_eq!(marks.iter().filter(|other| interest.is(**other)).count(), 1);
-            assert!(interest.take(mark) && !interest.take(mark));
+        for flag in flags {
+            let mut state = IntentState::default();
+            assert!(!state.put(flag) && state.put(flag));
+            assert_eq!(flags.iter().filter(|other| state.is(**other)).count(), 1);
+            assert!(state.take(flag) && !state.take(flag));
         }
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The order of the variants is part of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum HandshakeError {
     /// Two versions of the protocol.
     #[error(
         "protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes"
@@ -104,7 +104,7 @@ pub enum TokenFault {
     OnlyTheirs,
 }
 
-impl Refusal {
+impl HandshakeError {
     /// The same reason as the other side sees it.
     #[must_use]
     pub fn flipped(self) -> Self {

@@ -12,16 +12,16 @@ use tokio::task::AbortHandle;
 
 use super::{runtime, stream};
 use crate::net::address::Address;
-use crate::net::bell::Bell;
-use crate::net::carried::{Carried, carried};
+use crate::net::notifier::Notifier;
 use crate::net::packet::Fault;
-use crate::net::pipe::Carrier;
+use crate::net::pipe::Connector;
+use crate::net::queued::{QueuedPipe, queued_pipe};
 
 /// Carries the pipes of one endpoint over TCP, on tasks.
 #[derive(Debug)]
-pub(crate) struct TokioCarrier {
+pub(crate) struct TokioConnector {
     runtime: Handle,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     listening: Option<Listening>,
 }
 
@@ -32,54 +32,54 @@ struct Listening {
     task: AbortHandle,
 }
 
-impl TokioCarrier {
-    /// A carrier that dials, and listens if `bind` says where.
+impl TokioConnector {
+    /// A connector that dials, and listens if `bind` says where.
     ///
     /// # Errors
     /// If the system refuses a runtime or to listen.
-    pub(crate) fn new(bind: Option<SocketAddr>, bell: Arc<Bell>) -> io::Result<Self> {
+    pub(crate) fn new(bind: Option<SocketAddr>, notifier: Arc<Notifier>) -> io::Result<Self> {
         let runtime = runtime::shared()?;
-        let listening = bind.map(|bind| Listening::start(&runtime, &bell, bind)).transpose()?;
-        Ok(Self { runtime, bell, listening })
+        let listening = bind.map(|bind| Listening::start(&runtime, &notifier, bind)).transpose()?;
+        Ok(Self { runtime, notifier, listening })
     }
 }
 
-impl Carrier for TokioCarrier {
+impl Connector for TokioConnector {
     fn address(&self) -> Option<Address> {
         self.listening.as_ref().map(|listening| Address::Tokio(listening.address))
     }
 
-    fn dial(&mut self, to: &Address) -> Result<Carried, Fault> {
+    fn dial(&mut self, to: &Address) -> Result<QueuedPipe, Fault> {
         let to = to.socket().ok_or(Fault::Io(io::ErrorKind::Unsupported.into()))?;
-        let (pipe, porter) = carried(Arc::clone(&self.bell));
+        let (pipe, task) = queued_pipe(Arc::clone(&self.notifier));
         self.runtime.spawn(async move {
-            match stream::unless(TcpStream::connect(to), stream::ended(&porter)).await {
-                Some(Ok(connected)) => stream::serve(connected, porter).await,
-                Some(Err(error)) => porter.end(error.into()),
+            match stream::unless(TcpStream::connect(to), stream::ended(&task)).await {
+                Some(Ok(connected)) => stream::serve(connected, task).await,
+                Some(Err(error)) => task.end(error.into()),
                 None => {}
             }
         });
         Ok(pipe)
     }
 
-    fn accept(&mut self) -> Option<(Carried, Option<SocketAddr>)> {
+    fn accept(&mut self) -> Option<(QueuedPipe, Option<SocketAddr>)> {
         self.listening.as_ref()?.door.take()
     }
 }
 
 impl Listening {
-    fn start(runtime: &Handle, bell: &Arc<Bell>, bind: SocketAddr) -> io::Result<Self> {
+    fn start(runtime: &Handle, notifier: &Arc<Notifier>, bind: SocketAddr) -> io::Result<Self> {
         let _entered = runtime.enter();
         let listener = listen(bind)?;
         let address = listener.local_addr()?;
-        let door = Arc::new(Door::new(Arc::clone(bell)));
-        let (accepting, bell) = (Arc::clone(&door), Arc::clone(bell));
+        let door = Arc::new(Door::new(Arc::clone(notifier)));
+        let (accepting, notifier) = (Arc::clone(&door), Arc::clone(notifier));
         let task = runtime.spawn(async move {
             loop {
                 let Some((connected, from)) = next_connection(&listener).await else { continue };
-                let (pipe, porter) = carried(Arc::clone(&bell));
+                let (pipe, task) = queued_pipe(Arc::clone(&notifier));
                 accepting.offer(pipe, Some(from));
-                tokio::spawn(stream::serve(connected, porter));
+                tokio::spawn(stream::serve(connected, task));
             }
         });
         Ok(Self { address, door, task: task.abort_handle() })
@@ -115,27 +115,27 @@ pub(crate) async fn next_connection(listener: &TcpListener) -> Option<(TcpStream
 /// A bounded queue between the task that accepts and the endpoint that takes.
 #[derive(Debug)]
 pub(crate) struct Door {
-    bell: Arc<Bell>,
-    waiting: Mutex<VecDeque<(Carried, Option<SocketAddr>)>>,
+    notifier: Arc<Notifier>,
+    waiting: Mutex<VecDeque<(QueuedPipe, Option<SocketAddr>)>>,
 }
 
 impl Door {
-    pub(crate) fn new(bell: Arc<Bell>) -> Self {
-        Self { bell, waiting: Mutex::new(VecDeque::new()) }
+    pub(crate) fn new(notifier: Arc<Notifier>) -> Self {
+        Self { notifier, waiting: Mutex::new(VecDeque::new()) }
     }
 
     /// Hands over a pipe. If too many wait, the one that waits longest ends for it.
-    pub(crate) fn offer(&self, pipe: Carried, from: Option<SocketAddr>) {
+    pub(crate) fn offer(&self, pipe: QueuedPipe, from: Option<SocketAddr>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let surplus = if waiting.len() >= WAITING_MAX { waiting.pop_front() } else { None };
         waiting.push_back((pipe, from));
         drop(waiting);
         drop(surplus);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     /// The pipe that has waited longest.
-    pub(crate) fn take(&self) -> Option<(Carried, Option<SocketAddr>)> {
+    pub(crate) fn take(&self) -> Option<(QueuedPipe, Option<SocketAddr>)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }

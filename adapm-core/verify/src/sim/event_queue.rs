@@ -9,18 +9,18 @@ use adapm_core::Instant;
 ///
 /// ```
 /// use adapm_core::Instant;
-/// use adapm_verify::sim::Agenda;
+/// use adapm_verify::sim::EventQueue;
 ///
-/// let mut agenda = Agenda::default();
-/// agenda.at(Instant::from_micros(7), "later");
-/// agenda.at(Instant::from_micros(5), "first");
-/// agenda.at(Instant::from_micros(5), "second");
-/// assert_eq!(agenda.pop(), Some("first"));
-/// assert_eq!(agenda.now(), Instant::from_micros(5));
-/// assert_eq!((agenda.pop(), agenda.pop(), agenda.pop()), (Some("second"), Some("later"), None));
+/// let mut events = EventQueue::default();
+/// events.at(Instant::from_micros(7), "later");
+/// events.at(Instant::from_micros(5), "first");
+/// events.at(Instant::from_micros(5), "second");
+/// assert_eq!(events.pop(), Some("first"));
+/// assert_eq!(events.now(), Instant::from_micros(5));
+/// assert_eq!((events.pop(), events.pop(), events.pop()), (Some("second"), Some("later"), None));
 /// ```
 #[derive(Debug)]
-pub struct Agenda<E> {
+pub struct EventQueue<E> {
     now: Instant,
     entered: u64,
     items: BinaryHeap<Item<E>>,
@@ -33,13 +33,13 @@ struct Item<E> {
     event: E,
 }
 
-impl<E> Default for Agenda<E> {
+impl<E> Default for EventQueue<E> {
     fn default() -> Self {
         Self { now: Instant::ZERO, entered: 0, items: BinaryHeap::new() }
     }
 }
 
-impl<E> Agenda<E> {
+impl<E> EventQueue<E> {
     /// Enters an event. One in the past happens now.
     pub fn at(&mut self, when: Instant, event: E) {
         self.entered += 1;

@@ -14,29 +14,29 @@ use adapm_core::transport::Frame;
 use bytes::Bytes;
 use zeromq::{SocketSend, ZmqMessage};
 
-use crate::net::carried::Porter;
 use crate::net::packet::{Fault, Incoming, Outgoing};
+use crate::net::queued::PipeTask;
 
 /// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if
 /// there is a name.
-pub(super) async fn send_all(porter: &Porter, socket: &mut impl SocketSend, to: Option<Bytes>) {
+pub(super) async fn send_all(task: &PipeTask, socket: &mut impl SocketSend, to: Option<Bytes>) {
     let credit = Arc::new(Credit::default());
     loop {
         poll_fn(|cx| credit.poll_ready(cx)).await;
-        let Some(packet) = poll_fn(|cx| porter.poll_take(cx)).await else { return };
+        let Some(packet) = poll_fn(|cx| task.poll_take(cx)).await else { return };
         let message = message_of(packet, to.clone(), &credit);
         // With credit there is room in the socket's queue: this does not wait.
         if socket.send(message).await.is_err() {
-            return porter.end(Fault::Ended);
+            return task.end(Fault::Ended);
         }
     }
 }
 
 /// Hands a message to the endpoint; one that is no packet ends the pipe.
-pub(super) fn deliver(porter: &Porter, parts: &[Bytes]) {
+pub(super) fn deliver(task: &PipeTask, parts: &[Bytes]) {
     match packet_of(parts) {
-        Ok(packet) => porter.deliver(packet),
-        Err(fault) => porter.end(fault),
+        Ok(packet) => task.deliver(packet),
+        Err(fault) => task.end(fault),
     }
 }
 

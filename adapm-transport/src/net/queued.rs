@@ -1,7 +1,7 @@
 //! A pipe whose I/O is done elsewhere: two bounded queues between an endpoint and a task.
 //!
 //! ```text
-//!   endpoint:  Carried    push, flush ──> [ out ] ──> poll_take     Porter  :task
+//!   endpoint:  QueuedPipe    push, flush ──> [ out ] ──> poll_take     PipeTask  :task
 //!                                read <── [ in ]  <── poll_deliver
 //! ```
 //!
@@ -13,14 +13,14 @@ use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::bell::Bell;
 use super::hello::GREETING_BYTES_MAX;
+use super::notifier::Notifier;
 use super::packet::{Fault, Incoming, Outgoing};
 
 /// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the
 /// task.
 #[derive(Debug)]
-pub(crate) struct Carried {
+pub(crate) struct QueuedPipe {
     shared: Arc<SharedQueues>,
     /// Pushed and not flushed.
     batch: Vec<Outgoing>,
@@ -30,7 +30,7 @@ pub(crate) struct Carried {
 /// The task's half; clones serve the same pipe, one for each direction. When the last is dropped,
 /// the pipe has ended.
 #[derive(Clone, Debug)]
-pub(crate) struct Porter {
+pub(crate) struct PipeTask {
     shared: Arc<SharedQueues>,
     /// Ends the pipe with the last of the task's clones.
     _hold: Arc<Hold>,
@@ -38,7 +38,7 @@ pub(crate) struct Porter {
 
 #[derive(Debug)]
 struct SharedQueues {
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
     queues: Mutex<Queues>,
 }
 
@@ -77,15 +77,15 @@ struct Queues {
 #[derive(Debug)]
 struct Hold(Arc<SharedQueues>);
 
-/// Both halves of a new pipe, for the endpoint that `bell` belongs to.
-pub(crate) fn carried(bell: Arc<Bell>) -> (Carried, Porter) {
+/// Both halves of a new pipe, for the endpoint that `notifier` belongs to.
+pub(crate) fn queued_pipe(notifier: Arc<Notifier>) -> (QueuedPipe, PipeTask) {
     let queues = Queues { limit: GREETING_BYTES_MAX, has_looked: true, ..Queues::default() };
-    let shared = Arc::new(SharedQueues { bell, queues: Mutex::new(queues) });
-    let porter = Porter { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
-    (Carried { shared, batch: Vec::new(), batch_bytes: 0 }, porter)
+    let shared = Arc::new(SharedQueues { notifier, queues: Mutex::new(queues) });
+    let task = PipeTask { shared: Arc::clone(&shared), _hold: Arc::new(Hold(Arc::clone(&shared))) };
+    (QueuedPipe { shared, batch: Vec::new(), batch_bytes: 0 }, task)
 }
 
-impl Carried {
+impl QueuedPipe {
     pub(super) fn read(&mut self) -> Result<Option<Incoming>, Fault> {
         let mut queues = self.shared.lock();
         let Some(packet) = queues.inward.pop_front() else {
@@ -102,7 +102,7 @@ impl Carried {
         Ok(Some(packet))
     }
 
-    /// If not, the bell rings when there is much room.
+    /// If not, the notifier rings when there is much room.
     pub(super) fn has_room(&self) -> bool {
         let mut queues = self.shared.lock();
         let packets = queues.outward.len() + self.batch.len();
@@ -141,7 +141,7 @@ impl Carried {
         taker.into_iter().for_each(Waker::wake);
     }
 
-    /// If not, the bell rings when everything was taken.
+    /// If not, the notifier rings when everything was taken.
     pub(super) fn is_flushed(&self) -> bool {
         let mut queues = self.shared.lock();
         let is_flushed = queues.is_broken() || (self.batch.is_empty() && queues.outward.is_empty());
@@ -162,7 +162,7 @@ impl Carried {
     }
 }
 
-impl Drop for Carried {
+impl Drop for QueuedPipe {
     fn drop(&mut self) {
         let mut queues = self.shared.lock();
         queues.is_dropped = true;
@@ -173,7 +173,7 @@ impl Drop for Carried {
     }
 }
 
-impl Porter {
+impl PipeTask {
     /// The next packet to write. `None`: there will be no more.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         let mut queues = self.shared.lock();
@@ -183,7 +183,7 @@ impl Porter {
             let is_flushed = queues.outward.is_empty() && mem::take(&mut queues.wants_flush);
             drop(queues);
             if has_room || is_flushed {
-                self.shared.bell.ring();
+                self.shared.notifier.notify();
             }
             return Poll::Ready(Some(packet));
         }
@@ -220,7 +220,7 @@ impl Porter {
         queues.inward.push_back(packet);
         queues.has_looked = false;
         drop(queues);
-        self.shared.bell.ring();
+        self.shared.notifier.notify();
     }
 
     /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has
@@ -263,7 +263,7 @@ impl SharedQueues {
         let waiting = [queues.taker.take(), queues.deliverer.take(), queues.watcher.take()];
         drop(queues);
         waiting.into_iter().flatten().for_each(Waker::wake);
-        self.bell.ring();
+        self.notifier.notify();
     }
 
     /// The queues; a panic of another thread while it held the lock cannot leave them half changed.
