@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
+//! | [`Faulty`] | a decorator: datagrams that get lost, repeated, reordered, cut |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
 //! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | what a cluster consists of, and the account of what went on |
@@ -36,6 +37,7 @@ pub mod calls;
 pub mod check;
 #[cfg(feature = "checked")]
 pub mod cluster;
+mod decorators;
 pub mod digits;
 #[cfg(feature = "checked")]
 pub mod flight;
@@ -81,6 +83,7 @@ pub mod violation;
 pub use check::{Check, Checks};
 #[cfg(feature = "checked")]
 pub use cluster::Cluster;
+pub use decorators::{FaultCounts, FaultRates, Faulty};
 #[cfg(feature = "checked")]
 pub use planted::{Bug, LinkBug, bug_from_environment};
 pub use recorder::Recorder;
