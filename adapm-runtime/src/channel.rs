@@ -3,17 +3,17 @@
 //! ```text
 //!   commands of workers ─┐                             ┌─> frames to peers
 //!   dirtied keys ────────┤  one input, all its outputs │
-//!   frames of peers ─────┼──────────> Engine ──────────┼─> ends of operations, told after the totals are published
+//!   frames of peers ─────┼──────────> Engine ──────────┼─> ends of operations, reported after the totals
 //!   clocks when due ─────┘                             └─> when to wake up
 //! ```
 //!
-//! The mailbox is taken before an operation is fed, and the [`Driver`] drains the dirty queues
-//! then: whatever a worker dirtied before it posted an operation is known to the engine when the
-//! operation is.
+//! The mailbox is taken before an operation is fed, and the [`Driver`] drains the dirty queues in
+//! between: every key that a worker dirtied before it posted an operation is known to the engine
+//! before the operation.
 //!
-//! A lost peer is told to the engines of all channels of the process, which fail what can no longer
-//! be done; the thread ends when its node leaves, in vain or not, and only then says close reason
-//! to the peers.
+//! A lost peer is reported to the engines of all channels of the process, which fail operations
+//! that can no longer be done. The thread ends when its node leaves, successfully or not, and only
+//! then sends the close reason to the peers.
 //!
 //! Not here: decisions of any kind.
 
@@ -40,19 +40,19 @@ use crate::node::{Command, NodeShared, Port};
 use crate::promise::Waiter;
 use crate::{Notice, RunError};
 
-/// Receives what happens outside of any call of a worker.
+/// A callback for notices, which belong to no call of a worker.
 pub(crate) type Report = Arc<dyn Fn(Notice) + Send + Sync>;
 
-/// An operation that has ended, with whom to tell how.
+/// An ended operation: its waiter and its outcome.
 type Ended<V> = (Waiter<V>, Result<Vec<V>, OpError>);
 
-/// What one channel thread owns.
+/// The state of one channel thread.
 pub(crate) struct Channel<S: Store> {
     driver: Driver<Arc<S>, SystemPolicy>,
     outside: Outside<S>,
-    /// To be told when there are links to all peers.
+    /// Waiter for the links to all peers.
     connected: Option<Waiter<S::Value>>,
-    /// Lost peers that the engine knows of.
+    /// Number of lost peers that the engine knows of.
     lost_seen: usize,
     next_op: u64,
     close_reason: CloseReason,
@@ -62,7 +62,7 @@ pub(crate) struct Channel<S: Store> {
     origin: std::time::Instant,
 }
 
-/// What is around the engine: workers and peers.
+/// The surroundings of the engine: workers and peers.
 struct Outside<S: Store> {
     id: ChannelId,
     shared: Arc<NodeShared<S>>,
@@ -72,17 +72,17 @@ struct Outside<S: Store> {
     ops: HashMap<OpId, Waiter<S::Value>, FixedState>,
     /// The operation that ends this thread.
     leave: Option<OpId>,
-    /// How it ended; told when the peers have heard.
+    /// The outcome of `leave`, reported after the peers have been told.
     left: Option<Ended<S::Value>>,
     /// Operations that have ended since workers were last told.
     ended: Vec<Ended<S::Value>>,
-    /// Why nothing can be sent any more.
+    /// The reason why nothing can be sent any more.
     broken: Option<RunError>,
-    /// How long a peer may owe an answer.
+    /// Longest time for which a peer may owe an answer.
     unresponsive: Duration,
 }
 
-/// What a channel thread begins with.
+/// The initial state of a channel thread.
 pub(crate) struct Beginning<S: Store> {
     pub(crate) id: ChannelId,
     pub(crate) shared: Arc<NodeShared<S>>,
@@ -123,7 +123,7 @@ impl<S: Store> Outside<S> {
         &self.shared.ports[self.id.index()]
     }
 
-    /// All engines of the process hear of the loss, this one too.
+    /// Reports the loss to all engines of the process, this one included.
     fn lose(&self, node: NodeId, loss: Loss) {
         self.failure.lose(PeerLoss { node, address: self.link.address(node), loss });
     }
@@ -138,7 +138,7 @@ impl<S: Store> Outside<S> {
         }
     }
 
-    /// The engine does not know where its peers are reached.
+    /// Adds the peer's address, which the engine does not know.
     fn with_address(&self, error: OpError) -> OpError {
         match error {
             OpError::PeerLost { node, address: None } => {
@@ -148,7 +148,8 @@ impl<S: Store> Outside<S> {
         }
     }
 
-    /// Publishes the totals, then tells workers, who so find their own operations counted.
+    /// Publishes the totals, then completes waiters, so that workers find their own operations
+    /// counted.
     fn tell_workers(&mut self, stats: &EngineStats) {
         self.port().published.publish(stats, self.link.sent());
         for (waiter, outcome) in self.ended.drain(..) {
@@ -198,7 +199,7 @@ impl<S: Store> Channel<S> {
         match self.serve() {
             Ok(close_reason) => self.close_reason = close_reason,
             Err(error) => {
-                // Whatever goes wrong after a loss is but its consequence.
+                // Any error after a loss is a consequence of the loss.
                 let Outside { failure, shared, .. } = &self.outside;
                 let lost = failure.lost(0).filter(|lost| lost.node != shared.node);
                 self.close_reason =
@@ -208,7 +209,7 @@ impl<S: Store> Channel<S> {
         }
     }
 
-    /// Serves until the node has left; what to tell the peers then.
+    /// Serves until the node has left. Returns the close reason for the peers.
     fn serve(&mut self) -> Result<CloseReason, RunError> {
         while !self.outside.failure.is_raised() {
             if !self.handle_losses()? {
@@ -226,7 +227,7 @@ impl<S: Store> Channel<S> {
             }
             self.outside.tell_workers(self.driver.engine().stats());
             if let Some((_, outcome)) = &self.outside.left {
-                // Who is lost after that has taken nothing away.
+                // A loss after a successful leave takes nothing away.
                 match self.outside.failure.lost(0).filter(|_| outcome.is_err()) {
                     Some(lost) => return Ok(CloseReason::Lost(lost.node)),
                     None if self.outside.link.is_flushed() => return Ok(CloseReason::Finished),
@@ -238,15 +239,15 @@ impl<S: Store> Channel<S> {
         Ok(CloseReason::Failed)
     }
 
-    /// Tells once that there are links to all peers.
+    /// Completes the waiter for links, once all peers are linked.
     fn look_at_links(&mut self) {
         if self.connected.is_some() && self.outside.link.is_connected() {
             self.connected.take().into_iter().for_each(|waiter| waiter.tell(Ok(Vec::new())));
         }
     }
 
-    /// Tells the engine, which is about to look at its peers, for which of them the way may be
-    /// slow.
+    /// Tells the engine, before it checks its peers, which of them may be late because of a slow
+    /// way.
     fn look_at_ways(&mut self, now: Instant) -> Result<(), RunError> {
         if self.driver.engine().next_look_at().is_none_or(|at| at > now) {
             return Ok(());
@@ -262,12 +263,12 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Tells the engine of peers that any thread of this process has lost; false if this node is
-    /// given up itself.
+    /// Tells the engine of peers that any thread of this process has lost. Returns false if this
+    /// node is given up itself.
     fn handle_losses(&mut self) -> Result<bool, RunError> {
         while let Some(PeerLoss { node, .. }) = self.outside.failure.lost(self.lost_seen) {
             self.lost_seen += 1;
-            // Whoever waits for replicas waits in vain.
+            // A wait for replicas is in vain after a loss.
             self.outside.port().published.end();
             if node == self.outside.shared.node {
                 return Ok(false);
@@ -304,7 +305,7 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Sleeps until a frame comes, somebody wakes the thread, or the engine wants to; handles the
+    /// Sleeps until a frame comes, the thread is woken, or the engine's next deadline; handles the
     /// frames that are there.
     fn receive(&mut self) -> Result<(), RunError> {
         let now = self.now();
@@ -314,8 +315,8 @@ impl<S: Store> Channel<S> {
         if self.connected.is_some() {
             wait = Some(wait.map_or(CONNECT_LOOK, |wait| wait.min(CONNECT_LOOK)));
         }
-        // What is signaled or dirtied until then is for that round too: whatever begins it ends the
-        // sleep.
+        // Intents and dirtied keys posted until then belong to that round too: the event that
+        // begins it ends the sleep.
         let awaits_round =
             matches!(self.driver.reason(), Reason::Round { more: true } | Reason::NextRound);
         let long = !awaits_round && wait.is_none_or(|wait| wait > SHORT_SLEEP);
@@ -341,7 +342,7 @@ impl<S: Store> Channel<S> {
         match received {
             Received::Frame(from) => self.handle_frame(from)?,
             Received::Lost(node, loss) => {
-                // The engines hear of it before anything else is received.
+                // The engines learn of it before anything else is received.
                 self.outside.lose(node, loss);
                 return Ok(false);
             }
@@ -379,7 +380,7 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Feeds an input; what the engine says of it, unless a message could not be sent.
+    /// Feeds an input. Returns the engine's verdict, or an error if a message could not be sent.
     fn feed(&mut self, input: Input<'_, S::Value>) -> Result<Result<(), InputError>, RunError> {
         let now = self.now();
         let verdict = self.driver.feed(now, input, &mut self.outside);
@@ -394,8 +395,8 @@ impl<S: Store> Channel<S> {
         shared.clocks.read(&mut self.clocks);
         if shared.supply == Supply::Everything && self.clocks.iter().any(|clock| !clock.is_ended())
         {
-            // The node's intent for everything was signaled by this worker, and lasts as long as
-            // anybody works here.
+            // The node's intent for everything was signaled as worker 0, and lasts as long as any
+            // worker works here.
             self.clocks[0] = Clock(0);
         }
     }
@@ -411,7 +412,7 @@ impl<S: Store> Channel<S> {
 }
 
 impl<S: Store> Drop for Channel<S> {
-    /// Whatever ended the thread, nobody waits for it in vain.
+    /// Ends every wait on this thread, however it ended.
     fn drop(&mut self) {
         let outside = &mut self.outside;
         if thread::panicking() {
@@ -420,11 +421,11 @@ impl<S: Store> Drop for Channel<S> {
         }
         let port = Arc::clone(outside.port());
         port.mailbox.close();
-        // Waiters that are dropped say that the cluster has ended.
+        // Dropped waiters report that the cluster has ended.
         port.mailbox.take(&mut Vec::new());
         outside.tell_workers(self.driver.engine().stats());
         port.published.end();
-        // Whoever waits for links hears it before the goodbyes, which take time.
+        // Waiters for links are released before the goodbyes, which take time.
         self.connected = None;
         outside.link.leave(if thread::panicking() {
             CloseReason::Failed
@@ -437,30 +438,30 @@ impl<S: Store> Drop for Channel<S> {
     }
 }
 
-/// Lets workers go before this thread, an engine's: a worker that waits for an engine leaves its
-/// core, one that computes loses less if messages are handled together in a while than if each
-/// takes the core from it.
+/// Lowers the priority of this thread below that of workers: a worker that waits for an engine
+/// leaves its core, and a computing worker loses less if messages are handled together later than
+/// if each interrupts it.
 ///
-/// On Linux, where a thread has a nice value of its own: 3 more than whoever started it. Elsewhere
-/// nothing.
+/// On Linux, where each thread has its own nice value: 3 more than that of the starting thread.
+/// Elsewhere does nothing.
 fn give_way() {
     #[cfg(target_os = "linux")]
     {
-        // A matter of speed only.
+        // Only affects speed.
         let _ = rustix::process::nice(NICE);
     }
 }
 
-/// The longest sleep during which intents and dirtied keys wait, but for the next round: two of the
-/// shortest rounds.
+/// The longest sleep during which intents and dirtied keys wait, unless for the next round: twice
+/// the shortest round.
 const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
-/// How often the links are looked at before they are up.
+/// Interval at which the links are checked before they are up.
 const CONNECT_LOOK: Duration = Duration::from_millis(5);
 
 /// Frames handled before the thread looks at its mailbox again.
 const FRAMES_AT_ONCE: usize = 16;
 
-/// Above the nice value of whoever started the thread.
+/// Added to the nice value of the starting thread.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 3;

@@ -1,8 +1,8 @@
-//! Why building or running a cluster fails; operations have [`adapm_core::error::OpError`].
+//! Errors of building and running a cluster; operations have [`adapm_core::error::OpError`].
 //!
-//! The variant says who is to blame: the caller, the system, another process, a peer. A lost node
-//! is never the caller's fault, whatever call has noticed it. Texts are one line: what, where, what
-//! to do. What lies behind an error is its source.
+//! The variant tells who is to blame: the caller, the system, another process or a peer. A lost
+//! node is never the caller's fault, whichever call noticed it. Texts are one line: the fault, its
+//! place, the remedy. The underlying error is the source.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -19,20 +19,20 @@ use adapm_transport::threads::SpawnError;
 
 use crate::sampling::SamplingError;
 
-/// Why a cluster cannot be built.
+/// Errors of building a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Numbers that cannot work.
+    /// Invalid numbers.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// Keys that cannot be sampled so.
+    /// Invalid sampling settings.
     #[error("{0}")]
     Sampling(#[from] SamplingError),
-    /// A sparse layout cannot be replicated in full: nobody knows which keys will exist.
+    /// A sparse layout, which cannot be replicated in full: the set of keys is unknown.
     #[error("system full needs a dense layout: use Layout::dense")]
     SparseFull,
-    /// A transport did not come with one endpoint per node of this process.
+    /// A transport without exactly one endpoint per node of this process.
     #[error(
         "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes of this process"
     )]
@@ -44,7 +44,7 @@ pub enum BuildError {
         /// Endpoints needed.
         nodes: usize,
     },
-    /// A cluster that cannot be kept in this process's memory.
+    /// A cluster too large for this process's memory.
     #[error(
         "the cluster needs {:.1} GiB of memory here, which cannot be had: use fewer nodes or workers, fewer keys, \
          shorter values, more processes, or Layout::sparse",
@@ -63,46 +63,46 @@ pub enum BuildError {
     #[cfg(feature = "tcp")]
     #[error("channel {channel}: {error}")]
     Listen {
-        /// Of which channel.
+        /// The channel.
         channel: ChannelId,
-        /// Why.
+        /// The cause.
         #[source]
         error: NetError,
     },
     /// This process has no link to a peer; the message is the transport's.
     #[error("{message}")]
     Network {
-        /// One line.
+        /// The message, in one line.
         message: String,
     },
     /// Another process of the group cannot go on.
     #[error("node {node} cannot go on: {message}")]
     Process {
-        /// Its node.
+        /// The node of that process.
         node: NodeId,
-        /// Why, in one line.
+        /// The cause, in one line.
         message: String,
     },
     /// Another process of the group has other settings.
     #[error("node {node} has {theirs}, this node has {ours}: give all nodes the same settings")]
     Differs {
-        /// Its node.
+        /// The node of that process.
         node: NodeId,
         /// This process's setting, with its name.
         ours: String,
-        /// The other's.
+        /// The other process's setting.
         theirs: String,
     },
     /// The operating system refused a thread.
     #[error("{0}")]
     Thread(#[source] SpawnError),
-    /// A function that the builder was given panicked in a thread of its own; the panic's message
-    /// went to standard error.
+    /// A function given to the builder panicked in a thread of its own; the panic's message went to
+    /// standard error.
     #[error("{what} panicked: {}", OneLine(message))]
     Panicked {
-        /// Which, or whose.
+        /// The function, or its caller.
         what: String,
-        /// With what it panicked.
+        /// The panic's message.
         message: String,
     },
     /// The cluster failed before it was built.
@@ -110,14 +110,14 @@ pub enum BuildError {
     Run(#[source] RunError),
 }
 
-/// Why a cluster did not run to its end.
+/// Errors that keep a cluster from running to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The cluster has finished; its workers existed once.
+    /// The cluster has finished, and its workers exist only once.
     #[error("the cluster has finished: build another one")]
     Finished,
-    /// The cluster has not finished: values are on their way.
+    /// The cluster has not finished, and values are on their way.
     #[error("the cluster is running: wait until run or finish has returned")]
     Running,
     /// This process has no such worker.
@@ -128,7 +128,7 @@ pub enum RunError {
         /// The worker asked for.
         worker: WorkerId,
     },
-    /// A worker was handed out before: it exists once.
+    /// A worker that was already handed out; each exists once.
     #[error("worker {worker} of node {node} was handed out before: it exists once, so keep it")]
     Taken {
         /// Its node.
@@ -136,7 +136,7 @@ pub enum RunError {
         /// The worker.
         worker: WorkerId,
     },
-    /// A worker that must end first has not.
+    /// A worker that has not ended, but must first.
     #[error("worker {worker} of node {node} is in use: drop it before the cluster finishes")]
     InUse {
         /// Its node.
@@ -144,7 +144,7 @@ pub enum RunError {
         /// The worker.
         worker: WorkerId,
     },
-    /// An operation could not be done; its error says who is to blame.
+    /// An operation failed; its error says who is to blame.
     #[error("{0}")]
     Op(#[from] OpError),
     /// The operating system refused a worker thread; no worker of this process has worked.
@@ -153,9 +153,9 @@ pub enum RunError {
     /// Another process of the group cannot go on.
     #[error("node {node} cannot go on: {}", OneLine(message))]
     Process {
-        /// Its node.
+        /// The node of that process.
         node: NodeId,
-        /// Why, in one line.
+        /// The cause, in one line.
         message: String,
     },
     /// The group of processes cannot go on.
@@ -169,10 +169,10 @@ pub enum RunError {
         node: NodeId,
         /// The worker.
         worker: WorkerId,
-        /// With what it panicked.
+        /// The panic's message.
         message: String,
     },
-    /// The work of a worker answered an error ([`crate::Cluster::try_run`]).
+    /// A worker's closure returned an error ([`crate::Cluster::try_run`]).
     #[error("worker {worker} of node {node} failed: {}", OneLine(message))]
     WorkerFailed {
         /// The worker's node.
@@ -185,55 +185,55 @@ pub enum RunError {
     /// A peer broke the protocol, as seen by `node`.
     #[error("node {node}: {error}")]
     Protocol {
-        /// Who noticed.
+        /// The node that noticed.
         node: NodeId,
-        /// What happened.
+        /// The violation.
         #[source]
         error: ProtocolError,
     },
     /// A frame could not be decoded.
     #[error("node {node}, frame of node {from}: {error}")]
     Frame {
-        /// Who received it.
+        /// The receiving node.
         node: NodeId,
-        /// Who sent it.
+        /// The sending node.
         from: NodeId,
-        /// What is wrong with it.
+        /// The decoding error.
         #[source]
         error: DecodeError,
     },
     /// A transport failed; the message is the transport's.
     #[error("transport of node {node}, channel {channel}: {message}")]
     Transport {
-        /// Whose endpoint.
+        /// The node of the endpoint.
         node: NodeId,
-        /// Of which channel.
+        /// The channel of the endpoint.
         channel: ChannelId,
-        /// One line.
+        /// The message, in one line.
         message: String,
     },
     /// A node that is needed is gone; the operations of workers answer [`OpError::PeerLost`].
     #[error("{}", PeerLoss { node: *node, address: *address, loss: *loss })]
     PeerLost {
-        /// The node that was noticed first to be gone.
+        /// The first node noticed to be gone.
         node: NodeId,
-        /// Where it was reached, if it has an address.
+        /// Its address, if it has one.
         address: Option<SocketAddr>,
-        /// Why it is lost.
+        /// The reason of the loss.
         loss: Loss,
     },
     /// A channel thread panicked; its message went to standard error.
     #[error("the thread of channel {channel} of node {node} panicked: see its message above")]
     ChannelPanicked {
-        /// Whose.
+        /// The node of the thread.
         node: NodeId,
-        /// Which.
+        /// The channel of the thread.
         channel: ChannelId,
     },
 }
 
 impl RunError {
-    /// Why processes that met to go on cannot.
+    /// Converts the error of a failed meeting of processes.
     pub(crate) fn of_meeting(error: BuildError) -> Self {
         match error {
             BuildError::Process { node, message } => Self::Process { node, message },
@@ -250,11 +250,11 @@ impl RunError {
     }
 }
 
-/// Why a cluster's work has no result ([`crate::Cluster::try_run`]).
+/// Errors of [`crate::Cluster::try_run`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TryRunError<E> {
-    /// The work of a worker answered an error, before anything else went wrong.
+    /// A worker's closure returned an error before anything else went wrong.
     #[error("worker {worker} of node {node}: {error}")]
     Worker {
         /// The worker's node.
@@ -265,12 +265,12 @@ pub enum TryRunError<E> {
         #[source]
         error: E,
     },
-    /// The cluster failed: a worker panicked, a node was lost, or another of its reasons.
+    /// The cluster failed: a worker panicked, a node was lost, or for another of its reasons.
     #[error("{0}")]
     Cluster(#[from] RunError),
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     text.or(payload.downcast_ref::<String>().map(String::as_str))

@@ -1,14 +1,14 @@
-//! What went wrong in a cluster: its first error, which ends all channel threads, and the peers
-//! that were lost.
+//! The failure of a cluster: its first error, which ends all channel threads, and the peers that
+//! were lost.
 //!
 //! A lost peer does not end the threads at once: they tell their engines
-//! ([`adapm_core::engine::Input::PeerLost`]), which fail what can no longer be done, so that
-//! workers learn who is missing. The threads end when the workers have.
+//! ([`adapm_core::engine::Input::PeerLost`]), which fail operations that can no longer be done, so
+//! that workers learn which node is missing. The threads end when the workers have.
 //!
 //! The work of a cluster is complete here when the last operation of every channel thread, its
-//! leave, has ended well: the workers of all nodes have ended, and all that they sent is in the
-//! main copies. A loss that a thread noticed before its leave had ended fails that leave, and so
-//! the cluster; a later one takes nothing away, and is none of the cluster's errors.
+//! leave, has ended well: the workers of all nodes have ended, and everything they sent is in the
+//! main copies. A loss noticed before a leave has ended fails that leave, and so the cluster; a
+//! later loss is not an error.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ use crate::error::RunError;
 use crate::link::WakeFn;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
-/// Shared by all channel threads of the process.
+/// Failure state shared by all channel threads of the process.
 #[derive(Default)]
 pub(crate) struct Failure {
     raised: AtomicBool,
@@ -31,27 +31,27 @@ pub(crate) struct Failure {
     is_complete: AtomicBool,
 }
 
-/// Is told of the first lost peer, with every loss.
+/// A callback for each loss, called with the first lost peer.
 pub(crate) type LossFn = Box<dyn Fn(PeerLoss) + Send + Sync>;
 
 impl Failure {
-    /// Names the threads to be woken.
+    /// Sets the functions that wake the threads.
     pub(crate) fn wakes(&self, wakes: Vec<WakeFn>) {
         assert!(self.wakes.set(wakes).is_ok(), "the threads of a cluster are named once");
     }
 
-    /// Names who else is told of losses; the first one counts.
+    /// Sets the callback for losses; the first call counts.
     pub(crate) fn on_loss(&self, on_loss: LossFn) {
         let _ = self.on_loss.set(on_loss);
     }
 
-    /// Notes `error` if it is the first, and ends all channel threads.
+    /// Records `error` if it is the first, and ends all channel threads.
     pub(crate) fn raise(&self, error: RunError) {
         lock(&self.first).get_or_insert(error);
         self.end();
     }
 
-    /// Does so only if nothing went wrong before, of which `error` may be a consequence.
+    /// Records `error` unless an earlier one may have caused it, and ends all channel threads.
     pub(crate) fn blame(&self, error: RunError) {
         let mut first = lock(&self.first);
         if first.is_none() {
@@ -61,8 +61,8 @@ impl Failure {
         }
     }
 
-    /// Does so in any case, with an error that is nobody's consequence: it stands for a loss, too,
-    /// which it may have brought about, as peers that have heard of it leave.
+    /// Records `error` in any case, and ends all channel threads. For root causes: `error` also
+    /// replaces a loss, which it may have caused, as peers that learn of it leave.
     pub(crate) fn explain(&self, error: RunError) {
         *lock(&self.first) = Some(error);
         self.end();
@@ -74,7 +74,7 @@ impl Failure {
         self.wake();
     }
 
-    /// Notes a lost peer, unless it is known, and wakes all channel threads, which tell their
+    /// Records a lost peer, unless it is known, and wakes all channel threads, which tell their
     /// engines.
     pub(crate) fn lose(&self, peer: PeerLoss) {
         let PeerLoss { node, address, loss } = peer;
@@ -95,8 +95,8 @@ impl Failure {
         }
     }
 
-    /// Notes that the work of the cluster is complete, unless something has ended the channel
-    /// threads: lost peers, known or yet to be noticed, do not make it fail any more.
+    /// Records that the work of the cluster is complete, unless the channel threads were ended
+    /// before: lost peers, known or yet to be noticed, then no longer make it fail.
     pub(crate) fn complete(&self) {
         let _lost = lock(&self.lost);
         let mut first = lock(&self.first);
@@ -114,7 +114,7 @@ impl Failure {
         self.raised.load(Ordering::Acquire)
     }
 
-    /// The lost peer with that index, if there are so many.
+    /// Returns the lost peer with that index, if there is one.
     pub(crate) fn lost(&self, index: usize) -> Option<PeerLoss> {
         if self.lost_count.load(Ordering::Acquire) <= index as u64 {
             return None;
@@ -122,7 +122,7 @@ impl Failure {
         lock(&self.lost).get(index).copied()
     }
 
-    /// What went wrong first.
+    /// Returns the first error, if any.
     pub(crate) fn check(&self) -> Result<(), RunError> {
         lock(&self.first).clone().map_or(Ok(()), Err)
     }
@@ -200,7 +200,7 @@ mod tests {
         let (failure, told) = (Arc::new(Failure::default()), Arc::new(Mutex::new(Vec::new())));
         let (for_report, reported) = (Arc::downgrade(&failure), Arc::clone(&told));
         failure.on_loss(Box::new(move |PeerLoss { node, .. }| {
-            // As if another thread came here with the next loss before this one goes on.
+            // Simulates another thread that gets here with the next loss before this one goes on.
             for_report.upgrade().expect("it is in use").lose(peer(0));
             reported.lock().expect("no panic").push(node);
         }));

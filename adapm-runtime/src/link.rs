@@ -1,5 +1,5 @@
-//! Messages of one channel to and from its peers: encoding, counting, and waiting frames of a full
-//! way.
+//! Messages of one channel to and from its peers: encoding, counting, and queueing frames while a
+//! way is full.
 //!
 //! Not here: what a transport is ([`adapm_core::transport`]) and what messages mean.
 
@@ -19,12 +19,12 @@ use adapm_core::wire::{self, Message};
 use crate::Notice;
 use crate::stats::Traffic;
 
-/// Ends the wait of a channel thread.
+/// A function that ends the wait of a channel thread.
 pub(crate) type WakeFn = Arc<dyn Fn() + Send + Sync>;
 
 /// A [`Transport`] without associated types, so that a cluster's type does not name it.
 pub(crate) trait Endpoint: Send {
-    /// Whether the frame was taken; false: the way is full.
+    /// Sends `frame`. Returns true if it was taken, false if the way is full.
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String>;
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, String>;
     fn wake_fn(&self) -> WakeFn;
@@ -37,7 +37,7 @@ pub(crate) trait Endpoint: Send {
         true
     }
 
-    /// The next thing that a person may want to know of a link.
+    /// Returns the next notice about a link.
     fn poll_notice(&mut self) -> Option<Notice> {
         None
     }
@@ -74,10 +74,10 @@ impl<T: Transport + Send> Endpoint for T {
     }
 }
 
-/// One channel's endpoint with what it has sent, and what waits for room, in order per peer.
+/// One channel's endpoint with counters of sent frames and a backlog per peer, in order.
 ///
-/// The backlog is bounded by what the engine has unanswered: a request per peer and the operations
-/// of own workers. Nothing is kept for a lost peer.
+/// The backlog is bounded by what the engine has unanswered: one request per peer and the
+/// operations of its own workers. Nothing is kept for a lost peer.
 pub(crate) struct Link {
     endpoint: Box<dyn Endpoint>,
     backlog: Vec<VecDeque<Frame>>,
@@ -117,7 +117,7 @@ impl Link {
         Ok(())
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends frames of the backlog, as far as there is room.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         for (index, backlog) in self.backlog.iter_mut().enumerate() {
             while let Some(frame) = backlog.front_mut() {
@@ -141,7 +141,7 @@ impl Link {
         self.requests[node.index()].is_held_up(self.endpoint.way(node), waiting)
     }
 
-    /// Drops what waits for a lost peer, and what will be sent to it.
+    /// Drops the frames queued for a lost peer, and all future ones.
     pub(crate) fn forget(&mut self, lost: NodeId) {
         self.lost[lost.index()] = true;
         self.backlog[lost.index()] = VecDeque::new();
@@ -168,7 +168,7 @@ impl Link {
         self.endpoint.poll_notice()
     }
 
-    /// Waits at most `wait` for a frame; its message is then taken by [`Link::message`].
+    /// Waits at most `wait` for a frame; [`Link::message`] then takes its message.
     pub(crate) fn recv(&mut self, wait: Option<Duration>) -> Result<Received, String> {
         self.endpoint.recv(wait, &mut self.incoming)
     }
@@ -191,7 +191,7 @@ mod tests {
 
     const PEER: NodeId = NodeId(1);
 
-    /// An endpoint that takes `room` frames, over a way of which the test tells.
+    /// An endpoint that takes `room` frames, over a way whose state the test sets.
     struct Told {
         way: Arc<Mutex<Way>>,
         room: usize,

@@ -1,38 +1,36 @@
-//! The ways from workers to a channel thread: a mailbox of commands, and one queue of dirtied keys
+//! Queues from workers to a channel thread: a mailbox of commands, and one queue of dirtied keys
 //! per worker.
 //!
-//! Per (worker, channel) both are FIFO. The channel thread takes the mailbox first, and drains the
-//! dirty queues before it feeds an operation ([`adapm_core::driver`]), so everything that a worker
-//! dirtied before it posted an operation is known to the engine before the operation is.
+//! Both are FIFO per (worker, channel). The channel thread takes the mailbox first, and drains the
+//! dirty queues before it feeds an operation ([`adapm_core::driver`]), so every key that a worker
+//! dirtied before it posted an operation is known to the engine before the operation.
 //!
 //! | posted | wakes the channel thread |
 //! | --- | --- |
 //! | an operation | if it is the first since the mailbox was taken |
-//! | an intent, a dirtied key | only if the thread sleeps for long, and not till the next round: it looks by itself then |
-//! | what fills the mailbox | always: the next would have to wait for room |
+//! | an intent, a dirtied key | only during a long sleep that does not end at the next round |
+//! | an item that fills the mailbox | always: the next poster would have to wait for room |
 //!
-//! Not here: what the commands mean; see `channel.rs`.
+//! Not here: the meaning of commands; see `channel.rs`.
 
 use adapm_core::{Key, WorkerId};
 
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, lock, wait};
 
-/// Commands of many threads for one, and the keys that workers made dirty.
+/// Commands of many threads for one, and the keys that workers dirtied.
 ///
 /// # Ordering
 /// A thread that is about to sleep for long raises `asleep` and *then* looks for work; a worker
 /// leaves its work and *then* looks at `asleep`. Both look at the work under the same mutex: either
 /// the thread finds the work, or the worker finds the flag. All writes of the flag are swaps.
-/// Stores would do, as a worker's swap stands right behind what it has read; but loom does not know
-/// that, and beyond three preemptions would let the worker read its own swap after the thread's
-/// later store.
+/// Stores would do, as a worker's swap directly follows its load; but loom does not know that, and
+/// beyond three preemptions would let the worker read its own swap after the thread's later store.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inner: Mutex<Inner<T>>,
     room: Condvar,
     /// One queue per worker. A key enters when its dirty bit is set, so a queue is bounded by the
-    /// copies held here. The mutex is uncontended but for the moment in which the channel thread
-    /// drains.
+    /// copies held here. The mutex is uncontended except while the channel thread drains.
     dirty: Vec<Mutex<Vec<Key>>>,
     asleep: AtomicBool,
 }
@@ -44,7 +42,7 @@ struct Inner<T> {
     closed: bool,
 }
 
-/// How soon a command must be looked at.
+/// Urgency of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Urgency {
     /// A worker waits for it.
@@ -54,11 +52,11 @@ pub enum Urgency {
 }
 
 impl<T> Mailbox<T> {
-    /// Commands that wait at most: then a poster waits until the channel thread has taken what is
-    /// there. Four in a model.
+    /// Maximum number of waiting commands; at the bound, posters wait until the channel thread
+    /// takes them. Four in a model.
     pub const CAPACITY: usize = if cfg!(adapm_loom) { 4 } else { 1 << 16 };
 
-    /// An empty mailbox for `workers` workers.
+    /// Creates an empty mailbox for `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self {
@@ -69,7 +67,7 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Appends `item`; whether the caller must wake the channel thread.
+    /// Appends `item`. Returns true if the caller must wake the channel thread.
     ///
     /// # Errors
     /// The item, if the mailbox is closed.
@@ -89,7 +87,7 @@ impl<T> Mailbox<T> {
         Ok(first || full || self.must_wake())
     }
 
-    /// Appends keys that `worker` made dirty; whether the caller must wake the channel thread.
+    /// Appends keys that `worker` dirtied. Returns true if the caller must wake the channel thread.
     pub fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) -> bool {
         lock(&self.dirty[worker.index()]).extend(keys);
         self.must_wake()
@@ -107,14 +105,14 @@ impl<T> Mailbox<T> {
         }
     }
 
-    /// Moves all dirtied keys behind those in `keys`.
+    /// Appends all dirtied keys to `keys`.
     pub fn take_dirty(&self, keys: &mut Vec<Key>) {
         for queue in &self.dirty {
             keys.append(&mut lock(queue));
         }
     }
 
-    /// Prepares for a long sleep; false if there is something to take, and no need to sleep.
+    /// Prepares for a long sleep. Returns false if there is something to take instead.
     #[must_use]
     pub fn doze_off(&self) -> bool {
         self.asleep.swap(true, Ordering::AcqRel);
@@ -126,7 +124,7 @@ impl<T> Mailbox<T> {
         self.asleep.swap(false, Ordering::Relaxed);
     }
 
-    /// Refuses everything from here on; what is still in it can be taken.
+    /// Refuses all further items; those already posted can still be taken.
     pub fn close(&self) {
         lock(&self.inner).closed = true;
         self.room.notify_all();
@@ -136,7 +134,7 @@ impl<T> Mailbox<T> {
         lock(&self.inner).items.is_empty() && self.dirty.iter().all(|queue| lock(queue).is_empty())
     }
 
-    /// Whether the channel thread sleeps for long; one caller is told so.
+    /// Returns true, to one caller, if the channel thread sleeps for long.
     fn must_wake(&self) -> bool {
         self.asleep.load(Ordering::Acquire) && self.asleep.swap(false, Ordering::AcqRel)
     }

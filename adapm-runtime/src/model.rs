@@ -1,7 +1,7 @@
-//! What the loom suites check: the parts that threads share, and a node of them whose channel
-//! thread the model plays.
+//! The subjects of the loom suites: the parts that threads share, and a node made of them whose
+//! channel thread the model plays.
 //!
-//! Hidden, and no part of the interface: it may change with every version.
+//! Hidden, and not part of the public interface: may change with every version.
 
 pub use crate::mailbox::{Mailbox, Urgency};
 pub use crate::node::Clocks;
@@ -25,21 +25,22 @@ mod node {
     use crate::promise::Waiter;
     use crate::worker::Worker;
 
-    /// A node of two, with one channel and without its thread.
+    /// One node of a cluster of two, with one channel and without its thread.
     pub struct ModelNode<S: Store>(Arc<NodeShared<S>>);
 
-    /// What the channel thread is asked to do.
+    /// A command for the channel thread.
     pub enum Command<V> {
-        /// An operation, and who is told how it ends.
+        /// An operation, and its waiter.
         Op(Waiter<V>, WorkerId, OpBody<V>),
         /// A signal.
         Intent(Intent),
-        /// A signal that is not meant any more.
+        /// A signal taken back.
         TakeBack(Intent),
     }
 
     impl<S: Store> ModelNode<S> {
-        /// Node 0 with `workers` workers over `store`; `wake` ends the channel thread's sleep.
+        /// Creates node 0 with `workers` workers over `store`; `wake` ends the channel thread's
+        /// sleep.
         #[must_use]
         pub fn new(
             layout: Layout,
@@ -60,7 +61,7 @@ mod node {
             }))
         }
 
-        /// The handle of worker `id`, which ends when it is dropped.
+        /// Returns the handle of worker `id`, which ends when it is dropped.
         #[must_use]
         pub fn worker(&self, id: WorkerId) -> Worker<S::Value, S> {
             Worker::new(Arc::clone(&self.0), id, None)
@@ -71,13 +72,13 @@ mod node {
             self.0.end(id);
         }
 
-        /// The clocks of the workers.
+        /// Returns the clocks of the workers.
         #[must_use]
         pub fn clocks(&self) -> &Clocks {
             &self.0.clocks
         }
 
-        /// Takes what was posted, *then* the dirtied keys.
+        /// Takes the posted commands, *then* the dirtied keys.
         pub fn take(&self) -> (Vec<Command<S::Value>>, Vec<Key>) {
             let (mut commands, mut keys) = (Vec::new(), Vec::new());
             self.0.ports[0].mailbox.take(&mut commands);
@@ -90,7 +91,7 @@ mod node {
             (commands.into_iter().map(public).collect(), keys)
         }
 
-        /// Prepares for a long sleep; false if there is something to take.
+        /// Prepares for a long sleep. Returns false if there is something to take.
         #[must_use]
         pub fn doze_off(&self) -> bool {
             self.0.ports[0].mailbox.doze_off()
@@ -101,8 +102,8 @@ mod node {
             self.0.ports[0].mailbox.get_up();
         }
 
-        /// Refuses everything from here on, as a channel thread that ends does, and drops what was
-        /// posted.
+        /// Refuses everything from here on and drops the posted commands, like a channel thread
+        /// that ends.
         pub fn close(&self) {
             self.0.ports[0].mailbox.close();
             drop(self.take());

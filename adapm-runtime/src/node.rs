@@ -1,5 +1,5 @@
-//! What the threads of one node share: the store, clocks and counters of workers, and a port to
-//! each channel thread.
+//! State that the threads of one node share: the store, clocks and counters of workers, and a port
+//! to each channel thread.
 //!
 //! The logical clocks of workers are read by channel threads (AdaPM §3).
 
@@ -22,7 +22,7 @@ use crate::sampling::{Holder, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
-/// What workers, loader threads and channel threads of a node have in common.
+/// State shared by the workers, loader threads and channel threads of a node.
 pub(crate) struct NodeShared<S: Store> {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
@@ -32,11 +32,11 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) clocks: Arc<Clocks>,
     pub(crate) workers: Vec<WorkerShared>,
     pub(crate) sampling: Option<Arc<Sampling>>,
-    /// What brings copies to this node.
+    /// The mechanism that brings copies to this node.
     pub(crate) supply: Supply,
 }
 
-/// What others may know of a worker.
+/// The shared part of a worker's state.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerShared {
     pub(crate) counters: WorkerCounters,
@@ -46,30 +46,29 @@ pub(crate) struct WorkerShared {
     samples: AtomicU64,
     /// Where channel threads report its calls.
     pub(crate) completions: Arc<Completions>,
-    /// Held while something of the worker is posted.
+    /// Locked while anything of the worker is posted; true once it has ended.
     ended: Mutex<bool>,
 }
 
-/// A worker that has not ended, and cannot as long as this is held: what is posted meanwhile comes
-/// before its end.
+/// A guard that keeps a worker from ending, so that everything posted meanwhile precedes its end.
 pub(crate) struct Alive<'a> {
     _guard: MutexGuard<'a, bool>,
 }
 
-/// The ways to one channel thread.
+/// The queues to one channel thread.
 pub(crate) struct Port<V> {
     pub(crate) mailbox: Mailbox<Command<V>>,
     pub(crate) published: Published,
     pub(crate) wake: WakeFn,
 }
 
-/// What a channel thread is asked to do.
+/// A command for a channel thread.
 pub(crate) enum Command<V> {
-    /// An operation, and who is told how it ends.
+    /// An operation, and its waiter.
     Op { waiter: Waiter<V>, worker: WorkerId, body: OpBody<V> },
     /// A signal.
     Intent(Intent),
-    /// A signal that is not meant any more.
+    /// A signal taken back.
     TakeBack(Intent),
 }
 
@@ -78,7 +77,7 @@ impl<V: Value> Port<V> {
         Self { mailbox: Mailbox::new(workers), published: Published::default(), wake }
     }
 
-    /// Hands over an operation; if the channel thread has ended, its promise ends here.
+    /// Posts an operation; if the channel thread has ended, its promise ends here.
     pub(crate) fn post_op(
         &self,
         promise: &Arc<Promise<V>>,
@@ -87,13 +86,13 @@ impl<V: Value> Port<V> {
         body: OpBody<V>,
     ) {
         let command = Command::Op { waiter: Waiter::new(Arc::clone(promise), part), worker, body };
-        // A command that comes back is dropped, and tells its waiter so.
+        // A refused command is dropped, which tells its waiter.
         if let Ok(true) = self.mailbox.post(command, Urgency::AtOnce) {
             (self.wake)();
         }
     }
 
-    /// Hands over a signal or what takes one back, which is looked at when the next round begins.
+    /// Posts a signal, or takes one back; it is looked at when the next round begins.
     pub(crate) fn post(&self, signal: Command<V>) -> Result<(), OpError> {
         if self.mailbox.post(signal, Urgency::NextRound).map_err(|_| OpError::Ended)? {
             (self.wake)();
@@ -101,7 +100,7 @@ impl<V: Value> Port<V> {
         Ok(())
     }
 
-    /// Hands over keys that `worker` made dirty.
+    /// Posts keys that `worker` dirtied.
     pub(crate) fn append_dirty(&self, worker: WorkerId, keys: impl Iterator<Item = Key>) {
         if self.mailbox.append_dirty(worker, keys) {
             (self.wake)();
@@ -110,24 +109,24 @@ impl<V: Value> Port<V> {
 }
 
 impl<S: Store> NodeShared<S> {
-    /// Returns true if workers' signals reach the engines: where nothing ever acts on them, they
-    /// would only pile up, and on a single node wake an engine that forgets them.
+    /// Returns true if workers' signals reach the engines. Where nothing acts on signals they would
+    /// only pile up, and on a single node wake an engine that drops them.
     fn heeds_intents(&self) -> bool {
         self.supply == Supply::Intent && self.nodes > 1
     }
 
-    /// The port of `key`'s channel.
+    /// Returns the port of `key`'s channel.
     pub(crate) fn port_of(&self, key: Key) -> &Port<S::Value> {
         &self.ports[self.channel(key).index()]
     }
 
-    /// The channel of `key`.
+    /// Returns the channel of `key`.
     #[inline]
     pub(crate) fn channel(&self, key: Key) -> ChannelId {
         if self.ports.len() == 1 { ChannelId(0) } else { Layout::channel(key, self.ports.len()) }
     }
 
-    /// Elements that the values of `keys` have together.
+    /// Returns the number of elements of the values of `keys` together.
     pub(crate) fn elements(&self, keys: &[Key]) -> Result<usize, OpError> {
         let end = self.layout.keys().end;
         if let [extent] = self.layout.extents() {
@@ -147,7 +146,7 @@ impl<S: Store> NodeShared<S> {
         if expected == given { Ok(()) } else { Err(OpError::ValueLen { expected, given }) }
     }
 
-    /// Signals under a name that `worker` will access `keys` in `clocks`.
+    /// Signals, under a name, that `worker` will access `keys` in `clocks`.
     pub(crate) fn intend(
         &self,
         worker: WorkerId,
@@ -164,8 +163,8 @@ impl<S: Store> NodeShared<S> {
         self.signal(worker, id, keys, clocks)
     }
 
-    /// Keeps sampled keys where they are until the window ends; nothing if it has, or on a single
-    /// node.
+    /// Keeps sampled keys where they are until the window ends. Does nothing if it has ended, or on
+    /// a single node.
     pub(crate) fn hold(
         &self,
         worker: WorkerId,
@@ -179,13 +178,13 @@ impl<S: Store> NodeShared<S> {
         self.intend(worker, id, keys, clocks)
     }
 
-    /// A name for the signals of a sample of `worker`: never that of signals that are not taken
-    /// back.
+    /// Returns a fresh name for the signals of a sample of `worker`, distinct from that of signals
+    /// that are never taken back.
     pub(crate) fn name_sample(&self, worker: WorkerId) -> SignalId {
         SignalId(1 + self.workers[worker.index()].samples.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Hands a checked signal to the engines.
+    /// Posts a checked signal to the engines.
     pub(crate) fn signal(
         &self,
         worker: WorkerId,
@@ -196,8 +195,8 @@ impl<S: Store> NodeShared<S> {
         self.post_signal(Command::Intent, worker, id, keys, clocks)
     }
 
-    /// Posts a signal, or what takes one back, in pieces that an engine handles without keeping
-    /// others waiting.
+    /// Posts a signal, or takes one back, in pieces small enough for an engine to handle without
+    /// delaying others.
     fn post_signal(
         &self,
         command: fn(Intent) -> Command<S::Value>,
@@ -215,7 +214,7 @@ impl<S: Store> NodeShared<S> {
         Ok(())
     }
 
-    /// Asks every channel concerned to localize `keys`; `None` if there are none.
+    /// Asks every channel concerned to localize `keys`. Returns `None` if there are none.
     pub(crate) fn localize(
         &self,
         worker: WorkerId,
@@ -233,12 +232,12 @@ impl<S: Store> NodeShared<S> {
         Some(promise)
     }
 
-    /// Keeps `worker` from ending: a localize that followed the node's close reason would bring a
-    /// main copy here when nobody is left to receive it. A poster waits for room with this held, so
-    /// the worker's end waits for it, and for the channel thread.
+    /// Keeps `worker` from ending: a localize that followed the node's leave would bring a main
+    /// copy to a node that no longer receives. Posters wait for room with this held, so the
+    /// worker's end waits for them, and for the channel thread.
     ///
     /// # Errors
-    /// It has ended; nothing of it may reach an engine.
+    /// The worker has ended; nothing of it may reach an engine.
     pub(crate) fn alive(&self, worker: WorkerId) -> Result<Alive<'_>, OpError> {
         let ended = lock(&self.workers[worker.index()].ended);
         if *ended {
@@ -247,7 +246,7 @@ impl<S: Store> NodeShared<S> {
         Ok(Alive { _guard: ended })
     }
 
-    /// Ends `worker`, once: whatever it still calls is refused, all its intents expire, and nobody
+    /// Ends `worker`, once: its further calls are refused, all its intents expire, and no call
     /// waits for it. Does not wait for operations in flight.
     pub(crate) fn end(&self, worker: WorkerId) {
         if mem::replace(&mut *lock(&self.workers[worker.index()].ended), true) {
@@ -284,14 +283,14 @@ impl<S: Store> NodeShared<S> {
 
 impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>) {
-        // What ends with the worker's present clock ends soon enough by itself.
+        // Windows that end with the worker's present clock end soon enough by themselves.
         let matters = clocks.end > self.clocks.clock(worker) + 1;
         if !matters || !self.heeds_intents() {
             return;
         }
         // A worker that has ended has no intent.
         let Ok(_alive) = self.alive(worker) else { return };
-        // A closed mailbox: the channel threads have forgotten all intent.
+        // Fails if the mailbox is closed: the channel threads have then dropped all intents.
         let _ = self.post_signal(Command::TakeBack, worker, id, keys, clocks);
     }
 
@@ -324,7 +323,7 @@ pub struct Clocks {
 struct Padded(AtomicU64);
 
 impl Clocks {
-    /// Clocks of `workers` workers, all 0.
+    /// Creates the clocks of `workers` workers, all 0.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { clocks: (0..workers).map(|_| Padded(AtomicU64::new(0))).collect() }
@@ -335,7 +334,7 @@ impl Clocks {
         self.clocks[worker.index()].0.store(clock.0, Ordering::Release);
     }
 
-    /// The clock of `worker`.
+    /// Returns the clock of `worker`.
     #[must_use]
     pub fn clock(&self, worker: WorkerId) -> Clock {
         Clock(self.clocks[worker.index()].0.load(Ordering::Acquire))

@@ -1,5 +1,5 @@
-//! One node: its store, its channel threads, its workers' shared state. Several in one process
-//! share nothing.
+//! One node: its store, its channel threads, its workers' shared state. Several nodes in one
+//! process share nothing.
 //!
 //! Not here: how the nodes of a cluster find each other ([`crate::Builder`]) and run together
 //! ([`crate::Cluster`]).
@@ -32,10 +32,10 @@ pub(crate) struct NodeHandle<S: Store> {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Who decides for an engine, and who is told.
+/// An engine's policy, and its observer.
 pub(crate) type Taste = (SystemPolicy, Option<Box<dyn Observe + Send>>);
 
-/// What the nodes of a cluster have in common.
+/// Settings common to the nodes of a cluster.
 pub(crate) struct Plan<V> {
     pub(crate) layout: Layout,
     pub(crate) nodes: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Plan<V> {
     pub(crate) initial: Initial<V>,
     pub(crate) sampling: Option<Arc<Sampling>>,
     pub(crate) supply: Supply,
-    /// How long a peer may owe an answer; `None`: forever.
+    /// Longest time for which a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
     pub(crate) report: Report,
@@ -53,7 +53,7 @@ pub(crate) struct Plan<V> {
 
 impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
     /// Starts the channel threads of `node`, one per endpoint, over a store that has the main
-    /// copies. They keep their parts of the promise that all peers can be reached, counted from
+    /// copies. Each keeps one part of the promise that all peers can be reached; parts count from
     /// `first_part`.
     pub(crate) fn start(
         plan: &Plan<S::Value>,
@@ -111,7 +111,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             match threads::spawn(format!("adapm {node} {id}"), move || channel.run(connected)) {
                 Ok(thread) => handle.threads.push(thread),
                 Err(refusal) => {
-                    // Ends the threads that run; dropping their managers waits for them.
+                    // Ends the running threads; dropping their handles waits for them.
                     plan.failure.raise(RunError::Thread(refusal.clone()));
                     return Err(BuildError::Thread(refusal));
                 }
@@ -120,22 +120,21 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         Ok(handle)
     }
 
-    /// Signals intent of the whole node for everything, for the whole run.
+    /// Signals an intent of the whole node for all keys, for the whole run.
     pub(crate) fn replicate_everything(&self) {
         let keys = self.shared.layout.keys();
         let mut start = keys.start.0;
         while start < keys.end.0 {
             let end = keys.end.0.min(start + KEYS_AT_ONCE);
             let block: Vec<Key> = (start..end).map(Key).collect();
-            // The mailbox is open: a cluster that has failed is noticed by whoever waits for the
-            // replicas.
+            // The mailbox is open: the failure of a cluster surfaces in the wait for replicas.
             let run = Clock(0)..Clock::INFINITY;
             let _ = self.shared.signal(WorkerId(0), SignalId::default(), &block, run);
             start = end;
         }
     }
 
-    /// Blocks until every key that is not at home here has a replica here.
+    /// Blocks until every key whose home is elsewhere has a replica here.
     pub(crate) fn wait_for_replicas(&self) {
         let mut foreign = vec![0_u64; self.shared.ports.len()];
         let keys = self.shared.layout.keys();
@@ -164,8 +163,8 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
 }
 
 impl<S: Store> NodeHandle<S> {
-    /// Waits for the channel threads, which must have been told to end; what the first that
-    /// panicked said.
+    /// Waits for the channel threads, which must have been told to end. Returns the message of the
+    /// first that panicked.
     pub(crate) fn join(&mut self) -> Option<String> {
         let mut message = None;
         for thread in self.threads.drain(..) {
@@ -177,13 +176,12 @@ impl<S: Store> NodeHandle<S> {
 
 impl<S: Store> Drop for NodeHandle<S> {
     fn drop(&mut self) {
-        // A panic of a channel thread was told as the cluster's failure.
+        // A panic of a channel thread was reported as the cluster's failure.
         let _ = self.join();
     }
 }
 
-/// A number that nobody else can guess: the system makes the keys of the standard library's hash
-/// functions.
+/// Returns an unguessable number: the system's keys for the standard library's hash functions.
 fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }

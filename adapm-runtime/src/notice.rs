@@ -1,4 +1,4 @@
-//! What a cluster tells outside of any call.
+//! Notices of a cluster, reported outside of any call.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,27 +7,27 @@ use adapm_core::NodeId;
 use adapm_core::engine::{Absent, Collective};
 use adapm_core::transport::Stall;
 
-/// Something a person may want to know while a cluster runs.
+/// A notice for the operator of a running cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
     /// A barrier or quiesce has waited for 5 s: these workers have neither made the call nor ended.
-    /// Told in the process whose workers are missing while others of the same node wait, in that of
-    /// node 0, and for a barrier in all that wait.
+    /// Reported in the process whose workers are missing while others of the same node wait, in
+    /// that of node 0, and for a barrier in all processes that wait.
     Missing {
         /// The call.
         call: Collective,
-        /// For whom it waits.
+        /// The missing workers.
         absent: Vec<Absent>,
     },
-    /// Connections to a peer come up one after the other, and what is sent to it does not arrive:
-    /// it will be given up.
+    /// Connections to a peer come up one after the other, but nothing sent to it arrives: it will
+    /// be given up.
     LinkStuck {
         /// The peer.
         node: NodeId,
-        /// Where it is, if that has an address.
+        /// Its address, if it has one.
         address: Option<SocketAddr>,
-        /// What passes and what does not.
+        /// The stall.
         stall: Stall,
     },
 }

@@ -1,8 +1,8 @@
 //! The order rule ([`adapm_core::driver::order`]) between threads: a worker with an operation in
 //! flight on a key does not use the fast path for that key.
 //!
-//! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] is what channel
-//! threads tell it.
+//! [`InFlight`] is the worker's side and belongs to its thread; [`Completions`] receives the
+//! reports of channel threads.
 //!
 //! ```text
 //!   worker                                    channel thread
@@ -11,7 +11,7 @@
 //!     blocks(key)? no:  fast path                is visible to a worker that is let through
 //! ```
 //!
-//! A worker that has ended is blocked for all keys, so that nothing it still calls touches a copy.
+//! An ended worker is blocked for all keys, so that none of its later calls touches a copy.
 //!
 //! Not here: the rule that a *node* has one unanswered operation a key, which the engine keeps.
 
@@ -23,12 +23,12 @@ use adapm_core::error::OpError;
 
 use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
-/// Names a call of a worker that has operations in flight; counts up.
+/// The name of a call of a worker that has operations in flight; counts up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(pub u64);
 
-/// Finished calls of one worker that the worker has not taken note of. Written by channel threads,
-/// read by the worker.
+/// Finished calls of one worker that it has not processed yet. Written by channel threads, read by
+/// the worker.
 ///
 /// # Ordering
 /// [`Completions::finish`] publishes under the mutex and raises `any` with `Release` before it lets
@@ -36,9 +36,9 @@ pub struct CallId(pub u64);
 /// operation's effects happen before the worker's next access.
 #[derive(Debug, Default)]
 pub struct Completions {
-    /// 0: the fast path is open for all keys. Else [`MARKED`], which the worker sets and clears,
-    /// and [`ENDED`], which stays. No order with anything else: the worker sees what it did itself,
-    /// and that it has ended when it does.
+    /// 0: the fast path is open for all keys. Otherwise [`MARKED`], which the worker sets and
+    /// clears, and [`ENDED`], which stays. Needs no ordering: a worker sees its own writes, and may
+    /// see its end late.
     gate: AtomicU64,
     any: AtomicBool,
     finished: Mutex<Vec<(CallId, Option<OpError>)>>,
@@ -51,8 +51,8 @@ impl Completions {
         self.gate.fetch_or(ENDED, Ordering::Relaxed);
     }
 
-    /// Notes that all operations of `call` are done, and what went wrong if the caller will not see
-    /// it otherwise.
+    /// Records that all operations of `call` are done, and its error if the caller will not see it
+    /// otherwise.
     pub fn finish(&self, call: CallId, error: Option<OpError>) {
         let mut finished = lock(&self.finished);
         finished.push((call, error));
@@ -64,7 +64,7 @@ impl Completions {
 
 /// The operations a worker has in flight, by key and by call.
 ///
-/// Costs next to nothing while there are none: [`InFlight::blocks`] is one comparison then.
+/// Costs next to nothing while there are none: [`InFlight::blocks`] is then one comparison.
 #[derive(Debug)]
 pub struct InFlight {
     order: order::InFlight<CallId>,
@@ -75,7 +75,7 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// No operation in flight; `completions` is where channel threads report.
+    /// Creates an empty record; channel threads report to `completions`.
     #[must_use]
     pub fn new(completions: Arc<Completions>) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl InFlight {
         }
     }
 
-    /// Whether the fast path is closed for `key`. Takes note of finished calls only where that
+    /// Returns true if the fast path is closed for `key`. Processes finished calls only where that
     /// could open it.
     #[inline]
     pub fn blocks(&mut self, key: Key) -> bool {
@@ -110,18 +110,18 @@ impl InFlight {
         self.order.mark(key);
     }
 
-    /// The name of the next call.
+    /// Returns the name of the next call.
     pub fn next_call(&mut self) -> CallId {
         self.next += 1;
         CallId(self.next)
     }
 
-    /// Notes that `call` is in flight with `keys`, each marked as often as it stands there.
+    /// Records that `call` is in flight with `keys`, each marked once per occurrence.
     pub fn track(&mut self, call: CallId, keys: Vec<Key>) {
         self.order.track(call, keys);
     }
 
-    /// Takes note of finished calls.
+    /// Processes finished calls.
     pub fn reap(&mut self) {
         if !self.completions.any.load(Ordering::Acquire) {
             return;
@@ -147,12 +147,12 @@ impl InFlight {
         }
     }
 
-    /// The first error of an asynchronous call since this was last asked.
+    /// Returns the first error of an asynchronous call since the last call of this function.
     pub fn take_error(&mut self) -> Option<OpError> {
         self.error.take()
     }
 
-    /// Where channel threads report.
+    /// Returns the list to which channel threads report.
     #[must_use]
     pub fn completions(&self) -> &Arc<Completions> {
         &self.completions

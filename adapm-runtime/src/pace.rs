@@ -1,22 +1,22 @@
-//! How long a worker's steps take, by the time between some of the calls that ask.
+//! The pace of a worker: the average duration of its steps, measured between some of its calls.
 
 use std::time::{Duration, Instant};
 
 use adapm_core::Clock;
 
-/// When the time was looked at last, and how long a step took on average since the look before.
+/// The last measurement, and the average step duration since the one before.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
     looked: Option<(Clock, Instant)>,
     /// In nanoseconds.
     step: Option<u64>,
-    /// Steps until the time is looked at again: a look costs as much as a short step may.
+    /// Steps until the next measurement: reading the time can cost as much as a short step.
     until_look: u64,
 }
 
 impl Pace {
-    /// Whether `steps` steps last for `time`, if they take as long as those before `clock`, which
-    /// the worker's is by `now`. So they do if no step has been seen.
+    /// Returns true if `steps` steps take at least `time` at the pace of those before `clock`, the
+    /// worker's clock at `now`. Also true if no step has been measured.
     pub(crate) fn lasts(
         &mut self,
         steps: u64,
@@ -41,10 +41,10 @@ impl Pace {
     }
 }
 
-/// Looks at the time within the time that is asked for, if steps take as long as they did.
+/// Measurements within the time asked for, if the pace stays the same.
 const LOOKS: u64 = 8;
 
-/// Steps between looks at most: so many may suddenly take longer.
+/// Maximum number of steps between measurements, as steps may suddenly take longer.
 const STEPS_MAX: u64 = 32;
 
 #[cfg(test)]

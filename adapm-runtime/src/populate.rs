@@ -1,8 +1,8 @@
-//! Main copies at the start: each node's are made by as many threads as it has workers, block by
-//! block; by fewer where the system refuses threads, and by the caller's if it refuses all.
+//! Creation of main copies at the start: per node by as many threads as it has workers, block by
+//! block; by fewer if the system refuses threads, and by the caller's if it refuses all.
 //!
-//! Which thread makes which does not matter: an initial value follows from its key alone. Not here:
-//! sparse layouts, whose main copies come into being on first access.
+//! Any thread may create any copy: an initial value is a function of its key. Not here: sparse
+//! layouts, whose main copies come into being on first access.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
@@ -20,25 +20,24 @@ use crate::failure::Failure;
 use crate::node_handle::Plan;
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a cluster is with its main copies, passed to [`crate::Builder::build_telling`].
+/// Progress of the creation of main copies, passed to [`crate::Builder::build_telling`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Populating {
-    /// Keys that have been dealt with: the nodes of this process have the main copies of those that
-    /// are at home there.
+    /// Keys processed so far: those whose home is in this process have their main copy.
     pub done: u64,
     /// Keys of the layout.
     pub keys: u64,
 }
 
-/// The main copies of one node.
+/// The main copies of one node, and the progress of their creation.
 struct Share<'a, S: Store> {
     node: NodeId,
     nodes: usize,
     store: &'a S,
     initial: &'a Initial<S::Value>,
     failure: &'a Failure,
-    /// A thread of any node has panicked.
+    /// Set once a thread of any node has panicked.
     stopped: &'a AtomicBool,
     keys: u64,
     block: u64,
@@ -46,8 +45,8 @@ struct Share<'a, S: Store> {
     next: AtomicU64,
 }
 
-/// Creates the main copies of the nodes whose `stores` these are, and tells how far that is a few
-/// times a second; leaves early if the cluster has failed.
+/// Creates the main copies of the nodes that own `stores`, and reports progress a few times a
+/// second. Stops early if the cluster has failed.
 ///
 /// # Errors
 /// [`BuildError::Panicked`] if the function of initial values panics.
@@ -75,13 +74,13 @@ pub(crate) fn populate<S: Store + Sync>(
     let shares: Vec<Share<'_, S>> = shares.collect();
     thread::scope(|scope| {
         let (sender, made) = mpsc::channel();
-        // More than blocks would find nothing to do.
+        // Threads beyond the number of blocks would find nothing to do.
         let of_each = (plan.workers as u64).min(keys.div_ceil(block));
         let wanted = shares.iter().flat_map(|share| (0..of_each).map(move |_| share));
         let mut started = Vec::new();
         for share in wanted {
             let sender = sender.clone();
-            // Where one is refused, the next would be, too.
+            // After one refusal the next would be refused, too.
             match threads::spawn_scoped(scope, "adapm initial", move || share.make(&sender)) {
                 Ok(thread) => started.push(thread),
                 Err(_) => break,
@@ -92,7 +91,7 @@ pub(crate) fn populate<S: Store + Sync>(
         let own = if started.len() as u64 == of_each * shares.len() as u64 {
             Ok(())
         } else {
-            // Whatever no thread has taken yet.
+            // The blocks that no thread has taken yet.
             let make = || shares.iter().for_each(|share| share.make(&sender));
             panic::catch_unwind(AssertUnwindSafe(make))
         };
@@ -107,8 +106,8 @@ pub(crate) fn populate<S: Store + Sync>(
 }
 
 impl<S: Store> Share<'_, S> {
-    /// Takes blocks of keys and makes the main copies of those that are at home here; sends how
-    /// many keys a block had.
+    /// Takes blocks of keys and creates the main copies of those at home here; sends the number of
+    /// keys of each block.
     fn make(&self, made: &Sender<u64>) {
         let mut at_home = Vec::new();
         let _stop = StopOthers(self.stopped);
@@ -124,13 +123,13 @@ impl<S: Store> Share<'_, S> {
                 (start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node),
             );
             create_main_copies(self.store, &at_home, self.initial);
-            // Who counts waits for all.
+            // The receiver waits for all threads.
             let _ = made.send(end - start);
         }
     }
 }
 
-/// Tells the others if its thread panics.
+/// A guard that stops the other threads if its own panics.
 struct StopOthers<'a>(&'a AtomicBool);
 
 impl Drop for StopOthers<'_> {
@@ -141,7 +140,7 @@ impl Drop for StopOthers<'_> {
     }
 }
 
-/// How many keys all shares have dealt with, and when that was told.
+/// A progress meter: keys processed by all shares, and the time of the last report.
 struct Meter {
     done: u64,
     keys: u64,
@@ -150,7 +149,7 @@ struct Meter {
 }
 
 impl Meter {
-    /// Counts keys of one share; what to tell, if that is due.
+    /// Counts keys of one share. Returns a report if one is due.
     fn add(&mut self, count: u64, now: Instant) -> Option<Populating> {
         self.done += count;
         if now.saturating_duration_since(self.told) < TELLING {
@@ -161,7 +160,7 @@ impl Meter {
     }
 }
 
-/// Keys of a block, of which a node is home of so many that their values fill some huge pages.
+/// Returns the keys of a block: enough that the values at home on one node fill some huge pages.
 fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
     let keys = layout.keys().end.0;
     let values = layout.extents().iter().map(|extent| {
@@ -171,10 +170,10 @@ fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
     u64::try_from(BLOCK_BYTES * nodes as u128 / mean).unwrap_or(u64::MAX).clamp(1, BLOCK_KEYS_MAX)
 }
 
-/// Values of a block: threads that fill memory first meet only at its ends.
+/// Bytes of values in a block: threads that touch fresh memory then meet only at its ends.
 const BLOCK_BYTES: u128 = 4 << 20;
 const BLOCK_KEYS_MAX: u64 = 1 << 18;
-/// How often is told how far it is.
+/// Interval of reports.
 const TELLING: Duration = Duration::from_millis(100);
 
 #[cfg(all(test, not(adapm_loom)))]

@@ -1,12 +1,12 @@
-//! What a program needs, by one `use`: with it `adapm-runtime` is the only dependency.
+//! Everything that a program needs, with one `use`: `adapm-runtime` is then its only dependency.
 //!
-//! A whole program. Two rows of each pair move to where they meet; each worker has a share of the
-//! pairs, and says early which rows it will need when.
+//! A whole program. The two rows of each pair move to their average; each worker has a share of the
+//! pairs, and signals early at which clock it needs which rows.
 //!
 //! ```
 //! use adapm_runtime::prelude::*;
 //!
-//! /// Works through a share of the pairs; how far apart their rows were.
+//! /// Works through a share of the pairs. Returns how far apart their rows were.
 //! fn train(mut worker: Worker<f32>, pairs: &[[Key; 2]]) -> Result<f32, OpError> {
 //!     for (pair, clock) in pairs.iter().zip(0..) {
 //!         worker.intent(pair, Clock(clock)..Clock(clock + 1))?; // These rows will be needed at that clock;
@@ -51,13 +51,12 @@
 //! | --- | --- |
 //! | settings | [`Builder`], [`Layout`], [`System`], [`Nodes`], [`Sampling`], [`Scheme`] |
 //! | work | [`Cluster`], [`Worker`], [`IntentHandle`], [`Key`], [`Clock`], [`Sample`], [`Random`] |
-//! | calls that are not waited for at once | [`Pull`], [`Done`] |
+//! | calls whose results are awaited later | [`Pull`], [`Done`] |
 //! | nodes that are processes (feature `tcp`) | [`launcher`], [`Group`], [`GroupConfig`], [`Rendezvous`], [`Membership`], [`Token`], [`CloseReason`] |
-//! | what goes wrong | [`BuildError`], [`RunError`], [`TryRunError`], [`OpError`], [`ConfigError`], [`GroupError`], [`Notice`] |
+//! | errors and notices | [`BuildError`], [`RunError`], [`TryRunError`], [`OpError`], [`ConfigError`], [`GroupError`], [`Notice`] |
 //!
-//! Not here: what stores, transports and policies are made of. They are written against
-//! [`adapm_core`], of which this crate gives on its own copy as `adapm_runtime::adapm_core`
-//! ([`crate::docs::plug_in`]).
+//! Not here: the building blocks of stores, transports and policies. They are written against
+//! [`adapm_core`], re-exported as `adapm_runtime::adapm_core` ([`crate::docs::plug_in`]).
 
 pub use adapm_core::error::{ConfigError, OpError};
 pub use adapm_core::policy::System;

@@ -1,6 +1,6 @@
 //! Promises of operations: a channel thread fulfils them, a worker or a ticket waits for them.
 //!
-//! Not here: what a user holds of an asynchronous call ([`crate::Pull`], [`crate::Done`]).
+//! Not here: the user's handles of an asynchronous call ([`crate::Pull`], [`crate::Done`]).
 
 use std::sync::Arc;
 use std::task::{Poll, Waker};
@@ -11,7 +11,7 @@ use adapm_core::error::OpError;
 use crate::order::{CallId, Completions};
 use crate::sync::{Condvar, Mutex, lock, wait, wait_timeout};
 
-/// What one call waits for: one part per operation that it was split into.
+/// The pending outcome of one call: one part per operation that it was split into.
 #[derive(Debug)]
 pub struct Promise<V> {
     state: Mutex<State<V>>,
@@ -27,19 +27,19 @@ struct State<V> {
     waker: Option<Waker>,
 }
 
-/// Whom to tell when all parts are done: the worker's record of what it has in flight.
+/// The worker's record of calls in flight, to be told when all parts are done.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The record.
     pub completions: Arc<Completions>,
     /// The call.
     pub call: CallId,
-    /// Whether errors go there too, because nobody needs to look at the ticket.
+    /// True if errors go there too, because the ticket may be ignored.
     pub with_error: bool,
 }
 
 impl<V> Promise<V> {
-    /// A promise of `parts` parts, at least 1.
+    /// Creates a promise of `parts` parts, at least 1.
     #[must_use]
     pub fn new(parts: usize, report: Option<Report>) -> Self {
         debug_assert!(parts > 0, "a promise of nothing is never kept");
@@ -52,8 +52,8 @@ impl<V> Promise<V> {
         Self { state: Mutex::new(state), kept: Condvar::new(), report }
     }
 
-    /// Ends part `part`, exactly once. The last part wakes who waits, after the worker's record has
-    /// been told.
+    /// Ends part `part`, exactly once. The last part first reports to the worker's record, then
+    /// wakes waiters.
     pub fn finish(&self, part: usize, outcome: Result<Vec<V>, OpError>) {
         let mut state = lock(&self.state);
         match outcome {
@@ -64,7 +64,7 @@ impl<V> Promise<V> {
             state.left -= 1;
             return;
         }
-        // Before `left` says so: whoever comes back from `wait` finds the call in its record.
+        // Before `left` is updated: a caller that returns from `wait` finds the call in its record.
         if let Some(report) = &self.report {
             let error = if report.with_error { state.error.clone() } else { None };
             report.completions.finish(report.call, error);
@@ -90,10 +90,10 @@ impl<V> Promise<V> {
         state.outcome()
     }
 
-    /// Blocks until all parts are done, for `limit` at most. `None`: some are not, and the promise
-    /// is as it was.
+    /// Blocks until all parts are done, for `limit` at most. Returns `None` if some are not; the
+    /// promise is then unchanged.
     pub fn wait_timeout(&self, limit: Duration) -> Option<Result<Vec<Vec<V>>, OpError>> {
-        // A limit beyond the end of time is none.
+        // A limit beyond the range of `Instant` is no limit.
         let Some(end) = Instant::now().checked_add(limit) else { return Some(self.wait()) };
         let mut state = lock(&self.state);
         while state.left > 0 {
@@ -112,7 +112,7 @@ impl<V> Promise<V> {
         lock(&self.state).left == 0
     }
 
-    /// The outcome if all parts are done; else `waker` is called when they are.
+    /// Returns the outcome if all parts are done; otherwise `waker` is called when they are.
     pub fn poll(&self, waker: &Waker) -> Poll<Result<Vec<Vec<V>>, OpError>> {
         let mut state = lock(&self.state);
         if state.left == 0 {
@@ -132,8 +132,7 @@ impl<V> State<V> {
     }
 }
 
-/// The duty to end one part of a promise: told once, or dropped, which says that the cluster has
-/// ended.
+/// The duty to end one part of a promise, once. Dropping it reports that the cluster has ended.
 #[derive(Debug)]
 pub struct Waiter<V> {
     promise: Option<Arc<Promise<V>>>,
@@ -141,7 +140,7 @@ pub struct Waiter<V> {
 }
 
 impl<V> Waiter<V> {
-    /// The duty to end part `part` of `promise`.
+    /// Creates the duty to end part `part` of `promise`.
     #[must_use]
     pub fn new(promise: Arc<Promise<V>>, part: usize) -> Self {
         Self { promise: Some(promise), part }

@@ -1,7 +1,7 @@
 //! Totals over engines, links and workers, readable while a cluster runs (protocol, "Operations").
 //!
-//! Nobody shares a counter on a hot path: a worker counts for itself, a channel thread publishes a
-//! copy of its engine's totals each time before it tells workers anything or sleeps.
+//! No hot path shares a counter: a worker counts for itself, and a channel thread publishes a copy
+//! of its engine's totals each time before it completes waiters or sleeps.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub struct Stats {
     pub relocations: u64,
     /// Replicas set up.
     pub replicas: u64,
-    /// Replicas given up.
+    /// Replicas released.
     pub releases: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
@@ -41,12 +41,11 @@ pub struct Stats {
     pub bytes_sent: u64,
     /// Frames sent.
     pub messages_sent: u64,
-    /// Sampled keys that were pulled, under whatever scheme.
+    /// Sampled keys that were pulled, under any scheme.
     pub sampled: u64,
-    /// Those of them that were local: their share is what a scheme achieves.
+    /// Sampled keys that were local when pulled: their share is the benefit of a scheme.
     pub sampled_local: u64,
-    /// Sampled keys of scheme `local` for which no local one was found: pulled from wherever they
-    /// are.
+    /// Sampled keys of scheme `local` for which no local one was found, pulled from their owner.
     pub sample_fallbacks: u64,
     /// Keys of samples that were finished or dropped before they were pulled.
     pub sample_unpulled: u64,
@@ -71,32 +70,33 @@ pub struct Traffic {
 }
 
 impl Stats {
-    /// Accesses of workers: local, waited and remote.
+    /// Returns the number of accesses of workers: local, waited and remote.
     #[must_use]
     pub fn accesses(&self) -> u64 {
         self.local + self.waited + self.remote
     }
 
-    /// Share of accesses that were local, in 0..=1; 1 if there was none.
+    /// Returns the share of accesses that were local, in 0..=1; 1 if there were none.
     #[must_use]
     pub fn local_share(&self) -> f64 {
         let all = self.accesses();
         if all == 0 { 1.0 } else { self.local as f64 / all as f64 }
     }
 
-    /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
+    /// Returns the mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
         self.staleness.mean() / 1e9
     }
 
-    /// An upper bound of the 99th percentile of staleness in seconds, at most twice the percentile.
+    /// Returns an upper bound of the 99th percentile of staleness in seconds, at most twice the
+    /// percentile.
     #[must_use]
     pub fn staleness_p99_bound(&self) -> f64 {
         self.staleness.quantile_bound(0.99) as f64 / 1e9
     }
 
-    /// Traffic to `node`, zero if the cluster has no such node.
+    /// Returns the traffic to `node`, zero if the cluster has no such node.
     #[must_use]
     pub fn traffic_to(&self, node: NodeId) -> Traffic {
         self.peers.get(node.index()).copied().unwrap_or_default()
@@ -169,8 +169,8 @@ impl Stats {
     }
 }
 
-/// Counters of one worker: it alone writes but where said, anybody reads. On cache lines of their
-/// own.
+/// Counters of one worker, on cache lines of their own. Only the worker writes them, except where
+/// noted; any thread reads.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {
@@ -179,7 +179,7 @@ pub(crate) struct WorkerCounters {
     sampled: AtomicU64,
     sampled_local: AtomicU64,
     sample_fallbacks: AtomicU64,
-    /// The one counter that other threads raise too.
+    /// The only counter that other threads raise too.
     sample_unpulled: AtomicU64,
 }
 
@@ -190,7 +190,7 @@ impl WorkerCounters {
         raise(&self.local, accesses);
     }
 
-    /// Counts how long the worker waited for engines.
+    /// Counts the time for which the worker waited for engines.
     pub(crate) fn add_blocked(&self, time: Duration) {
         raise(&self.blocked_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
@@ -205,7 +205,7 @@ impl WorkerCounters {
         raise(&self.sample_fallbacks, keys);
     }
 
-    /// Counts keys that were never pulled. Any thread: a sample can be dropped by whoever has it.
+    /// Counts keys that were never pulled. Called from any thread, as any thread may drop a sample.
     pub(crate) fn add_unpulled(&self, keys: u64) {
         self.sample_unpulled.fetch_add(keys, Ordering::Relaxed);
     }
@@ -220,7 +220,7 @@ impl WorkerCounters {
     }
 }
 
-/// Raises a counter that one thread writes.
+/// Raises a counter that only one thread writes.
 #[inline]
 fn raise(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
@@ -253,7 +253,7 @@ impl Published {
         }
     }
 
-    /// Nothing is published from here on.
+    /// Ends publishing for good.
     pub(crate) fn end(&self) {
         lock(&self.totals).ended = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! The store that fits a layout, so that most users never name one.
+//! The store that fits a layout, so that most users never name a store.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,7 +18,8 @@ macro_rules! each {
     };
 }
 
-/// A [`DenseStore`] or a [`SparseStore`], as the layout says; the default of [`crate::Builder`].
+/// A [`DenseStore`] or a [`SparseStore`], depending on the layout; the default of
+/// [`crate::Builder`].
 ///
 /// Costs one predicted branch per access.
 pub struct LayoutStore<V: Value>(Inner<V>);
@@ -29,7 +30,7 @@ enum Inner<V: Value> {
 }
 
 impl<V: Value> LayoutStore<V> {
-    /// The store for `layout`, which holds nothing.
+    /// Creates the store for `layout`, without keys.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         Self(match layout.kind() {
@@ -38,7 +39,7 @@ impl<V: Value> LayoutStore<V> {
         })
     }
 
-    /// Bytes that the store has allocated, for directory, copies and room for more; see
+    /// Returns the bytes that the store has allocated, for directory, copies and spare room; see
     /// [`DenseStore::memory`] and [`SparseStore::memory`].
     #[must_use]
     pub fn memory(&self) -> usize {

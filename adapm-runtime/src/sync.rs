@@ -1,9 +1,9 @@
 //! Primitives of the crate: those of std, or loom's under `--cfg adapm_loom`, whose models then run
-//! the very code that is shipped.
+//! the shipped code.
 //!
 //! Not here: threads, which are started in [`crate::cluster`], [`crate::node_handle`] and
-//! [`crate::populate`] only and never inside a model, and `Arc`, which is std's in both cases:
-//! loom's knows no unsized contents.
+//! [`crate::populate`] only and never inside a model, and `Arc`, which is std's in both cases, as
+//! loom's does not support unsized contents.
 
 #[cfg(adapm_loom)]
 pub(crate) use loom::sync::{
@@ -18,8 +18,8 @@ pub(crate) use std::sync::{
 };
 use std::time::Duration;
 
-/// Locks `mutex`. A panic of another holder is its own affair: everything guarded in this crate is
-/// whole between statements.
+/// Locks `mutex`. Ignores poisoning: everything guarded in this crate is consistent between
+/// statements.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -29,7 +29,7 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexG
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As [`wait`], for `limit` at most. In a model there is no time: it waits for a notification.
+/// Like [`wait`], for `limit` at most. Models have no time: there it waits for a notification.
 pub(crate) fn wait_timeout<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,14 +1,14 @@
-//! Tickets of asynchronous calls: what a worker gets while its call is on the way.
+//! Tickets of asynchronous calls, which a worker holds while a call is under way.
 //!
 //! | ticket | of | yields |
 //! | --- | --- | --- |
 //! | [`Pull`] | a pull | the values `[sum of value_len]`, in the order of the keys |
-//! | [`Done`] | a push, set or localize | nothing but its end |
+//! | [`Done`] | a push, set or localize | nothing but its outcome |
 //!
-//! A ticket is waited for, for as long as it takes or for a time, awaited on any executor, or
-//! dropped. Dropping it cancels nothing.
+//! A ticket can be waited for, with or without a time limit, awaited on any executor, or dropped.
+//! Dropping it cancels nothing.
 //!
-//! Not here: the promise behind a ticket, and who keeps it (`promise.rs`).
+//! Not here: the promise behind a ticket, and the thread that keeps it (`promise.rs`).
 
 use std::fmt;
 use std::future::Future;
@@ -35,7 +35,7 @@ use crate::promise::Promise;
 /// let sums = cluster.try_run(|mut worker| {
 ///     let mut pull = worker.pull_async(&[Key(1), Key(2)])?;
 ///     let values = loop {
-///         // Between two looks something else can be done.
+///         // Other work can be done between two looks.
 ///         if let Some(outcome) = pull.wait_timeout(Duration::from_millis(1)) {
 ///             break outcome?;
 ///         }
@@ -47,11 +47,11 @@ use crate::promise::Promise;
 /// ```
 ///
 /// # Panics
-/// When it is waited for or polled after it has yielded its outcome.
+/// If it is waited for or polled after it has yielded its outcome.
 #[must_use = "values that nobody waits for are pulled in vain"]
 pub struct Pull<V>(State<V>);
 
-/// How far a pull is.
+/// The progress of a pull.
 enum State<V> {
     /// All its keys were local.
     Served(Vec<V>),
@@ -59,19 +59,19 @@ enum State<V> {
     Taken,
 }
 
-/// The values of a pull, those that were local in place, and the places of the others.
+/// The values of a pull: the local ones in place, and the places of the others.
 struct Fill<V> {
     places: Vec<Vec<Place>>,
     values: Vec<V>,
 }
 
 impl<V: Value> Pull<V> {
-    /// A ticket for a pull that was served at once.
+    /// Creates a ticket for a pull that was served at once.
     pub(crate) fn served(values: Vec<V>) -> Self {
         Self(State::Served(values))
     }
 
-    /// A ticket that puts what is promised into its `places` in `values`.
+    /// Creates a ticket that puts promised values into their `places` in `values`.
     pub(crate) fn new(promise: Arc<Promise<V>>, places: Vec<Vec<Place>>, values: Vec<V>) -> Self {
         Self(State::Promised(promise, Fill { places, values }))
     }
@@ -79,16 +79,16 @@ impl<V: Value> Pull<V> {
     /// Blocks until the values are there.
     ///
     /// # Errors
-    /// Why they could not be had.
+    /// The error of the pull.
     pub fn wait(mut self) -> Result<Vec<V>, OpError> {
         self.take(|promise| Some(promise.wait())).expect("the promise is kept")
     }
 
-    /// Blocks until the values are there, for `limit` at most. `None`: they are not, and the ticket
-    /// can be asked again.
+    /// Blocks until the values are there, for `limit` at most. Returns `None` if they are not; the
+    /// ticket can then be asked again.
     ///
     /// # Errors
-    /// Why they could not be had.
+    /// The error of the pull.
     pub fn wait_timeout(&mut self, limit: Duration) -> Option<Result<Vec<V>, OpError>> {
         self.take(|promise| promise.wait_timeout(limit))
     }
@@ -102,7 +102,7 @@ impl<V: Value> Pull<V> {
         }
     }
 
-    /// Yields the outcome if there is no promise, or `ask` gets its outcome.
+    /// Returns the outcome if there is no promise, or if `ask` yields one.
     fn take(
         &mut self,
         ask: impl FnOnce(&Promise<V>) -> Option<Result<Vec<Vec<V>>, OpError>>,
@@ -125,10 +125,10 @@ impl<V: Value> Pull<V> {
 }
 
 impl<V: Copy> Fill<V> {
-    /// The values with those of all parts in their places.
+    /// Returns the values, with those of all parts in their places.
     fn with(self, mut parts: Vec<Vec<V>>) -> Vec<V> {
         let Self { places, mut values } = self;
-        // One part that covers everything stands in the order of the keys already.
+        // A single part that covers everything is in the order of the keys already.
         if let [only] = parts.as_mut_slice()
             && only.len() == values.len()
         {
@@ -160,15 +160,15 @@ impl<V> fmt::Debug for Pull<V> {
     }
 }
 
-/// The ticket of an asynchronous push, set or localize; tells when and how it has ended, as often
-/// as it is asked.
+/// The ticket of an asynchronous push, set or localize; reports its outcome as often as it is
+/// asked.
 ///
-/// May be dropped: [`crate::Worker::wait_all`] waits for the call all the same, and tells its
+/// May be dropped: [`crate::Worker::wait_all`] waits for the call all the same, and returns its
 /// error.
 #[must_use = "an operation that nobody waits for may be unfinished: keep the ticket or call Worker::wait_all"]
 pub struct Done(Option<Arc<dyn Ending>>);
 
-/// A promise of which only the end matters.
+/// A promise whose values do not matter.
 trait Ending: Send + Sync {
     fn is_kept(&self) -> bool;
     fn wait(&self) -> Result<(), OpError>;
@@ -195,7 +195,7 @@ impl<V: Value> Ending for Promise<V> {
 }
 
 impl Done {
-    /// A ticket for a call without values; `None`: there was nothing to do.
+    /// Creates a ticket for a call without values; `None` if there was nothing to do.
     pub(crate) fn new<V: Value>(promise: Option<Arc<Promise<V>>>) -> Self {
         Self(promise.map(|promise| promise as Arc<dyn Ending>))
     }
@@ -203,15 +203,15 @@ impl Done {
     /// Blocks until the call is done.
     ///
     /// # Errors
-    /// Why it could not be done.
+    /// The error of the call.
     pub fn wait(&self) -> Result<(), OpError> {
         self.0.as_ref().map_or(Ok(()), |promise| promise.wait())
     }
 
-    /// Blocks until the call is done, for `limit` at most. `None`: it is not.
+    /// Blocks until the call is done, for `limit` at most. Returns `None` if it is not.
     ///
     /// # Errors
-    /// Why it could not be done.
+    /// The error of the call.
     pub fn wait_timeout(&self, limit: Duration) -> Option<Result<(), OpError>> {
         self.0.as_ref().map_or(Some(Ok(())), |promise| promise.wait_timeout(limit))
     }
@@ -237,7 +237,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Where the value of one key of a part belongs in the call's values.
+/// The place of one key's value of a part among the call's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) offset: usize,

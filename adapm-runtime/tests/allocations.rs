@@ -1,6 +1,6 @@
-//! How often a worker asks for memory: local accesses never do, whatever their number of keys.
+//! Allocations of a worker: local accesses never allocate, whatever their number of keys.
 //!
-//! Counted are the allocations of the worker's own thread, as engines have theirs.
+//! Only the worker's own thread is counted, as engines allocate.
 
 use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::{Builder, Worker};
@@ -17,7 +17,7 @@ fn builder() -> Builder<f32> {
     Builder::new(Layout::dense(&[(KEYS, LEN)]).expect("a legal layout")).channels(1)
 }
 
-/// Pulls and pushes of `batch` keys a call, all over the keys.
+/// Pulls and pushes all keys, `batch` keys per call.
 fn access(worker: &mut Floats, batch: usize, values: &mut [f32]) {
     let mut keys = [Key(0); BATCH];
     for call in 0..CALLS {
@@ -29,7 +29,7 @@ fn access(worker: &mut Floats, batch: usize, values: &mut [f32]) {
     }
 }
 
-/// Allocations of calls with one key, and of calls with many, once buffers have grown.
+/// Counts the allocations of calls with one key, and of calls with many, once buffers have grown.
 fn counted(worker: &mut Floats) -> [AllocationInfo; 2] {
     let mut values = vec![0.0; BATCH * LEN];
     [1, BATCH].map(|batch| {

@@ -1,4 +1,4 @@
-//! Nodes that are built one by one, as in different machines: only their transport joins them.
+//! Nodes that are built one by one, as on different machines: only their transport joins them.
 
 use std::thread;
 
@@ -11,7 +11,7 @@ fn layout() -> Layout {
     Layout::dense(&[(40, 2)]).expect("a legal layout")
 }
 
-/// A builder of `node` of three, with that endpoint.
+/// Returns a builder of `node` of three, with that endpoint.
 fn builder(node: u16, end: InProc) -> Builder<i64> {
     let mut end = Some(end);
     let nodes = Nodes::only(NodeId(node), 3, move |_| end.take().expect("there is one channel"));

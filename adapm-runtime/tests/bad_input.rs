@@ -1,4 +1,4 @@
-//! Bad input is a clear error at the caller, at once, and changes nothing.
+//! Bad input is reported to the caller at once, as a clear error, and changes nothing.
 
 use adapm_core::error::{ConfigError, OpError};
 use adapm_core::{Clock, Key, Layout};

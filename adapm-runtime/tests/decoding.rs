@@ -1,5 +1,4 @@
-//! How much memory a frame takes to be read: at most twice its bytes and 1 MiB, whatever bytes they
-//! are.
+//! The memory needed to decode a frame: at most twice its bytes and 1 MiB, whatever its bytes.
 
 use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;
@@ -8,11 +7,11 @@ use adapm_core::wire::{self, FRAME_BYTES_MAX, Message, PROTOCOL_VERSION, SPARE_B
 use adapm_core::{Counter, Key, NodeId};
 use allocation_counter::measure;
 
-/// What a message takes beside its lists: its control part, and the text of an error.
+/// Bytes of a message beside its lists: its control part, and the text of an error.
 const CONSTANT: u64 = 4_096;
 
-/// Reads the frame; what came of it, and the bytes asked for in all, those that were given back at
-/// once included.
+/// Decodes the frame. Returns the outcome and the total bytes allocated, including those freed at
+/// once.
 fn read(mut frame: Frame) -> (Result<Message, DecodeError>, u64) {
     let mut result = Err(DecodeError::Head);
     let info = measure(|| result = wire::decode(&mut frame));
@@ -23,8 +22,8 @@ fn allowed(bytes: usize) -> u64 {
     (2 * bytes + SPARE_BYTES) as u64 + CONSTANT
 }
 
-/// A head of a kind of message: so many numbers, then lists that all have `len` elements of one
-/// byte, then numbers again.
+/// Returns the head of a kind of message: numbers, then lists of `len` elements of one byte each,
+/// then numbers again.
 fn full([kind, numbers, lists, behind]: [usize; 4], len: usize) -> Frame {
     let mut head = vec![PROTOCOL_VERSION, kind as u8];
     head.extend(std::iter::repeat_n(0, numbers));
@@ -36,7 +35,7 @@ fn full([kind, numbers, lists, behind]: [usize; 4], len: usize) -> Frame {
     Frame { head, ..Frame::default() }
 }
 
-/// Appends the length of a list, as the wire has it.
+/// Appends the length of a list in wire format.
 fn length(mut len: usize, head: &mut Vec<u8>) {
     while len >= 0x80 {
         head.push(len as u8 | 0x80);
@@ -49,7 +48,7 @@ fn length(mut len: usize, head: &mut Vec<u8>) {
 fn frames_full_of_small_entries_take_little_memory() {
     let mut worst = 0.0_f64;
     let mut count = 0;
-    // Kinds of messages, each with the numbers before its lists, its lists, and the numbers behind
+    // Kinds of messages, each with its numbers before the lists, its lists, and the numbers after
     // them.
     let kinds = [
         [0, 0, 7, 2],
@@ -66,7 +65,7 @@ fn frames_full_of_small_entries_take_little_memory() {
         for bytes in [100, 10_000, 130_000, 140_000, 1 << 20, 16 << 20] {
             let frame = full(message, bytes / lists);
             let given = frame.len();
-            // The same with values that pay for the entries.
+            // The same with enough values for the entries.
             let mut paid = frame.clone();
             paid.values.resize((4 * given).min(FRAME_BYTES_MAX - given));
             let (whole, (read_all, taken)) = (paid.len(), read(paid));
@@ -108,7 +107,7 @@ fn frames_full_of_small_entries_take_little_memory() {
     );
 }
 
-/// The messages that take most of what a frame may: as many entries as an engine puts into one,
+/// The messages that take the largest share of a frame: as many entries as an engine puts into one,
 /// without values.
 #[test]
 fn the_fullest_messages_of_an_engine_are_read() {

@@ -1,5 +1,5 @@
-//! Calls that are held up: waits with a limit end in time and take nothing away, tasks are woken
-//! once, failures reach all.
+//! Calls that are held up: waits with a limit end in time and cancel nothing, tasks are woken once,
+//! failures reach all.
 //!
 //! The links here pass nothing on until the test opens them, so that nothing depends on time.
 
@@ -61,7 +61,7 @@ impl Transport for Gated {
     }
 }
 
-/// Two nodes with closed links, and what opens them.
+/// Returns two nodes with closed links, and the gate that opens them.
 fn held() -> (Cluster<i64>, Gate) {
     let gate = Gate::default();
     let for_ends = gate.clone();
@@ -77,12 +77,12 @@ fn held() -> (Cluster<i64>, Gate) {
     (builder.initial(|key, value| value.fill(key.0 as i64)).build().expect("a valid cluster"), gate)
 }
 
-/// The worker of the first node.
+/// Returns the worker of the first node.
 fn first(cluster: &Cluster<i64>) -> Worker<i64> {
     cluster.worker(NodeId(0), WorkerId(0)).expect("it is free")
 }
 
-/// A key of the first node, and one of the other.
+/// Returns a key of the first node, and one of the other.
 fn keys() -> [Key; 2] {
     [0, 1].map(|node| {
         let at_home = |key: &Key| Layout::home(*key, 2) == NodeId(node);
@@ -90,7 +90,7 @@ fn keys() -> [Key; 2] {
     })
 }
 
-/// Long enough to have slept.
+/// Long enough for the thread to have slept.
 const SHORT: Duration = Duration::from_millis(2);
 
 #[test]
@@ -145,7 +145,7 @@ fn a_task_that_awaits_is_polled_when_it_is_woken_and_not_before() {
     assert!(polls <= 4, "polled {polls} times for three calls");
 }
 
-/// Counts how often it was woken.
+/// A waker that counts its calls.
 #[derive(Default)]
 struct Counting(AtomicUsize);
 

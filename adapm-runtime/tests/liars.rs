@@ -1,8 +1,8 @@
-//! A node that is one of the cluster and then sends what no sound node sends, in frames that arrive
-//! whole: the cluster ends, names it, and says what it did. Nobody panics, and no worker waits
+//! A node of the cluster that sends what no honest node sends, in frames that arrive whole: the
+//! cluster ends, names the node, and reports its fault. Nothing panics, and no worker waits
 //! forever.
 //!
-//! What goes wrong below frames (connections, handshakes, links) is tested with the transports.
+//! Faults below frames (connections, handshakes, links) are tested with the transports.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use adapm_verify::rng::Rng;
 const LIAR: NodeId = NodeId(2);
 const KEYS: u64 = 60;
 
-/// What the liar puts in the place of the next frame that it would send.
+/// Replaces the next frame that the liar would send.
 type Lie = Arc<dyn Fn(NodeId, &mut Frame) + Send + Sync>;
 
-/// An endpoint of which one frame is a lie, once it is time.
+/// An endpoint that replaces one frame by a lie, once it is time.
 struct Lying {
     inner: Net,
     is_time: Arc<AtomicBool>,
@@ -61,8 +61,8 @@ impl Transport for Lying {
     }
 }
 
-/// Runs a cluster over TCP of which node 2 tells `lie`, until every worker has failed; what the run
-/// ends with.
+/// Runs a cluster over TCP in which node 2 tells `lie`, until every worker has failed. Returns the
+/// error of the run.
 fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunError {
     let (lie, is_time): (Lie, _) = (Arc::new(lie), Arc::new(AtomicBool::new(false)));
     let (for_ends, timer) = (Arc::clone(&is_time), Arc::clone(&is_time));
@@ -89,18 +89,18 @@ fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunErr
     ran.expect_err("a lie ends the run")
 }
 
-/// The lie is a sound frame with this message in it.
+/// Returns a lie that is a sound frame with this message.
 fn message(body: Body) -> impl Fn(&mut Frame) + Send + Sync + 'static {
     move |frame| wire::encode(Message::bare(body.clone()), frame)
 }
 
-/// The run ends because of the liar, and says this of it.
+/// Checks that the run fails because of the liar, with `words` in the message.
 #[track_caller]
 fn is_blamed(lie: impl Fn(&mut Frame) + Send + Sync + 'static, words: &str) {
     is_blamed_for(move |_, frame| lie(frame), words);
 }
 
-/// The same; the lie depends on whom it is told.
+/// Like [`is_blamed`], for a lie that depends on its receiver.
 #[track_caller]
 fn is_blamed_for(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static, words: &str) {
     let error = ends_with(lie);
@@ -187,14 +187,14 @@ fn keys_that_the_layout_does_not_have() {
 #[test]
 fn keys_out_of_order() {
     let keys = Keys(vec![Key(9), Key(3)]);
-    // Ascending lists are written as differences: another order cannot even be read.
+    // Ascending lists are encoded as differences: any other order cannot even be decoded.
     let request = SyncRequest { releases: keys, ..SyncRequest::default() };
     is_blamed(message(Body::SyncRequest(request)), "frame head is cut short or holds no message");
 }
 
 #[test]
 fn a_grant_of_what_another_node_owns() {
-    // What was never relocated is owned by its home.
+    // A key that was never relocated is owned by its home.
     let lie = |to, frame: &mut Frame| {
         let is_foreign = |key: &u64| Layout::home(Key(*key), 3) == to;
         let key = (0..KEYS).find(is_foreign).expect("each node is home of keys");

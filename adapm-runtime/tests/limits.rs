@@ -1,5 +1,5 @@
-//! Machines with little memory: `build` says what it cannot have, whatever is the first that cannot
-//! be had.
+//! Machines with little memory: `build` reports the resource that it cannot have, whichever runs
+//! out first.
 
 #![cfg(unix)]
 
@@ -9,12 +9,12 @@ use std::process::{Command, Output, Stdio};
 use adapm_core::Layout;
 use adapm_runtime::Builder;
 
-/// Set for a process that builds: the number of nodes.
+/// Set for a process that builds a cluster: the number of nodes.
 const VARIABLE: &str = "ADAPM_TEST_NODES";
 
 const MARK: &str = "built: ";
 
-/// Not a test by itself: the process with little memory is this program with this test alone.
+/// Not a test by itself: the process with little memory runs this program with this test alone.
 #[test]
 fn plays_the_process_that_builds() {
     let Ok(nodes) = env::var(VARIABLE) else { return };
@@ -24,7 +24,7 @@ fn plays_the_process_that_builds() {
     println!("{MARK}{}", built.map_or_else(|error| error.to_string(), |_| "all".to_owned()));
 }
 
-/// Builds a cluster with that much address space.
+/// Builds a cluster within that much address space.
 fn build(nodes: usize, kib: usize) -> Output {
     let program = env::current_exe().expect("a test knows its program");
     let mut command = Command::new("sh");
@@ -42,7 +42,7 @@ fn build(nodes: usize, kib: usize) -> Output {
 
 #[test]
 fn many_nodes_with_little_memory_are_refused_in_one_line() {
-    // Where each node takes some memory, and where their threads do.
+    // With limits that the nodes' memory exceeds, and limits that their threads exceed.
     let (mut refused, mut built) = (0, 0);
     for (nodes, mib) in
         [(4_000, 500), (4_000, 1_000), (4_000, 2_000), (400, 100), (400, 500), (4, 4_000)]

@@ -1,5 +1,5 @@
 //! Clocks under loom: an engine that sees a clock sees what the worker did before, and never sees
-//! it fall.
+//! the clock fall.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
 //! --test 'loom_*'`
@@ -24,8 +24,7 @@ use wrong::{OneClock, WrongClock};
 const W0: WorkerId = WorkerId(0);
 const W1: WorkerId = WorkerId(1);
 
-/// What a worker did before it raised its clock, without a latch: loom reports who reads it too
-/// early.
+/// Work done before the clock was raised, without a latch: loom reports reads that come too early.
 #[derive(Default)]
 struct Work([UnsafeCell<u64>; 2]);
 
@@ -52,7 +51,7 @@ fn clock_seen_means_work_seen<C: OneClock>(new: fn() -> C) {
 #[test]
 fn who_sees_a_clock_sees_what_was_done_before() {
     clock_seen_means_work_seen(|| Clocks::new(1));
-    // What finds a mistake in the copy finds nothing where it has none.
+    // The model that finds the mistake in the copy passes with a correct copy.
     clock_seen_means_work_seen(|| WrongClock::new(Release, Acquire));
 }
 
@@ -98,7 +97,7 @@ fn who_hears_of_a_workers_end_reads_that_its_intents_expire() {
             thread::spawn(move || {
                 worker.intent(&[Key(1)], Clock(0)..Clock(9)).expect("the worker lives");
                 worker.advance_clock();
-                // Dropped, it ends.
+                // The worker ends when it is dropped.
             })
         };
         let (commands, _) = node.take();

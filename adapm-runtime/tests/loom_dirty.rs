@@ -1,5 +1,5 @@
-//! The dirty queue under loom: a delta that is not sent has a key in the queue, or an engine that
-//! is about to look.
+//! The dirty queue under loom: each unsent delta has its key in the queue, or an engine is about to
+//! look at it.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
 //! --test 'loom_*'`
@@ -19,7 +19,7 @@ const KEY: Key = Key(0);
 const OTHER: Key = Key(1);
 const OWNER: Location = Location { node: NodeId(1), counter: Counter(1) };
 
-/// A node that holds replicas of two keys, and the ways to its channel thread.
+/// A node that holds replicas of two keys, and the queues to its channel thread.
 struct Shared {
     store: DenseStore<i64>,
     mailbox: Mailbox<&'static str>,
@@ -36,7 +36,7 @@ impl Shared {
         Arc::new(Self { store, mailbox: Mailbox::new(workers) })
     }
 
-    /// As a worker pushes: under the latch, then the queue, with the latch let go.
+    /// Pushes like a worker: under the latch, then into the queue, with the latch released.
     fn push(&self, worker: WorkerId, key: Key) {
         match self.store.push(key, &[1]) {
             Pushed::Dirtied => drop(self.mailbox.append_dirty(worker, [key].into_iter())),
@@ -45,8 +45,8 @@ impl Shared {
         }
     }
 
-    /// As an engine sends: what is in the queue, and dirty. A key may stand there although its
-    /// delta has been taken.
+    /// Sends like an engine: keys of the queue that are dirty. A key may still be queued although
+    /// its delta has been taken.
     fn send(&self, sent: &mut i64) -> Vec<&'static str> {
         let (mut items, mut keys) = (Vec::new(), Vec::new());
         self.mailbox.take(&mut items);

@@ -1,5 +1,5 @@
-//! Intents of a loader thread under loom: none is lost, none follows the worker's end, and whoever
-//! sleeps is woken for them.
+//! Intents of a loader thread under loom: none is lost, none follows the worker's end, and a
+//! sleeping channel thread is woken for them.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
 //! --test 'loom_*'`
@@ -33,7 +33,7 @@ fn node() -> (Node, Arc<Bed>) {
     (ModelNode::new(layout, store, 1, move || wake.wake()), bed)
 }
 
-/// What a command is, in one letter: intent, localize, end.
+/// Returns the kind of a command as a letter: intent, localize, end, ...
 fn letter(command: &Command<i64>) -> char {
     match command {
         Command::Intent(_) => 'i',
@@ -66,8 +66,7 @@ fn an_intent_is_taken_whatever_the_clock_does_meanwhile() {
                 Command::Op(..) | Command::TakeBack(_) => panic!("nothing else was posted"),
             })
             .collect();
-        // The first may come after its window, and is then nobody's any more; the second is still
-        // to come.
+        // The first may come after its window and then has no effect; the second is still to come.
         assert!([&[1, 2][..], &[2]].contains(&&*windows), "{windows:?}");
     });
 }
@@ -100,8 +99,8 @@ fn nothing_of_a_worker_follows_its_end() {
     loader_outlives_its_worker();
 }
 
-/// As above, by hand: whoever posts something of a worker looks whether it has ended. `holds`: and
-/// holds on to that until it is posted.
+/// Like the above, by hand: a poster checks whether the worker has ended. With `holds` it also
+/// keeps the worker alive until it has posted.
 fn posts_if_alive(holds: bool) {
     loom::model(move || {
         let shared = Arc::new((Mutex::new(false), Mailbox::new(1)));
@@ -157,7 +156,7 @@ fn a_worker_that_two_threads_end_ends_once() {
     });
 }
 
-/// Though nobody waits for it.
+/// Even though no thread waits for it.
 #[test]
 fn an_intent_wakes_who_sleeps_for_long() {
     loom::model(|| {

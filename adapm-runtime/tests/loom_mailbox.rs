@@ -1,4 +1,4 @@
-//! The ways to a channel thread under loom: nothing is lost, nobody overtakes, and a thread that
+//! The queues to a channel thread under loom: nothing is lost, nothing overtakes, and a thread that
 //! sleeps is woken.
 
 #![cfg(adapm_loom)]
@@ -37,13 +37,13 @@ impl Bed {
     }
 }
 
-/// What a worker and a channel thread share.
+/// State shared by a worker and a channel thread.
 struct Shared {
     ways: Box<dyn Ways<u32>>,
     bed: Bed,
 }
 
-/// The mailbox, or a wrong copy of it.
+/// The shipped mailbox, or a wrong copy of it.
 #[derive(Clone, Copy)]
 enum Which {
     Shipped,
@@ -151,7 +151,7 @@ fn not_urgent_for_a_long_sleeper(which: Which) {
     });
 }
 
-/// One dirtied key, and nothing after it that would wake the thread as well.
+/// Appends one dirtied key, and nothing after it that would wake the thread as well.
 fn a_dirtied_key_for_a_long_sleeper(which: Which) {
     loom::model(move || {
         let shared = Shared::new(which);
@@ -209,7 +209,7 @@ fn planted_dirty_queues_drained_before_the_mailbox_are_found() {
     an_operation_behind_a_dirtied_key(Which::Copy(Some(Mistake::DirtyFirst)));
 }
 
-/// What finds a mistake in the copy finds nothing where it has none.
+/// The models that find a mistake in the copy pass with a correct copy.
 #[test]
 fn a_copy_without_a_mistake_passes() {
     let models = [
@@ -223,7 +223,7 @@ fn a_copy_without_a_mistake_passes() {
     models.into_iter().for_each(|model| model(Which::Copy(None)));
 }
 
-/// One command more than there is room for.
+/// Posts one command more than there is room for.
 fn fills_the_mailbox(which: Which) {
     loom::model(move || {
         let shared = Shared::new(which);
@@ -255,8 +255,8 @@ fn planted_room_of_which_nobody_is_told_is_found() {
     fills_the_mailbox(Which::Copy(Some(Mistake::ForgetRoom)));
 }
 
-/// One signal more than there is room for, for a thread that does not doze: it sleeps until a round
-/// ends.
+/// Posts one signal more than there is room for, for a thread that does not doze: it sleeps until a
+/// round ends.
 fn signals_fill_the_mailbox(which: Which) {
     loom::model(move || {
         let shared = Shared::new(which);

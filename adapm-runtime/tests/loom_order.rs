@@ -24,7 +24,7 @@ use wrong::{Order, WrongOrder};
 
 const KEY: Key = Key(7);
 
-/// A value without a latch: loom reports an access that is not ordered behind the last change.
+/// A value without a latch: loom reports an access that is not ordered after the last change.
 struct Bare {
     access: UnsafeCell<()>,
     value: AtomicU64,
@@ -75,7 +75,7 @@ fn the_fast_path_stays_closed_until_the_last_of_two_operations() {
     two_operations(|| InFlight::new(Arc::default()), done_then_reported);
 }
 
-/// What finds the mistake in the copy finds nothing where it has none.
+/// The models that find the mistake in the copy pass with a correct copy.
 #[test]
 fn a_copy_without_a_mistake_passes() {
     two_operations(|| WrongOrder::new(false), done_then_reported);
@@ -104,7 +104,7 @@ fn done_then_reported(value: &Bare, report: &dyn Fn()) {
     report();
 }
 
-/// Two operations in flight on one key; `serve` does one and reports it.
+/// Puts two operations in flight on one key; `serve` does one and reports it.
 fn two_operations<O: Order>(new: fn() -> O, serve: fn(&Bare, &dyn Fn())) {
     loom::model(move || {
         let mut order = new();

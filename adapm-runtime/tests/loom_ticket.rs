@@ -1,5 +1,5 @@
-//! Promises under loom: no wake-up is lost, no part is lost, and who comes back from a wait finds
-//! the call in its record.
+//! Promises under loom: no wake-up is lost, no part is lost, and a caller that returns from a wait
+//! finds the call in its record.
 
 #![cfg(adapm_loom)]
 
@@ -42,7 +42,7 @@ fn a_part_that_is_dropped_ends_the_wait() {
     });
 }
 
-/// A call on one key that is in flight, with its report.
+/// Puts a call on one key in flight, and returns its report.
 fn begin(order: &mut InFlight) -> Report {
     let call = order.next_call();
     order.mark(Key(1));
@@ -50,8 +50,8 @@ fn begin(order: &mut InFlight) -> Report {
     Report { completions: Arc::clone(order.completions()), call, with_error: true }
 }
 
-/// What a worker finds after a wait; the record is told by the promise, or else by the channel
-/// thread behind it.
+/// Checks what a worker finds after a wait; the record is written by the promise, or else by the
+/// channel thread after it.
 fn waits_and_looks(promise_reports: bool) {
     loom::model(move || {
         let mut order = InFlight::new(Arc::default());
@@ -115,7 +115,7 @@ fn a_promise_dropped_by_all_waiters_at_once_ends() {
     });
 }
 
-/// Blocks a task until it is woken.
+/// A parker that blocks a task until it is woken.
 struct Parker {
     woken: Mutex<bool>,
     changed: Condvar,

@@ -1,7 +1,7 @@
 //! A worker, its channel thread's engine and a peer under loom: the key leaves while the worker
 //! pushes and pulls.
 //!
-//! Everything but the wire and the clock of the round is what is shipped: fast path, refusal, slow
+//! Everything but the wire and the clock of the round is shipped code: fast path, refusal, slow
 //! path, order rule, promise.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
@@ -38,7 +38,7 @@ type Keeper = Arc<DenseStore<i64>>;
 type Engine = engine::Engine<Keeper, SystemPolicy>;
 type Driver = driver::Driver<Keeper, SystemPolicy>;
 
-/// A key that node 0 is home of.
+/// Returns a key whose home is node 0.
 fn key() -> Key {
     (0..)
         .map(Key)
@@ -57,14 +57,14 @@ struct Engines {
     around: Around,
 }
 
-/// What is around the engines: nobody holds a replica, so no key is dirty.
+/// The surroundings of the engines: there are no replicas, so no key is dirty.
 #[derive(Default)]
 struct Around {
     /// The node that is fed.
     node: NodeId,
     frames: VecDeque<(NodeId, NodeId, Message)>,
     waiters: BTreeMap<OpId, Waiter<i64>>,
-    /// Whether the peer's localize is done.
+    /// True once the peer's localize is done.
     localized: bool,
 }
 
@@ -102,7 +102,7 @@ impl Engines {
         Self { nodes: nodes.collect(), around: Around::default() }
     }
 
-    /// Feeds node `to` and notes what it sends and tells; when it wants to be asked again.
+    /// Feeds node `to` and records its messages and notifications. Returns its next deadline.
     fn feed(&mut self, to: NodeId, now: Instant, input: Input<'_, i64>) -> Option<Instant> {
         let node = &mut self.nodes[to.index()];
         self.around.node = to;

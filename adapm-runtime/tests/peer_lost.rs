@@ -1,8 +1,8 @@
 //! A lost node ends the cluster in order: operations name the node and its address, threads end,
-//! and peers hear of it.
+//! and peers are informed.
 //!
-//! The transport here is the in-process one, told by the test which node to call lost. Real
-//! processes: `tests/group`.
+//! The transport here is in-process, and the test tells it which node to report lost. Real
+//! processes: `tests/processes`.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ use adapm_transport::inproc::{self, InProc};
 #[path = "support/channels.rs"]
 mod channels;
 
-/// What the endpoints of one test share.
+/// State shared by the endpoints of one test.
 #[derive(Default)]
 struct Fate {
     lost: AtomicBool,
@@ -29,7 +29,7 @@ struct Fate {
     reasons: Mutex<Vec<(NodeId, CloseReason)>>,
 }
 
-/// An in-process endpoint that calls node n2 lost once fate says so.
+/// An in-process endpoint that reports node n2 lost once its fate says so.
 struct Doomed {
     inner: InProc,
     fate: Arc<Fate>,
@@ -106,7 +106,8 @@ fn lose(fate: &Fate) {
 
 type Call = fn(&mut Worker<i64>) -> Result<(), OpError>;
 
-/// Does `call` until it fails: the node is lost at some moment before, during or after the first.
+/// Repeats `call` until it fails: the node is lost at some moment before, during or after the
+/// first.
 fn until_it_fails(mut worker: Worker<i64>, fate: &Fate, call: Call) -> OpError {
     if worker.node() == NodeId(0) {
         lose(fate);
@@ -157,8 +158,8 @@ fn every_wait_ends_and_names_node_and_address() {
     }
 }
 
-/// Whatever a worker makes of it, and however it ends: not the worker is to blame, nor whoever
-/// called.
+/// Whatever the worker does with the error and however it ends: neither the worker nor the caller
+/// is blamed.
 #[test]
 fn what_workers_answer_because_of_a_loss_is_blamed_on_nobody_but_the_lost_node() {
     for panics in [false, true] {

@@ -1,4 +1,4 @@
-//! Main copies at the start: the same values whoever makes them, each once.
+//! Main copies at the start: created once each, with the same values by any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Cluster};
 
-/// Enough for several blocks, in two lengths.
+/// Large enough for several blocks, in two lengths.
 const EXTENTS: [(u64, usize); 2] = [(3_000, 1_000), (40_000, 25)];
 const KEYS: u64 = 43_000;
 

@@ -1,5 +1,5 @@
-//! Clusters end in order: whatever workers do or fail to do, nobody waits in vain and nothing sent
-//! is lost.
+//! Clusters end in order: whatever workers do or fail to do, no wait hangs and nothing sent is
+//! lost.
 
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -88,7 +88,7 @@ fn nobody_waits_for_a_worker_that_ended() {
     assert_eq!(outcome, Ok(vec![(); 6]));
 }
 
-/// Others would go on for as long as they can: they end with what they wait for next.
+/// The other workers loop forever: they end with their next wait.
 #[test]
 fn the_panic_of_a_worker_ends_the_run_and_names_it() {
     for payload in ["planned", "in two\nlines"] {
@@ -118,8 +118,8 @@ fn the_panic_of_a_worker_ends_the_run_and_names_it() {
     }
 }
 
-/// They would wait for each other in silence. The third ends them once it has seen who is missing
-/// where.
+/// They would wait for each other in silence. The third ends them once it has seen which workers
+/// are missing from which call.
 #[test]
 fn workers_that_mix_barrier_and_quiesce_are_told_of_each_other() {
     let (sender, notices) = mpsc::channel();

@@ -21,7 +21,7 @@ fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<i64> {
     builder.system(system).build().expect("a valid cluster")
 }
 
-/// All workers, by (node, worker).
+/// Returns all workers, by (node, worker).
 fn all(cluster: &Cluster<i64>) -> Vec<Worker<i64>> {
     let nodes = (0..cluster.nodes() as u16).map(NodeId);
     let places =
@@ -162,7 +162,7 @@ fn a_worker_that_is_dropped_by_a_panic_fails_the_cluster() {
     assert_eq!(cluster.worker(NodeId(0), W0).expect_err("it has failed").to_string(), text);
 }
 
-/// An error of a user's own.
+/// A user-defined error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Diverged(u64);
 
@@ -174,8 +174,7 @@ impl fmt::Display for Diverged {
 
 impl Error for Diverged {}
 
-/// Others would go on for as long as they can; they end, and what they answer then is not what is
-/// told.
+/// The other workers loop forever: they end, and their later errors are not reported.
 #[test]
 fn the_first_error_ends_the_work_and_names_node_and_worker() {
     let cluster = cluster(System::Adapm, 2, 2);

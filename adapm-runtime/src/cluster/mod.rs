@@ -22,23 +22,23 @@ use crate::stats::Stats;
 use crate::store::LayoutStore;
 use crate::sync::{Mutex, lock};
 
-/// A cluster, or this process's node of it ([`crate::Nodes`]); made by [`crate::Builder`].
+/// A cluster, or this process's node of it ([`crate::Nodes`]); built by [`crate::Builder`].
 ///
-/// Its workers work on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any
-/// others ([`Cluster::worker`]). When they have ended and the cluster has finished, main copies can
-/// be read. Dropping it shuts it down.
+/// Its workers run on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any
+/// others ([`Cluster::worker`]). Once they have ended and the cluster has finished, main copies can
+/// be read. Dropping the cluster shuts it down.
 pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = LayoutStore<V>> {
-    /// Those of this process.
+    /// The nodes of this process.
     nodes: Vec<NodeHandle<S>>,
-    /// Of all processes.
+    /// Number of nodes in all processes.
     node_count: usize,
     layout: Layout,
     failure: Arc<Failure>,
     bond: Option<Box<dyn Bond>>,
-    /// The workers of this process by (node, worker): whether each was handed out, or never will
-    /// be.
+    /// One flag per worker of this process, by (node, worker): true once it was handed out or never
+    /// will be.
     taken: Mutex<Vec<bool>>,
-    /// All processes have come to the point from which workers work.
+    /// Set once all processes have reached the point from which workers work.
     met: OnceLock<()>,
 }
 
@@ -59,7 +59,8 @@ where
         Self { nodes, node_count, layout, failure, bond, taken, met }
     }
 
-    /// Totals over the nodes of this process since the cluster was built; also while it runs.
+    /// Returns totals over the nodes of this process since the cluster was built, even while it
+    /// runs.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -67,14 +68,14 @@ where
         stats
     }
 
-    /// Totals of one node; also while the cluster runs. `None` if there is no such node in this
-    /// process.
+    /// Returns the totals of one node, even while the cluster runs, or `None` if the node is not in
+    /// this process.
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
         self.nodes.iter().find(|handle| handle.shared.node == node).map(|node| node.shared.stats())
     }
 
-    /// What the links of each channel to other processes have carried, at most about a second ago;
+    /// Returns the traffic of each channel's links to other processes, at most about a second old;
     /// empty if all nodes live in this process.
     #[must_use]
     #[cfg(feature = "tcp")]
@@ -82,31 +83,32 @@ where
         self.bond.as_ref().map_or(Vec::new(), |bond| bond.link_stats())
     }
 
-    /// Number of nodes, of all processes.
+    /// Returns the number of nodes in all processes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.node_count
     }
 
-    /// Number of workers of each node.
+    /// Returns the number of workers of each node.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.nodes[0].shared.workers.len()
     }
 
-    /// The layout.
+    /// Returns the layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Calls `visit` with every main copy of this process, in key order: for checkpoints and
-    /// evaluation. In a sparse layout these are the keys that were ever accessed. The main copies
-    /// of all processes are all keys, each once.
+    /// Calls `visit` with every main copy of this process, in key order, for checkpoints and
+    /// evaluation. In a sparse layout these are the keys that were ever accessed. Over all
+    /// processes, each key has one main copy.
     ///
     /// # Errors
     /// [`RunError::Running`] from the first worker that is handed out until the cluster has
-    /// finished, or what made the cluster fail: some main copy may be on its way then.
+    /// finished, as main copies may be on their way until then; or the error that made the cluster
+    /// fail.
     pub fn visit_main(&self, mut visit: impl FnMut(Key, &[V])) -> Result<(), RunError> {
         self.try_visit_main(|key, value| {
             visit(key, value);
@@ -114,8 +116,7 @@ where
         })
     }
 
-    /// As [`Cluster::visit_main`], until `visit` fails: to write values to a place that may be
-    /// full.
+    /// Like [`Cluster::visit_main`], but stops when `visit` fails, such as on a full disk.
     ///
     /// ```
     /// # use std::io::Write;
@@ -168,10 +169,9 @@ where
         Ok(())
     }
 
-    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns the keys
-    /// whose main copy is not in this process, in their order: those that other processes have, and
-    /// in a sparse layout those that were never accessed. Their places in `values` stay as they
-    /// are.
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns, in order,
+    /// the keys whose main copy is not in this process: those of other processes and, in a sparse
+    /// layout, those never accessed. Their places in `values` are left unchanged.
     ///
     /// # Errors
     /// As [`Cluster::visit_main`], and [`RunError::Op`] if a key or the length is wrong.
@@ -196,14 +196,14 @@ where
         Ok(elsewhere)
     }
 
-    /// Ends the cluster in order: everything sent is applied, all threads have ended. Workers that
-    /// are still in use end with it. Dropping does the same, silently.
+    /// Ends the cluster in order: everything sent is applied, and all threads end. Workers still in
+    /// use end with it. Dropping does the same, but ignores errors.
     ///
-    /// A group whose last cluster has ended so needs no goodbye: dropping it says that this node
-    /// has finished.
+    /// A group whose last cluster has ended this way needs no goodbye: dropping it reports that
+    /// this node has finished.
     ///
     /// # Errors
-    /// What made the cluster fail, if it did.
+    /// The error that made the cluster fail, if any.
     pub fn shutdown(mut self) -> Result<(), RunError> {
         self.end()
     }

@@ -30,14 +30,14 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Hands out one worker of a node of this process, for any thread and for as long as it is
-    /// needed: from one phase of a program to the next, with a share of the data moved in beside
-    /// it. It ends when it is dropped.
+    /// Hands out one worker of a node of this process. It may live on any thread, across phases of
+    /// a program, beside its share of the data. It ends when it is dropped.
     ///
-    /// Each exists once. Barriers and quiesces wait for all workers that have not ended, those that
-    /// nobody took included. The first call of a process waits until every other has made one, or
-    /// calls [`Cluster::run`] or [`Cluster::finish`]; under [`crate::System::Full`] also until
-    /// every node has its replicas. A worker that is dropped by a panic makes the cluster fail.
+    /// Each worker exists once. Barriers and quiesces wait for all workers that have not ended,
+    /// including those never handed out. The first call in a process waits until every other
+    /// process has called this, [`Cluster::run`] or [`Cluster::finish`]; under
+    /// [`crate::System::Full`] also until every node has its replicas. A worker dropped by a panic
+    /// makes the cluster fail.
     ///
     /// ```
     /// use std::thread;
@@ -67,8 +67,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`RunError::UnknownWorker`], [`RunError::Taken`], [`RunError::Finished`], or what made the
-    /// cluster fail.
+    /// [`RunError::UnknownWorker`], [`RunError::Taken`], [`RunError::Finished`], or the error that
+    /// made the cluster fail.
     pub fn worker(&self, node: NodeId, worker: WorkerId) -> Result<Worker<V, S>, RunError> {
         let place = self.places().position(|(shared, id)| (shared.node, id) == (node, worker));
         let place = place.ok_or(RunError::UnknownWorker { node, worker })?;
@@ -81,18 +81,18 @@ where
 
     /// Runs `work` on one thread for each worker of each node of this process, and returns the
     /// results by (node, worker) once the workers of all nodes have ended and everything they sent
-    /// is applied everywhere. From then on the work is complete: a node that is lost later is an
-    /// error of neither [`Cluster::visit_main`] nor [`Cluster::shutdown`].
+    /// is applied everywhere. The work is then complete: losing a node afterwards fails neither
+    /// [`Cluster::visit_main`] nor [`Cluster::shutdown`].
     ///
     /// Under [`crate::System::Full`] the workers start when every node has its replicas. No worker
-    /// works before all of all processes have a thread. Workers exist once: what is to be done in
-    /// several runs is done with [`Cluster::worker`].
+    /// starts before every worker of every process has a thread. Workers exist once: for several
+    /// runs use [`Cluster::worker`].
     ///
     /// # Errors
-    /// [`RunError::Finished`] or [`RunError::Taken`], or what made the cluster fail; the operations
-    /// of workers then answer [`OpError::Ended`](adapm_core::error::OpError::Ended), or name the
-    /// node if one was lost. A worker that panics makes the cluster fail at once, with
-    /// [`RunError::WorkerPanicked`]; one that cannot start does, with [`RunError::Thread`].
+    /// [`RunError::Finished`], [`RunError::Taken`], or the error that made the cluster fail; the
+    /// operations of workers then answer [`OpError::Ended`](adapm_core::error::OpError::Ended), or
+    /// name the node if one was lost. A worker that panics makes the cluster fail at once with
+    /// [`RunError::WorkerPanicked`]; one that cannot start, with [`RunError::Thread`].
     pub fn run<R, F>(&self, work: F) -> Result<Vec<R>, RunError>
     where
         R: Send,
@@ -105,9 +105,9 @@ where
         }
     }
 
-    /// As [`Cluster::run`], for work that can fail: then the cluster fails at once, so that nobody
-    /// goes on with a part of the work missing, and the first error is returned with node and
-    /// worker.
+    /// Like [`Cluster::run`], for work that can fail: an error makes the cluster fail at once, so
+    /// that no worker goes on with part of the work missing, and the first error is returned with
+    /// node and worker.
     ///
     /// ```
     /// use adapm_runtime::prelude::*;
@@ -123,8 +123,8 @@ where
     /// ```
     ///
     /// # Errors
-    /// [`TryRunError::Worker`], or as [`Cluster::run`]. What workers answer because the cluster has
-    /// failed is not told, but why.
+    /// [`TryRunError::Worker`], or as [`Cluster::run`]. Errors that workers return because the
+    /// cluster has failed are replaced by its cause.
     pub fn try_run<R, E, F>(&self, work: F) -> Result<Vec<R>, TryRunError<E>>
     where
         R: Send,
@@ -148,13 +148,13 @@ where
         results.collect()
     }
 
-    /// Waits until the workers of all nodes have ended and everything they sent is applied
-    /// everywhere, and ends those that nobody took. Main copies can be read then, and the work is
-    /// complete as after [`Cluster::run`]. A second time does nothing.
+    /// Ends the workers that were never handed out, and waits until the workers of all nodes have
+    /// ended and everything they sent is applied everywhere. The work is then complete as after
+    /// [`Cluster::run`], and main copies can be read. A second call does nothing.
     ///
     /// # Errors
     /// [`RunError::InUse`] while a worker of this process has not been dropped; nothing has changed
-    /// then. Or what made the cluster fail.
+    /// then. Otherwise the error that made the cluster fail.
     pub fn finish(&self) -> Result<(), RunError> {
         self.failure.check()?;
         {
@@ -175,15 +175,15 @@ where
     pub(super) fn leave(&self) -> Result<(), RunError> {
         let promises: Vec<_> = self.nodes.iter().map(NodeHandle::leave).collect();
         let left: Vec<_> = promises.into_iter().map(|promise| promise.wait()).collect();
-        // `Ended` says that the cluster has failed, or has left before.
+        // `Ended` means that the cluster has failed or has left before.
         if left.iter().all(Result::is_ok) {
             self.failure.complete();
         }
         self.failure.check()
     }
 
-    /// Waits until all processes are about to work, or to end, once each; `prepare` is what this
-    /// one does before.
+    /// Waits, once per cluster, until all processes are about to work or to end; runs `prepare`
+    /// before.
     pub(super) fn meet(&self, prepare: impl FnOnce() -> Result<(), BuildError>) {
         self.met.get_or_init(|| {
             if self.failure.is_raised() {
@@ -200,16 +200,16 @@ where
         });
     }
 
-    /// Brings replicas of everything to where the system wants them.
+    /// Replicates every key to the nodes where the system wants it.
     fn replicate(&self) -> Result<(), BuildError> {
         let all = || self.nodes.iter().filter(|node| node.shared.supply == Supply::Everything);
         all().for_each(NodeHandle::replicate_everything);
-        // Whoever is lost meanwhile is met as a failure.
+        // Losses in the meantime surface as a failure.
         all().for_each(NodeHandle::wait_for_replicas);
         Ok(())
     }
 
-    /// The workers of this process, by (node, worker).
+    /// Returns the workers of this process, by (node, worker).
     fn places(&self) -> impl Iterator<Item = Place<'_, S>> {
         self.nodes.iter().flat_map(|node| {
             let ids =
@@ -218,7 +218,7 @@ where
         })
     }
 
-    /// Notes that these are handed out.
+    /// Marks the workers at these places as handed out.
     fn take(&self, places: Range<usize>) -> Result<(), RunError> {
         self.failure.check()?;
         let mut taken = lock(&self.taken);
@@ -234,7 +234,8 @@ where
         Ok(())
     }
 
-    /// What each worker answered; `None` only if the cluster has failed.
+    /// Runs `work` on all workers and returns their results; a result is `None` only if the cluster
+    /// has failed.
     fn run_workers<R, E, F>(&self, work: &F) -> Vec<Option<Result<R, E>>>
     where
         R: Send,
@@ -259,13 +260,12 @@ where
             });
             gate.open();
             let Ok(threads) = threads else { return Vec::new() };
-            // What a worker panics with is caught in its thread.
+            // Panics of workers are caught in their threads.
             threads.into_iter().map(|thread| thread.join().ok().flatten()).collect()
         })
     }
 
-    /// Lives through a run as one worker, which begins when the gate opens, unless the cluster has
-    /// failed by then.
+    /// Runs one worker, which begins when the gate opens, unless the cluster has failed by then.
     fn run_worker<R, E: fmt::Display>(
         &self,
         shared: &Arc<NodeShared<S>>,
@@ -294,13 +294,13 @@ where
                 self.failure.blame(RunError::WorkerPanicked { node, worker, message });
             }
         }
-        // Also if `work` has kept its worker: nobody waits for one whose work is done.
+        // Even if `work` has kept its worker: no call waits for a worker whose work is done.
         shared.end(id);
         outcome.ok()
     }
 }
 
-/// Where workers wait until all have a thread.
+/// A gate at which workers wait until all have a thread.
 #[derive(Default)]
 struct Gate {
     is_open: Mutex<bool>,

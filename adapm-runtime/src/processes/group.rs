@@ -1,5 +1,5 @@
-//! A cluster of several processes: what they agree on before they start, and the endpoints between
-//! them.
+//! A cluster of several processes: agreement on settings before the start, and the endpoints
+//! between the processes.
 //!
 //! ```text
 //!   settings ──all_gather──> the same on all, or an error that names the node
@@ -7,8 +7,8 @@
 //!   main copies exist ──all_gather──> links are due ──all_gather──> the cluster starts
 //! ```
 //!
-//! A process that cannot go on takes part in the next exchange all the same, and says why: nobody
-//! waits for it.
+//! A process that cannot go on takes part in the next exchange all the same and sends its reason,
+//! so that no process waits for it.
 //!
 //! Not here: how processes find each other ([`adapm_transport::group`]).
 
@@ -28,14 +28,14 @@ use crate::failure::{Failure, LossFn};
 use crate::link::{Endpoint, WakeFn};
 use crate::sync::{Mutex, lock};
 
-/// The bond between a cluster and the group of its processes: each learns what the other has lost.
+/// The bond between a cluster and the group of its processes, which report losses to each other.
 pub(crate) struct GroupBond {
     group: Arc<Group>,
-    /// When all links must be up, once that counts.
+    /// Deadline for all links, once it counts.
     until: Arc<OnceLock<Instant>>,
     /// By channel.
     link_stats: Vec<Arc<Mutex<NetStats>>>,
-    /// Kept, as the group does not keep it.
+    /// Kept alive here, as the group does not own it.
     watch: Option<Arc<LossWatch>>,
 }
 
@@ -137,8 +137,8 @@ impl Bond for GroupBond {
     }
 }
 
-/// Agrees on the number of channels, for which this process has a `wish`, and on everything else as
-/// it is.
+/// Agrees on the number of channels, for which this process has a `wish`, and checks that all other
+/// settings are equal.
 fn agree(group: &Group, terms: Result<Terms, BuildError>, wish: &str) -> Result<usize, BuildError> {
     let text = |terms: &Terms| {
         let lines =
@@ -215,22 +215,21 @@ fn open(group: &Group, channels: usize, layout_digest: u64) -> Result<Vec<Net>, 
 /// An endpoint to nodes in other processes.
 struct Linked {
     net: Net,
-    /// Where the control endpoints are, for peers that have no address here.
+    /// Addresses of the control endpoints, for peers that have no address here.
     infos: Arc<[Option<SocketAddr>]>,
-    /// When all links must be up, once that counts, and how long that is waited for.
+    /// Deadline for all links, once it counts, and the time allowed for them.
     until: Arc<OnceLock<Instant>>,
     time: Duration,
     /// Peers that could not be linked with in time.
     given_up: Vec<NodeId>,
-    /// There were links to all others at once: from here on the endpoint tells what becomes of
-    /// them.
+    /// Links to all peers have existed at once: from here on the endpoint reports their fate.
     is_linked: bool,
-    /// What the net has carried, for other threads.
+    /// Traffic of the net, for other threads.
     stats: Arc<Mutex<NetStats>>,
 }
 
 impl Linked {
-    /// A peer without a link so far.
+    /// Returns a peer without a link so far.
     fn apart(&self) -> Option<NodeId> {
         let is_apart = |state| matches!(state, PeerState::Missing | PeerState::Connecting);
         let mut apart = self.net.peers().filter(|peer| is_apart(peer.state)).map(|peer| peer.node);
@@ -261,7 +260,7 @@ impl Endpoint for Linked {
             }
         }
         self.publish();
-        // Woken at times, so that what is told of the links is never old.
+        // Woken at intervals, so that published link statistics are never old.
         let wait = wait.map_or(LOOK, |wait| wait.min(LOOK));
         Endpoint::recv(&mut self.net, Some(wait), frame)
     }
@@ -289,7 +288,7 @@ impl Endpoint for Linked {
     }
 
     fn poll_notice(&mut self) -> Option<Notice> {
-        // Strangers that were turned away are told of where processes meet.
+        // Rejected strangers are reported by the group, where processes meet.
         std::iter::from_fn(|| self.net.poll_notice()).find_map(|notice| match notice.fault {
             LinkFault::Stuck(node, stall) => {
                 Some(Notice::LinkStuck { node, address: notice.remote, stall })
@@ -299,10 +298,10 @@ impl Endpoint for Linked {
     }
 }
 
-/// Exchanges texts, or why a process cannot go on: then all end with its reason.
+/// Exchanges texts, or the reason why a process cannot go on: then all end with that reason.
 ///
-/// Who has lost a link to a process that cannot go on tells that process's reason: the link is gone
-/// because of it.
+/// A process that lost its link to one that cannot go on reports the latter's reason, as the link
+/// is gone because of it.
 fn exchange(
     group: &Group,
     label: &str,
@@ -335,7 +334,7 @@ fn exchange(
     };
     match own {
         Err(error) if is_link(&error) => return Err(told(BAD).unwrap_or(error)),
-        // What is wrong here is what this process tells.
+        // Any other error of this process is reported as it is.
         own => own?,
     };
     all?;
@@ -363,7 +362,7 @@ impl From<GroupError> for BuildError {
 
 const GOOD: char = '+';
 const BAD: char = '-';
-/// A link is missing.
+/// Marks a missing link.
 const APART: char = '~';
 
 /// The longest sleep of a channel thread whose node has peers in other processes.

@@ -1,4 +1,4 @@
-//! A cluster of several processes, as far as the node of one of them must know of the others.
+//! A cluster of several processes: the interface that the node of one of them has to the others.
 //!
 //! Not here: how processes find each other and exchange bytes, which is behind feature `tcp` (file
 //! `group`).
@@ -25,7 +25,7 @@ pub(crate) trait Bond: Send + Sync {
     /// Returns the number of processes, one for each node.
     fn nodes(&self) -> usize;
 
-    /// Returns how many of the processes run on this host.
+    /// Returns the number of processes on this host.
     fn on_this_host(&self) -> usize;
 
     /// Returns the number of the run, which is the same in all processes.
@@ -34,8 +34,8 @@ pub(crate) trait Bond: Send + Sync {
     /// Returns the silence after which a process counts as lost.
     fn dead_after(&self) -> Duration;
 
-    /// Agrees on everything as it is, and on the number of channels: as users have `told`, else the
-    /// largest of those `fitting` the machines.
+    /// Checks that all processes have the same settings, and agrees on the number of channels: the
+    /// number `told` by users, else the largest of those `fitting` the machines.
     fn agree(
         &self,
         terms: Result<Terms, BuildError>,
@@ -51,17 +51,17 @@ pub(crate) trait Bond: Send + Sync {
         layout_digest: u64,
     ) -> Result<Vec<Box<dyn Endpoint>>, BuildError>;
 
-    /// Returns what tells the other processes of a loss that the cluster has noticed.
+    /// Returns the callback that reports losses noticed by the cluster to the other processes.
     fn reporter(&self) -> LossFn;
 
-    /// Tells the cluster of losses that other processes notice, from here on.
+    /// Reports losses noticed by other processes to the cluster, from here on.
     fn watch(&mut self, failure: &Arc<Failure>);
 
-    /// Waits until all processes have come here; one that has failed says why instead. From the
-    /// first meeting on, the links are due.
+    /// Waits until all processes have come here; one that has failed reports its reason instead.
+    /// From the first meeting on, the links are due.
     fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError>;
 
-    /// Returns what the links of each channel have carried, at most about a second ago.
+    /// Returns the traffic of each channel's links, at most about a second old.
     #[cfg(feature = "tcp")]
     fn link_stats(&self) -> Vec<NetStats>;
 

@@ -12,32 +12,32 @@ use std::fmt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A source of random numbers with a reproducible sequence, for samples and for whoever needs some
-/// beside them.
+/// A source of random numbers with a reproducible sequence, used for samples and free for other
+/// uses.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The sequence of `seed`.
+    /// Creates the sequence of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A uniform number below `end`, 0 if `end` is 0. Exact: draws again rather than favour some
-    /// numbers.
+    /// Returns a uniform number below `end`, or 0 if `end` is 0. Exact: draws again rather than
+    /// favour some numbers.
     #[inline]
     pub fn below(&mut self, end: u64) -> u64 {
         loop {
             let product = u128::from(self.bits()) * u128::from(end);
-            // Of 2^64 draws, `2^64 mod end` would fall twice: those are the lowest low halves. They
-            // are below `end`, as hardly any is, and few are divided.
+            // `2^64 mod end` of the 2^64 draws would favour some numbers: those with the lowest low
+            // halves. They are below `end`, as few draws are, so the division is rare.
             let low = product as u64;
             if low >= end || low >= end.wrapping_neg() % end {
                 return (product >> 64) as u64;
@@ -45,24 +45,25 @@ impl Random {
         }
     }
 
-    /// A uniform number in 0..1.
+    /// Returns a uniform number in 0..1.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// A weight: `u32` and `u64` count, `f32` and `f64` weigh.
+/// A weight: `u32` and `u64` are counts, `f32` and `f64` proportions.
 pub trait Weight: sealed::Amount {}
 
 impl<W: sealed::Amount> Weight for W {}
 
 mod sealed {
-    /// What a weight is worth.
+    /// The amount of a weight.
     pub trait Amount: Copy + std::fmt::Display {
-        /// The largest weight that is one, for [`Amount::units`]; `None` for what cannot be a
-        /// weight.
+        /// Returns the scale for [`Amount::units`] if this were the largest weight; `None` if it is
+        /// no valid weight.
         fn as_scale(self) -> Option<f64>;
-        /// Parts of a number of parts that is the same for all weights, given the largest scale.
+        /// Returns this weight in integer units, whose number per weight is fixed by the largest
+        /// scale.
         fn units(self, largest: f64) -> u64;
     }
 
@@ -108,7 +109,7 @@ mod sealed {
     }
 }
 
-/// Draws indices by their weights.
+/// A table that draws indices by their weights.
 ///
 /// ```
 /// use adapm_runtime::{AliasTable, Random};
@@ -127,8 +128,8 @@ pub struct AliasTable {
     drawable: usize,
 }
 
-/// Of 2^32 draws of a column, `own` are its own index, the rest are the alias. A column that is its
-/// own alias is full.
+/// A column: of its 2^32 draws, `own` yield its own index, the rest the alias. A full column is its
+/// own alias.
 #[derive(Clone, Copy)]
 struct Column {
     own: u32,
@@ -136,9 +137,9 @@ struct Column {
 }
 
 impl AliasTable {
-    /// The table of `weights`: index `i` is drawn with probability `weights[i]` by the sum of all,
-    /// exact up to 2^-32 of an equal share; a weight of 0 is never drawn. Takes 8 bytes a weight,
-    /// 16 while it is built.
+    /// Builds the table of `weights`: index `i` is drawn with probability `weights[i]` by the sum
+    /// of all, exact up to 2^-32 of an equal share; a weight of 0 is never drawn. Takes 8 bytes per
+    /// weight, 16 while it is built.
     ///
     /// # Errors
     /// No weight above 0, a negative or infinite one, a NaN, or more than 2^32 - 1.
@@ -159,34 +160,34 @@ impl AliasTable {
         Ok(Self { columns: columns(shares), drawable })
     }
 
-    /// An index.
+    /// Draws an index.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> usize {
         let index = random.below(self.columns.len() as u64) as usize;
         let column = self.columns[index];
-        // Other bits than those that chose the column.
+        // Uses other bits than those that chose the column.
         if random.bits() as u32 >= column.own { column.alias as usize } else { index }
     }
 
-    /// Number of weights.
+    /// Returns the number of weights.
     #[must_use]
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether there are no weights: never, as there is one above 0.
+    /// Returns true if there are no weights: never, as at least one is above 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Number of indices that can be drawn.
+    /// Returns the number of indices that can be drawn.
     #[must_use]
     pub fn drawable(&self) -> usize {
         self.drawable
     }
 
-    /// Whether `index` can be drawn.
+    /// Returns true if `index` can be drawn.
     #[must_use]
     pub fn can_draw(&self, index: usize) -> bool {
         self.columns
@@ -194,7 +195,7 @@ impl AliasTable {
             .is_some_and(|column| column.own > 0 || column.alias as usize == index)
     }
 
-    /// A number that tables of different weights do not share, but by chance.
+    /// Returns a digest of the table; tables of different weights share it only by chance.
     pub(crate) fn digest(&self) -> u64 {
         self.columns.iter().fold(self.columns.len() as u64, |digest, column| {
             let column = u64::from(column.own) << 32 | u64::from(column.alias);
@@ -209,14 +210,14 @@ impl fmt::Debug for AliasTable {
     }
 }
 
-/// Splits `len * FULL` by weight, and counts who has a share.
+/// Splits `len * FULL` by weight, and counts the indices that have a share.
 fn shares<W: Weight>(weights: &[W], largest: f64) -> (Vec<u64>, usize) {
     let sum: u128 = weights.iter().map(|weight| u128::from(weight.units(largest))).sum();
     let all = weights.len() as u128 * u128::from(FULL);
     let share = |weight: &W| (u128::from(weight.units(largest)) * all / sum) as u64;
     let mut shares: Vec<u64> = weights.iter().map(share).collect();
-    // Each of those above 0 was rounded by less than 1, so there are enough of them to take what is
-    // left.
+    // Each share above 0 was rounded down by less than 1, so there are enough of them to take the
+    // remainder.
     let mut left = all - shares.iter().map(|share| u128::from(*share)).sum::<u128>();
     for (share, weight) in shares.iter_mut().zip(weights) {
         if left > 0 && weight.units(largest) > 0 {
@@ -237,14 +238,14 @@ fn columns(mut shares: Vec<u64>) -> Vec<Column> {
     for start in 0..shares.len() {
         let mut poor = start;
         while shares[poor] < FULL {
-            // There is one, as the mean is full; one that is passed by never gets richer.
+            // There is one, as the mean is full; a donor that was passed by never gets richer.
             while shares[donor] <= FULL {
                 donor += 1;
             }
             columns[poor] = Column { own: shares[poor] as u32, alias: donor as u32 };
             shares[donor] -= FULL - shares[poor];
             shares[poor] = FULL;
-            // The sweep comes by all others later.
+            // The sweep reaches all others later.
             if donor < start {
                 poor = donor;
             }
@@ -253,11 +254,11 @@ fn columns(mut shares: Vec<u64>) -> Vec<Column> {
     columns
 }
 
-/// Weights that nothing can be drawn by.
+/// Invalid weights.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightError {
-    /// There are not as many weights as keys.
+    /// The number of weights differs from that of the keys.
     #[error("{weights} weights for {keys} keys: give one weight for each key")]
     Count {
         /// Weights given.
@@ -274,9 +275,9 @@ pub enum WeightError {
     /// A weight is negative, infinite or not a number.
     #[error("weight {weight} at place {index}: weights must be finite and not negative")]
     Bad {
-        /// Its place.
+        /// The index of the weight.
         index: usize,
-        /// As it prints.
+        /// The weight as printed.
         weight: String,
     },
     /// There is no weight above 0.
@@ -284,7 +285,7 @@ pub enum WeightError {
     Zero,
 }
 
-/// Draws of a column.
+/// Draws of a full column.
 const FULL: u64 = 1 << 32;
 
 #[cfg(all(test, not(adapm_loom)))]
@@ -293,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// What each index has of all columns together.
+    /// Returns the share of each index over all columns.
     fn drawn_shares(table: &AliasTable) -> Vec<u64> {
         let mut shares = vec![0; table.len()];
         for (index, column) in table.columns.iter().enumerate() {

@@ -7,25 +7,25 @@
 //! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, the intents of `preloc` for as many different keys | the same with less to bring here |
 //! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 looks a key where few are local | most training: samples need not be exact as long as what is local changes |
 //!
-//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where what is local
-//! never changes; `preloc` under `lapse` and `adapm-no-replication`, where what is local is what
-//! was just used; else `local`. Systems that ignore intent ignore that of samples: under `classic`
-//! and `full`, `preloc` and `pool` only choose keys, which under `full` are all local anyway. Under
-//! `lapse` they localize their keys when they are prepared (NuPS's way), so prepare early enough
-//! for them to arrive and late enough for them not to have left again.
+//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where the set of
+//! local keys never changes; `preloc` under `lapse` and `adapm-no-replication`, where local keys
+//! are those just used; else `local`. Systems that ignore intent ignore that of samples: under
+//! `classic` and `full`, `preloc` and `pool` only choose keys, which under `full` are all local
+//! anyway. Under `lapse` keys are localized when the sample is prepared (NuPS's way), so prepare
+//! early enough for them to arrive and late enough for them not to have left again.
 //!
-//! Without replacement no key comes twice *in one sample*. The order of a sample is random in all
-//! schemes: a prefix of it is distributed as a smaller sample is.
+//! Without replacement no key occurs twice *in one sample*. The order of a sample is random in all
+//! schemes: a prefix of it is distributed like a smaller sample.
 //!
-//! Every scheme terminates: where the scan finds no key that is local (and that the sample has not
+//! Every scheme terminates: where the scan finds no local key (or only keys that the sample has
 //! used), `local` pulls the drawn key from its owner and counts it in
-//! [`crate::Stats::sample_fallbacks`]. So it does on a sparse range whose keys have hardly been
-//! accessed yet. A sample has at most [`Sample::KEYS_MAX`] keys.
+//! [`crate::Stats::sample_fallbacks`]. This also happens on a sparse range whose keys have hardly
+//! been accessed yet. A sample has at most [`Sample::KEYS_MAX`] keys.
 //!
 //! # How far `local` is from the drawing function
-//! A run of `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000 keys,
-//! uniformly, while they use others of these keys, some far more often than others. Distance is
-//! half the sum of differences between the keys' shares and equal ones.
+//! Measured by `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000
+//! keys, uniformly, while they use others of these keys, some far more often than others. Distance
+//! is half the sum of differences between the keys' shares and equal ones.
 //!
 //! | system, scheme | sampled keys local | MB sent | distance | of one node's | the 100 keys most in use come |
 //! | --- | ---: | ---: | ---: | ---: | ---: |
@@ -37,9 +37,9 @@
 //! | `classic`, `local` | 100.0 % | 27 | 0.070 | 0.750 | 1.01 |
 //!
 //! 0.056 and 0.111 are chance. So are the distances of `pool`: a sixteenth of the draws leaves four
-//! times as much to it. Those of `local` are not. It favours keys in use, as copies of these are on
-//! several nodes: whoever needs equal shares corrects for how often a key came, as knowledge graph
-//! training does. Under `classic` each node knows its own quarter only.
+//! times as much to it. Those of `local` are not. It favours keys in use, as several nodes hold
+//! copies of these: a task that needs equal shares corrects for how often a key came, as knowledge
+//! graph training does. Under `classic` each node samples from its own quarter only.
 //!
 //! # Determinism
 //! Draws of a worker's random stream (its own; one more for each intent handle) depend on the seed,
@@ -52,19 +52,19 @@
 //!
 //! # The window
 //! A sample's window is a promise about the worker's clock, as an intent's is. Pulls outside of it
-//! are right, and remote more often: nothing is signalled for what has passed, and what was
-//! signalled has expired. [`Sample::finish`], or dropping the sample, gives back what it holds and
-//! has not pulled; keys that were pulled stay for their updates, under `local` until the clock is
-//! raised, else until the window ends.
+//! are correct, but remote more often: nothing is signalled for the past, and earlier signals have
+//! expired. [`Sample::finish`], or dropping the sample, gives back what it holds and has not
+//! pulled; pulled keys stay for their updates, under `local` until the clock is raised, else until
+//! the window ends.
 //!
 //! # Departure
-//! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which
-//! then is a remote access. Here the worker signals intent for keys that it chooses a step ahead,
+//! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which is
+//! then a remote access. Here the worker signals intent for keys that it chooses a step ahead,
 //! until the sample's window ends, and for others that it pulls, until it raises its clock: so they
 //! stay, or are back for the push. Where steps are shorter than the engines' rounds nothing is
-//! signalled: it would come too late. Knowledge graph training with a fact a step and 12 negatives
-//! (FB15k-237, 2 processes) signalled 27 keys a step with that and 3 without, with 45 % fewer
-//! replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
+//! signalled, as it would come too late. Knowledge graph training with a fact per step and 12
+//! negatives (FB15k-237, 2 processes) signalled 27 keys a step with that and 3 without, with 45 %
+//! fewer replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
 //!
 //! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge
 //! graph training on FB15k-237 lost 0.014 of its filtered MRR by that, and 0.009 with more draws
@@ -72,9 +72,9 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | `scheme` | names of schemes; what cannot be sampled |
+//! | `scheme` | names of schemes; invalid settings |
 //! | `alias` | random numbers; weighted draws |
-//! | `sampler`, `sample` | preparing, draws that are used several times; what is left to pull |
+//! | `sampler`, `sample` | preparing, draws that are used several times; the keys left to pull |
 //!
 //! Not here: the pull itself, which is `worker/sample.rs`.
 
@@ -96,7 +96,7 @@ use std::sync::Arc;
 
 use adapm_core::{Key, Layout};
 
-/// What to sample from, and how. All keys of the range have one value length.
+/// The keys to sample from, and the scheme. All keys of the range have one value length.
 #[derive(Clone)]
 pub struct Sampling {
     scheme: Scheme,
@@ -106,7 +106,7 @@ pub struct Sampling {
     draws: Draws,
 }
 
-/// Where keys are drawn from.
+/// The distribution of drawn keys.
 #[derive(Clone)]
 enum Draws {
     Uniform,
@@ -116,19 +116,20 @@ enum Draws {
 }
 
 impl Sampling {
-    /// Uniform draws from `keys`, with replacement.
+    /// Samples uniformly from `keys`, with replacement.
     #[must_use]
     pub fn uniform(scheme: Scheme, keys: Range<Key>, seed: u64) -> Self {
         Self { scheme, keys, seed, with_replacement: true, draws: Draws::Uniform }
     }
 
-    /// Draws from `keys` in proportion to `weights` `[keys]`, with replacement. Keys of weight 0
-    /// are never sampled, by no scheme.
+    /// Samples from `keys` in proportion to `weights` `[keys]`, with replacement. No scheme ever
+    /// samples keys of weight 0.
     ///
-    /// Takes 8 bytes a key, once in a process, and constant time a draw ([`AliasTable`]).
+    /// Takes 8 bytes per key, once per process, and constant time per draw ([`AliasTable`]).
     ///
     /// # Errors
-    /// Not one weight for each key, or weights that [`AliasTable::new`] refuses.
+    /// A number of weights other than that of the keys, or weights that [`AliasTable::new`]
+    /// refuses.
     ///
     /// ```
     /// use adapm_core::{Key, Layout};
@@ -155,7 +156,7 @@ impl Sampling {
         Ok(Self { scheme, keys, seed, with_replacement: true, draws: Draws::Weighted(table) })
     }
 
-    /// Draws by `draw`, with replacement. A key that `draw` returns outside of `keys` is wrapped
+    /// Samples by `draw`, with replacement. A key that `draw` returns outside of `keys` is wrapped
     /// into the range. Under scheme `Local`, and without replacement, keys that `draw` never
     /// returns may stand in for those it does.
     #[must_use]
@@ -168,8 +169,8 @@ impl Sampling {
         Self { scheme, keys, seed, with_replacement: true, draws: Draws::By(Arc::new(draw)) }
     }
 
-    /// No key occurs twice in one sample; a sample of more keys than the range has, or than weigh
-    /// something, is refused.
+    /// Forbids duplicate keys within one sample; samples of more keys than the range has, or than
+    /// have a weight above 0, are refused.
     ///
     /// A drawn key that the sample has already used is drawn again; after 64 draws in vain the next
     /// unused key, scanning upward with wrap, stands in, so that a drawing function with few
@@ -180,7 +181,7 @@ impl Sampling {
         self
     }
 
-    /// Checks that a cluster with that layout can sample so.
+    /// Checks that a cluster with that layout can sample this way.
     pub(crate) fn check(&self, layout: &Layout) -> Result<(), SamplingError> {
         let (start, end) = (self.keys.start, self.keys.end);
         let keys_end = layout.keys().end;
@@ -203,7 +204,7 @@ impl Sampling {
         self.keys.end.0.saturating_sub(self.keys.start.0)
     }
 
-    /// Keys that may be sampled.
+    /// Returns the number of keys that may be sampled.
     fn drawable(&self) -> u64 {
         match &self.draws {
             Draws::Weighted(table) => table.drawable() as u64,
@@ -211,7 +212,7 @@ impl Sampling {
         }
     }
 
-    /// Whether `key` of the range may be sampled.
+    /// Returns true if `key` of the range may be sampled.
     fn can_draw(&self, key: Key) -> bool {
         match &self.draws {
             Draws::Weighted(table) => table.can_draw((key.0 - self.keys.start.0) as usize),
@@ -219,7 +220,7 @@ impl Sampling {
         }
     }
 
-    // Else a call a draw, with the state of the random numbers in memory.
+    // Otherwise each draw is a call, with the random state in memory.
     #[inline(always)]
     fn draw(&self, random: &mut Random) -> Key {
         let offset = match &self.draws {
@@ -234,8 +235,8 @@ impl Sampling {
         if key.0 + 1 < self.keys.end.0 { Key(key.0 + 1) } else { self.keys.start }
     }
 
-    /// `key`, or the next one upward with wrap that may be sampled and is not used; there must be
-    /// one.
+    /// Returns `key`, or the next key upward with wrap that may be sampled and is unused; there
+    /// must be one.
     fn next_unused(&self, mut key: Key, is_used: impl Fn(Key) -> bool) -> Key {
         while is_used(key) || !self.can_draw(key) {
             key = self.after(key);
@@ -266,5 +267,5 @@ impl fmt::Debug for Draws {
     }
 }
 
-/// Draws without success after which keys are tried in order.
+/// Unsuccessful draws after which keys are tried in order.
 const DRAWS_IN_VAIN: u32 = 64;

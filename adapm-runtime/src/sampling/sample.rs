@@ -1,5 +1,5 @@
-//! A prepared sample: which of its keys are chosen, which are left to pull, and what it gives back
-//! in the end.
+//! A prepared sample: its chosen keys, the keys left to pull, and the keys it gives back in the
+//! end.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,39 +22,39 @@ pub struct Sample {
     random: Random,
     clocks: Range<Clock>,
     left: usize,
-    /// Keys that are chosen already; those before `next` have been pulled.
+    /// Keys chosen so far; those before `next` have been pulled.
     chosen: Vec<Key>,
     next: usize,
-    /// The window of the intent for what is chosen and not pulled, if there is any.
+    /// The window of the intent for chosen keys that are not pulled yet, if any.
     held: Option<Range<Clock>>,
     used: HashMap<Key, (), FixedState>,
     owner: Owner,
 }
 
-/// Whose sample it is.
+/// The owner of a sample.
 pub(crate) struct Owner {
     pub(crate) holder: Arc<dyn Holder>,
     pub(crate) node: NodeId,
     pub(crate) worker: WorkerId,
-    /// The name of what is signalled for it until its window ends.
+    /// The name of the signals for the sample until its window ends.
     pub(crate) signal: SignalId,
 }
 
-/// Who holds keys for samples, and takes back what they did not use.
+/// The holder of sampled keys, to which unused ones are given back.
 pub(crate) trait Holder: Send + Sync {
     /// Takes back intent of `worker` for `keys` in `clocks`, signalled by that name; each key once
-    /// for each time it was.
+    /// per signal.
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>);
 
-    /// Notes that `keys` keys of a sample of `worker` were not pulled.
+    /// Counts `keys` keys of a sample of `worker` that were not pulled.
     fn note_unpulled(&self, worker: WorkerId, keys: u64);
 }
 
 impl Sample {
-    /// The most keys of one sample.
+    /// Maximum number of keys in one sample.
     pub const KEYS_MAX: usize = 1 << 20;
 
-    /// A sample of `n` keys.
+    /// Creates a sample of `n` keys.
     pub(super) fn new(
         sampling: Arc<Sampling>,
         random: Random,
@@ -71,7 +71,7 @@ impl Sample {
         sample
     }
 
-    /// A sample of these keys.
+    /// Creates a sample of these keys.
     pub(super) fn of_keys(
         sampling: Arc<Sampling>,
         random: Random,
@@ -92,35 +92,34 @@ impl Sample {
         }
     }
 
-    /// Keys that have not been pulled.
+    /// Returns the number of keys that have not been pulled.
     #[must_use]
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// Gives back what the sample holds and has not pulled: intent that was signalled for it, and
-    /// the rest of its keys, which are not sampled again. Returns their number, which
+    /// Gives back everything that the sample holds and has not pulled: intent that was signalled
+    /// for it, and the rest of its keys, which are not sampled again. Returns their number, which
     /// [`crate::Stats::sample_unpulled`] counts too.
     ///
-    /// Keys that were pulled stay for the push of their updates: those that were signalled ahead
-    /// until the sample's window ends, others until the clock is raised. Never called: dropping the
-    /// sample does the same. Early or late makes no difference to other samples, whose keys do not
-    /// depend on it.
+    /// Pulled keys stay for the push of their updates: those signalled ahead until the sample's
+    /// window ends, others until the clock is raised. Dropping the sample does the same. The time
+    /// of the call makes no difference to other samples, whose keys do not depend on it.
     pub fn finish(self) -> usize {
         self.left
     }
 
-    /// Elements of each value.
+    /// Returns the number of elements of each value.
     pub(crate) fn value_len(&self, layout: &Layout) -> usize {
         layout.value_len(self.sampling.keys.start).expect("the builder checked the range")
     }
 
-    /// The window in which the sample is pulled and its updates are pushed.
+    /// Returns the window in which the sample is pulled and its updates are pushed.
     pub(crate) fn clocks(&self) -> Range<Clock> {
         self.clocks.clone()
     }
 
-    /// The name of what is signalled for it until its window ends.
+    /// Returns the name of the signals for the sample until its window ends.
     pub(crate) fn signal(&self) -> SignalId {
         self.owner.signal
     }
@@ -129,7 +128,7 @@ impl Sample {
         self.sampling.scheme
     }
 
-    /// Checks that this worker of the cluster that samples by `sampling` may pull it.
+    /// Checks that this worker, of the cluster that samples by `sampling`, may pull the sample.
     pub(crate) fn check_owner(
         &self,
         sampling: Option<&Arc<Sampling>>,
@@ -144,8 +143,8 @@ impl Sample {
         }
     }
 
-    /// The chosen keys that have not been pulled, in ascending order and each once: intent for them
-    /// is signalled until the window ends.
+    /// Returns the chosen keys that have not been pulled, in ascending order, each once; the caller
+    /// signals intent for them until the window ends.
     pub(crate) fn announce(&mut self) -> Vec<Key> {
         let mut keys = self.chosen[self.next..].to_vec();
         keys.sort_unstable();
@@ -154,7 +153,7 @@ impl Sample {
         keys
     }
 
-    /// Takes `n` keys off the sample.
+    /// Removes `n` keys from the sample.
     pub(crate) fn take(&mut self, n: usize) -> Result<(), OpError> {
         if n > self.left {
             return Err(OpError::SampleExhausted { left: self.left, asked: n });
@@ -163,21 +162,21 @@ impl Sample {
         Ok(())
     }
 
-    /// The next `n` of a sequence that was chosen as a whole.
+    /// Returns the next `n` keys of a sequence that was chosen as a whole.
     pub(crate) fn next_chosen(&mut self, n: usize) -> &[Key] {
         self.next += n;
         &self.chosen[self.next - n..self.next]
     }
 
-    /// Chooses all keys that are left under scheme `Local`, and returns those that this call chose.
+    /// Chooses all keys that are left under scheme `Local`, and returns those newly chosen.
     pub(crate) fn choose(&mut self, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
         let before = self.chosen.len();
         self.choose_up_to(self.next + self.left, &mut is_local);
         &self.chosen[before..]
     }
 
-    /// The next `n` keys of scheme `Local`, which [`Sample::next_local`] will give one by one, if
-    /// no other has to take the place of one; as many as [`Sample::take`] has taken off.
+    /// Returns the next `n` keys of scheme `Local`, as many as [`Sample::take`] has removed.
+    /// [`Sample::next_local`] yields them one by one, unless another has to replace one.
     pub(crate) fn upcoming(&mut self, n: usize, mut is_local: impl FnMut(Key) -> bool) -> &[Key] {
         self.choose_up_to(self.next + n, &mut is_local);
         &self.chosen[self.next..self.next + n]
@@ -193,15 +192,15 @@ impl Sample {
         }
     }
 
-    /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Each is
-    /// written down and counted if it is local: whether the next will be, the processor cannot
-    /// guess.
+    /// Draws keys until the sample has `len` chosen ones, or too many are elsewhere. Branch-free,
+    /// as the processor cannot predict which keys are local: each key is written, and counted if
+    /// local.
     fn draw_up_to(&mut self, len: usize, is_local: &mut impl FnMut(Key) -> bool) {
         let chosen = self.chosen.len();
         let draws = DRAWS * len.saturating_sub(chosen);
         self.chosen.resize(len.max(chosen), Key(0));
         let room = &mut self.chosen[chosen..];
-        // In registers while it draws.
+        // Kept in registers while drawing.
         let mut random = self.random.clone();
         let mut found = 0;
         for _ in 0..draws {
@@ -213,7 +212,7 @@ impl Sample {
         self.chosen.truncate(chosen + found);
     }
 
-    /// Intent is signalled in this window for what is chosen, which is all.
+    /// Records that intent is signalled in this window for all chosen keys.
     pub(crate) fn note_held(&mut self, window: Range<Clock>) {
         self.held = Some(window);
     }
@@ -222,16 +221,17 @@ impl Sample {
         self.held.is_some()
     }
 
-    /// The next key of scheme `Local`, which [`Sample::upcoming`] has told: if `try_local` returns
-    /// true for it, else the first for which it does, from a drawn one upward; else the drawn one
-    /// and false.
+    /// Returns the next key of scheme `Local` and true if it is local: the key announced by
+    /// [`Sample::upcoming`] if `try_local` returns true for it, else the first key for which it
+    /// does, from a drawn one upward. If there is none, returns the drawn key and false.
     pub(crate) fn next_local(&mut self, mut try_local: impl FnMut(Key) -> bool) -> (Key, bool) {
         let chosen = self.chosen[self.next];
         self.next += 1;
         if try_local(chosen) {
             return (chosen, true);
         }
-        // It has left since, and is as free as others: else a sample of all keys would find none.
+        // The key has left since, and becomes free again: else a sample of all keys would find
+        // none.
         self.used.remove(&chosen);
         self.next_free_local(&mut try_local)
     }
@@ -284,11 +284,11 @@ impl Sample {
         }
     }
 
-    /// What is signalled as often as it stands there, and was not pulled.
+    /// Returns the keys that were signalled and not pulled, each as often as it was signalled.
     fn unpulled(&mut self) -> Vec<Key> {
         let mut keys = self.chosen.split_off(self.next);
         if self.sampling.scheme.announces() {
-            // Each key was signalled once, however often it is in the sample.
+            // Each key was signalled once, however often it occurs in the sample.
             self.chosen.sort_unstable();
             keys.sort_unstable();
             keys.dedup();
@@ -317,11 +317,11 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// Draws before the scan for the next local key: with a quarter of the keys local, the scan is
-/// needed once in ten.
+/// Draws before the scan for the next local key: with a quarter of the keys local, one in ten needs
+/// the scan.
 const DRAWS: usize = 8;
 
-/// Keys that a scan looks at: with a 256th of the keys local, one scan in fifty finds none. It
-/// costs then about as much as the pull that it was to save, which is done all the same; on a vast
-/// range with few local keys longer ones would never pay.
+/// Keys that a scan looks at: with a 256th of the keys local, one scan in fifty finds none. The
+/// scan then costs about as much as the pull that it was to save, which is done all the same; on a
+/// vast range with few local keys longer scans would never pay.
 const SCAN_MAX: u64 = 1_024;

@@ -1,5 +1,6 @@
-//! Prepares samples, one random stream for each worker and for each of its intent handles; and
-//! reuses draws for scheme `pool`: a pool of keys, each used several times, in random order (NuPS).
+//! The preparation of samples, with one random stream per worker and per intent handle, and the
+//! reuse of draws for scheme `pool`: a pool of keys, each used several times, in random order
+//! (NuPS).
 //!
 //! ```text
 //!   sequence of the node   d0 d1 d2 d3 | d4 d5 d6 d7 | ...      pool size 4: the same for all workers of a node
@@ -9,7 +10,7 @@
 //! # Departure
 //! The workers of a node share the *keys* of pools, not the places in them: each computes the
 //! node's sequence for itself and goes through it in an order of its own. So there is no lock, a
-//! worker's samples do not depend on how fast others are, and workers that are about equally far
+//! worker's samples do not depend on the speed of others, and workers that are about equally far
 //! still use the same keys at the same time. In NuPS workers take turns in one list.
 //!
 //! Deliberately absent: NuPS's postponing of keys that are not local yet, which would make samples
@@ -34,7 +35,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// The sampler of stream `stream` (0 is the worker's own) of a worker.
+    /// Creates the sampler of stream `stream` (0 is the worker's own) of a worker.
     pub(crate) fn new(
         sampling: Option<Arc<Sampling>>,
         node: NodeId,
@@ -48,7 +49,7 @@ impl Sampler {
         };
         let node = u64::from(node.0) << 48;
         let pool = sampling.as_ref().and_then(|sampling| match sampling.scheme {
-            // A place that no stream has.
+            // A place that no stream uses.
             Scheme::Pool { size, reuse } => {
                 Some(Pool::new(of(node | u64::from(u32::MAX)), size, reuse))
             }
@@ -57,7 +58,7 @@ impl Sampler {
         Self { sampling, seeds: of(node | u64::from(worker.0) << 32 | stream), pool }
     }
 
-    /// A sample of `n` keys for its owner.
+    /// Prepares a sample of `n` keys for its owner.
     pub(crate) fn prepare(
         &mut self,
         n: usize,
@@ -85,11 +86,11 @@ impl Sampler {
 /// The pools of one random stream, one after the other.
 #[derive(Debug)]
 struct Pool {
-    /// What pools are drawn from: the same for all streams of a node.
+    /// The source of pools: the same for all streams of a node.
     draws: Random,
     size: u32,
     reuse: u32,
-    /// Draws that have not been used often enough.
+    /// Draws with uses left.
     open: Vec<Draw>,
 }
 
@@ -104,7 +105,7 @@ impl Pool {
         Self { draws, size, reuse, open: Vec::new() }
     }
 
-    /// The next `n` keys; the order is `random`'s.
+    /// Takes the next `n` keys, in an order given by `random`.
     fn take(&mut self, sampling: &Sampling, random: &mut Random, n: usize) -> Vec<Key> {
         if sampling.with_replacement {
             (0..n).map(|_| self.next(sampling, random)).collect()
@@ -127,9 +128,9 @@ impl Pool {
         key
     }
 
-    /// No draw is used twice for one sample; one whose key is in the sample already has been used
-    /// in vain, as a draw without a pool would have been. Where the sample needs more draws than
-    /// are open, another pool is opened beside them.
+    /// No draw is used twice for one sample; a use whose key is already in the sample is spent in
+    /// vain, as a draw without a pool would be. Where the sample needs more draws than are open,
+    /// another pool is opened beside them.
     fn take_distinct(&mut self, sampling: &Sampling, random: &mut Random, n: usize) -> Vec<Key> {
         let mut keys = Vec::with_capacity(n);
         let mut used = HashSet::<Key, FixedState>::default();
@@ -217,8 +218,8 @@ mod tests {
         let samples: Vec<Vec<Key>> =
             (0..8).map(|_| pool.take(&sampling, &mut random, 15)).collect();
         assert!(samples.iter().all(|sample| counts(sample).len() == 15));
-        // 120 uses of draws that are used 4 times: 30 draws if none is left over, as three pools of
-        // 10 have.
+        // 120 uses of draws used 4 times each: 30 draws if none is left over, as three pools of 10
+        // have.
         let all = counts(&samples.concat());
         assert!(all.values().all(|uses| *uses <= 4));
         assert!((30..=50).contains(&all.len()), "{} draws", all.len());

@@ -1,5 +1,4 @@
-//! The names of the sampling schemes, which one goes with which system, and what cannot be sampled
-//! from.
+//! The sampling schemes, their names, the usual scheme of each system, and invalid settings.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +6,7 @@ use std::str::FromStr;
 use adapm_core::Key;
 use adapm_core::policy::{Supply, System};
 
-/// How the keys of a sample are chosen (NuPS; AdaPM §A.5). Printed by its name, parsed from it.
+/// The choice of a sample's keys (NuPS; AdaPM §A.5). Printed by its name, parsed from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scheme {
@@ -15,7 +14,7 @@ pub enum Scheme {
     Naive,
     /// Draw early and signal intent for the drawn keys in the sample's window.
     Preloc,
-    /// As `Preloc`, but draw a pool of keys and use each several times.
+    /// Like `Preloc`, but draw a pool of keys and use each several times.
     Pool {
         /// Draws of a pool, 1 to [`Scheme::POOL_SIZE_MAX`].
         size: u32,
@@ -33,13 +32,12 @@ impl Scheme {
     /// All schemes, with the usual pool.
     pub const ALL: [Self; 4] = [Self::Naive, Self::Preloc, Self::POOL, Self::Local];
 
-    /// Draws of the largest pool.
+    /// Maximum number of draws of a pool.
     pub const POOL_SIZE_MAX: u32 = 1 << 24;
 
-    /// The scheme to use under `system` unless something speaks for another: `Local` where keys are
-    /// replicated; `Naive` under static partitioning, where the local keys are always the same ones
-    /// and make poor samples (AdaPM App. C); `Preloc` where keys only move, since there the local
-    /// keys are those that have just been used.
+    /// Returns the usual scheme under `system`: `Local` where keys are replicated; `Naive` under
+    /// static partitioning, where the local keys are always the same and make poor samples (AdaPM
+    /// App. C); `Preloc` where keys only move, since the local keys are then those just used.
     #[must_use]
     pub fn of(system: System) -> Self {
         match system.supply() {
@@ -49,8 +47,8 @@ impl Scheme {
         }
     }
 
-    /// Why samples are poor on several nodes of `system`, in a few words; `None` if nothing is
-    /// known against them.
+    /// Returns why samples are poor on several nodes of `system`, in a few words; `None` if nothing
+    /// speaks against them.
     #[must_use]
     pub fn caveat(self, system: System) -> Option<&'static str> {
         match (self, Self::of(system)) {
@@ -60,7 +58,7 @@ impl Scheme {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +69,7 @@ impl Scheme {
         }
     }
 
-    /// Whether keys are signalled when a sample is prepared.
+    /// Returns true if keys are signalled when a sample is prepared.
     pub(crate) const fn announces(self) -> bool {
         matches!(self, Self::Preloc | Self::Pool { .. })
     }
@@ -83,7 +81,7 @@ impl fmt::Display for Scheme {
     }
 }
 
-/// A name that no scheme has; compare [`Scheme::ALL`].
+/// The error of a name that no scheme has; compare [`Scheme::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no such sampling scheme: use one of {}", Scheme::ALL.map(Scheme::name).join(", "))]
 pub struct UnknownScheme;
@@ -96,29 +94,29 @@ impl FromStr for Scheme {
     }
 }
 
-/// Keys that cannot be sampled so: the caller is to blame.
+/// Invalid sampling settings; the caller is to blame.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplingError {
-    /// The keys to sample from are no keys of the layout, or none.
+    /// The range to sample from is empty or not within the layout.
     #[error(
         "cannot sample from keys {}..{}: use a range that is not empty within 0..{}", start.0, end.0, keys_end.0
     )]
     Keys {
         /// First key of the range.
         start: Key,
-        /// Key behind the range.
+        /// End of the range, exclusive.
         end: Key,
-        /// The layout's keys are `0..keys_end`.
+        /// End of the layout's keys, which start at 0.
         keys_end: Key,
     },
     /// The keys to sample from differ in value length.
     #[error("cannot sample from keys of several value lengths: key {} differs", key.0)]
     Lens {
-        /// The first key with another length than the range's first.
+        /// The first key whose value length differs from that of the range's first.
         key: Key,
     },
-    /// A pool that cannot be drawn.
+    /// A pool of invalid size or reuse.
     #[error(
         "cannot sample from pools of {size} keys used {reuse} times: use 1 to {} keys, once or more",
         Scheme::POOL_SIZE_MAX
@@ -126,7 +124,7 @@ pub enum SamplingError {
     Pool {
         /// Draws of a pool.
         size: u32,
-        /// Uses of each.
+        /// Uses of each draw.
         reuse: u32,
     },
 }

@@ -1,4 +1,4 @@
-//! One event as a line, and back.
+//! One event, as a line of text and parsed from it.
 
 use std::fmt;
 
@@ -7,21 +7,21 @@ use adapm_core::{Instant, Key, NodeId};
 /// Something that happened to a key at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When, by the node's clock.
+    /// The time, by the node's clock.
     pub at: Instant,
     /// The key.
     pub key: Key,
     /// The node at which it happened.
     pub node: NodeId,
-    /// What.
+    /// The event.
     pub what: Happening,
 }
 
-/// What can happen to a key at a node.
+/// Events of a key at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Happening {
-    /// The main copy is here; a replica that was here has become it.
+    /// The main copy is here; a replica that was here has become the main copy.
     MainArrived,
     /// The main copy was given away.
     MainLeft {
@@ -30,7 +30,7 @@ pub enum Happening {
     },
     /// A replica is usable here.
     ReplicaSetUp {
-        /// Who granted it.
+        /// The node that granted it.
         owner: NodeId,
     },
     /// The replica is gone.
@@ -42,7 +42,7 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// The word in the file.
+    /// Returns the event's word in the file.
     fn word(self) -> &'static str {
         match self {
             Self::MainArrived => "main-arrived",
@@ -54,7 +54,7 @@ impl Happening {
         }
     }
 
-    /// Reads the word, and the other node of those that have one.
+    /// Parses the word, and the other node of events that have one.
     pub(super) fn parse<'a>(word: &str, mut other: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut node = || number(other.next()?, 'n').map(NodeId);
         let happening = match word {
@@ -89,9 +89,9 @@ impl fmt::Display for TraceEvent {
     }
 }
 
-/// A decimal number behind `prefix`.
+/// Parses a decimal number behind `prefix`.
 pub(super) fn number<T: std::str::FromStr>(text: &str, prefix: char) -> Option<T> {
     let digits = text.strip_prefix(prefix)?;
-    // `from_str` of the integers would take a sign.
+    // Unlike `from_str` of the integers, accepts no sign.
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }

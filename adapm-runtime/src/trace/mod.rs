@@ -1,10 +1,9 @@
-//! What happens to some keys, event by event, in a text file: the material of AdaPM Figure 15
-//! (AdaPM §E).
+//! Events of selected keys in a text file: the data behind AdaPM Figure 15 (AdaPM §E).
 //!
-//! A [`Tracer`] writes while a cluster runs; a [`Trace`] is what a reader gets. Only traced keys
-//! cost: for any other, an event is one look at a short sorted list, and accesses of workers are no
-//! events at all. Nothing is kept in memory but one write buffer. Events of a key are what the node
-//! that has the copy saw, in its own order.
+//! A [`Tracer`] writes while a cluster runs; a [`Trace`] is the parsed file. Only traced keys cost:
+//! for any other key, an event is one look at a short sorted list, and accesses of workers are not
+//! events. Memory holds only one write buffer. Events of a key are recorded by the node that has
+//! the copy, in its own order.
 //!
 //! ```
 //! use adapm_core::{Key, Layout};
@@ -25,8 +24,7 @@
 //!
 //! # The file
 //!
-//! Lines of UTF-8, fields separated by one space; what follows `#` at the start of a line is for
-//! people.
+//! Lines of UTF-8, fields separated by one space; a line that starts with `#` is a comment.
 //!
 //! ```text
 //! adapm trace 2                              version
@@ -35,10 +33,10 @@
 //! run 6b1f0c53d2a98e47                       then also: the run's number, agreed on by all processes
 //! system adapm
 //! origin 1763752800123456789                 time 0, in nanoseconds since 1970
-//! key k17 entity /m/027rn, in 7614 triples   a traced key, and what it is called
+//! key k17 entity /m/027rn, in 7614 triples   a traced key, and its name for people
 //! # nanoseconds key node event
-//! 0 k17 n0 main-arrived                      where the main copy is at first: at the key's home
-//! 0 mark epoch 1                             what the program says of the time
+//! 0 k17 n0 main-arrived                      the first place of the main copy: the key's home
+//! 0 mark epoch 1                             a mark that the program made
 //! 1200345 k17 n1 intent-active               the first acted-on intent of n1
 //! 1400990 k17 n0 main-left n1                n0 gave the main copy to n1
 //! 1650121 k17 n1 main-arrived
@@ -50,11 +48,11 @@
 //! ```
 //!
 //! A replica that becomes the main copy ends with `main-arrived`. Lines of one node and key are in
-//! the order of time; lines of different nodes come nearly so. If nodes are processes, each has its
-//! own part: parts of one run number are put together ([`Trace::merge`]), whatever the clocks of
-//! their hosts say. Time 0 is when the processes have last waited for each other before their
-//! engines start, on all of them within about a round trip. In a sparse layout a main copy counts
-//! as there from the start.
+//! the order of time; lines of different nodes nearly so. If nodes are processes, each has its own
+//! part: parts of one run number are merged ([`Trace::merge`]), regardless of the clocks of their
+//! hosts. Time 0 is the last time that the processes waited for each other before their engines
+//! start, equal on all of them within about a round trip. In a sparse layout a main copy counts as
+//! present from the start.
 //!
 //! Not here: pictures, which the command `adapm trace` draws.
 
@@ -66,14 +64,14 @@ pub use event::{Happening, TraceEvent};
 pub use reader::{Mark, MergeError, Span, Spans, Trace, TraceError, TraceFault};
 pub use tracer::{TraceHead, Tracer};
 
-/// The first line of a file that this version writes and reads.
+/// The first line of a file of this version.
 const FIRST_LINE: &str = "adapm trace 2";
 
-/// Of a line, its end included.
+/// Maximum bytes of a line, its end included.
 const LINE_BYTES_MAX: u64 = 4_096;
 
-/// Nodes that a trace may have, and pairs of key and node.
+/// Maximum number of nodes of a trace, and of pairs of key and node.
 const NODES_MAX: usize = 1 << 16;
 
-/// Events and marks that a trace may have.
+/// Maximum number of events and of marks of a trace.
 const EVENTS_MAX: usize = 1 << 24;

@@ -1,5 +1,5 @@
-//! The side that reads: a file as a whole, checked line by line, so that what is drawn of it is
-//! what happened; and from events to stretches of time, which a picture shows.
+//! The reading side: parses a file as a whole, checks each line against those before it, and turns
+//! events into the time spans that a picture shows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read};
@@ -9,12 +9,12 @@ use adapm_core::{Instant, Key, NodeId};
 use crate::trace::event::{Happening, TraceEvent, number};
 use crate::trace::{EVENTS_MAX, FIRST_LINE, LINE_BYTES_MAX, NODES_MAX};
 
-/// A trace that was read: events in the order of time.
+/// A parsed trace: events in the order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     nodes: usize,
     parts: Vec<NodeId>,
-    /// Which run a part is of.
+    /// The run of a part.
     run: Option<u64>,
     system: String,
     origin: u64,
@@ -25,21 +25,20 @@ pub struct Trace {
     is_complete: bool,
 }
 
-/// What the program said of a moment.
+/// A remark that the program made at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When.
+    /// The time.
     pub at: Instant,
-    /// What it said.
+    /// The text.
     pub text: String,
 }
 
 impl Trace {
-    /// Reads a trace; needs 32 bytes an event. What was cut off with the end of the file is as if
-    /// it had not happened.
+    /// Reads a trace; needs 32 bytes per event. A cut-off end of the file is ignored.
     ///
     /// # Errors
-    /// A place that cannot be read, or the first line that makes no sense.
+    /// The file cannot be read, or the first line that is invalid.
     pub fn read(mut from: impl BufRead) -> Result<Self, TraceError> {
         let mut reading = Reading::default();
         let mut text = Vec::new();
@@ -62,11 +61,11 @@ impl Trace {
         reading.finish().map_err(|fault| TraceError::Line { line, fault })
     }
 
-    /// Puts the parts of one run together, which all began at the same moment; the origin is that
-    /// of the lowest node. A single trace of all nodes stays as it is.
+    /// Merges the parts of one run, which all began at the same moment; the origin is that of the
+    /// lowest node. A single trace of all nodes is returned as it is.
     ///
     /// # Errors
-    /// Parts that are not of one run, or not each of another node. Nodes may be missing.
+    /// Parts of different runs, or two of one node. Nodes may be missing.
     pub fn merge(mut parts: Vec<Self>) -> Result<Self, MergeError> {
         if let Some(index) = parts.iter().position(|part| part.parts.is_empty()) {
             return if parts.len() == 1 {
@@ -103,68 +102,68 @@ impl Trace {
         Ok(merged)
     }
 
-    /// Nodes of the cluster.
+    /// Returns the number of nodes of the cluster.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// The system that decided.
+    /// Returns the name of the system.
     #[must_use]
     pub fn system(&self) -> &str {
         &self.system
     }
 
-    /// Time 0, in nanoseconds since 1970.
+    /// Returns time 0, in nanoseconds since 1970.
     #[must_use]
     pub fn origin(&self) -> u64 {
         self.origin
     }
 
-    /// The nodes whose processes wrote what is here; none if one process had all nodes.
+    /// Returns the nodes whose processes wrote the parts; none if one process had all nodes.
     #[must_use]
     pub fn parts(&self) -> &[NodeId] {
         &self.parts
     }
 
-    /// The number of the run that a part is of; none if one process had all nodes.
+    /// Returns the run number of a part, or `None` if one process had all nodes.
     #[must_use]
     pub fn run(&self) -> Option<u64> {
         self.run
     }
 
-    /// The traced keys, each with its name for people, in the order of the file.
+    /// Returns the traced keys, each with its name for people, in the order of the file.
     #[must_use]
     pub fn keys(&self) -> &[(Key, String)] {
         &self.keys
     }
 
-    /// All events, in the order of time; of those at the same time in that of the file.
+    /// Returns all events by time; events at the same time are in the order of the file.
     #[must_use]
     pub fn events(&self) -> &[TraceEvent] {
         &self.events
     }
 
-    /// What the program said, in the order of time.
+    /// Returns the marks, in the order of time.
     #[must_use]
     pub fn marks(&self) -> &[Mark] {
         &self.marks
     }
 
-    /// When it ends: where the run ended, or at the last event if that is later or the run was cut
-    /// off.
+    /// Returns the end of the trace: the end of the run, or the last event if that is later or the
+    /// run was cut off.
     #[must_use]
     pub fn end(&self) -> Instant {
         self.end
     }
 
-    /// Returns true if the run wrote it to its end.
+    /// Returns true if the trace was written to the end of the run.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// What each node had of `key`, by node. What lasts at the end of the trace ends with it.
+    /// Returns the spans of `key` at each node, by node. Open spans end with the trace.
     #[must_use]
     pub fn spans(&self, key: Key) -> Vec<Spans> {
         let mut all = vec![Spans::default(); self.nodes()];
@@ -193,7 +192,7 @@ impl Trace {
     }
 }
 
-/// What was read so far.
+/// The state of the parser.
 #[derive(Default)]
 struct Reading {
     lines: u64,
@@ -210,7 +209,7 @@ struct Reading {
     end: Option<Instant>,
 }
 
-/// What a node has of a key, by the lines so far.
+/// The state of a key at a node, according to the lines so far.
 #[derive(Clone, Copy, Default)]
 struct Known {
     at: Instant,
@@ -344,7 +343,7 @@ impl Reading {
     }
 }
 
-/// The number of a run, as it is written.
+/// Parses the number of a run in its written form.
 fn run_number(text: &str) -> Option<u64> {
     let is_written_so =
         text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
@@ -379,35 +378,35 @@ impl Known {
     }
 }
 
-/// A stretch of time.
+/// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// When it begins.
+    /// The start.
     pub start: Instant,
-    /// When it ends.
+    /// The end.
     pub end: Instant,
 }
 
 impl Span {
-    /// Its length in nanoseconds.
+    /// Returns the length in nanoseconds.
     #[must_use]
     pub fn nanos(self) -> u64 {
         self.end.nanos_since(self.start)
     }
 }
 
-/// What one node had of one key; each list in the order of time, without overlaps.
+/// The spans of one key at one node; each list in the order of time, without overlaps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spans {
-    /// Where the main copy was here.
+    /// Times at which the main copy was here.
     pub main: Vec<Span>,
-    /// Where a replica was here.
+    /// Times at which a replica was here.
     pub replica: Vec<Span>,
-    /// Where acted-on intent was active here.
+    /// Times at which acted-on intent was active here.
     pub intent: Vec<Span>,
 }
 
-/// What has begun and not ended.
+/// The start times of open spans.
 #[derive(Clone, Copy, Default)]
 struct Open {
     main: Option<Instant>,
@@ -419,24 +418,24 @@ fn close(spans: &mut Vec<Span>, open: &mut Option<Instant>, end: Instant) {
     spans.extend(open.take().map(|start| Span { start, end }));
 }
 
-/// A file that is no trace. Its text is one line.
+/// Errors of reading a trace. Their text is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(#[source] io::Error),
-    /// A line makes no sense.
+    /// A line is invalid.
     #[error("line {line}: {fault}")]
     Line {
-        /// The line, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of the line.
         fault: TraceFault,
     },
 }
 
-/// What is wrong with a line.
+/// Faults of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceFault {
@@ -446,27 +445,27 @@ pub enum TraceFault {
     /// Neither a line of the head, nor an event, nor a mark, nor the end.
     #[error("neither of the head nor an event; trace again if the file was edited")]
     Unknown,
-    /// Something of the head is missing, comes twice, or comes behind the first event.
+    /// A line of the head is missing, repeated, or behind the first event.
     #[error(
         "the head needs nodes, system, origin and keys, of a part its run, each once and before all events"
     )]
     Head,
-    /// More than 65,536 nodes, none, or more than 65,536 pairs of key and node.
+    /// Not 1 to 65,536 nodes, or more than 65,536 pairs of key and node.
     #[error("1 to {NODES_MAX} nodes can be read, and as many pairs of key and node")]
     TooManyNodes,
     /// An event of a key that the head does not list.
     #[error("{0} is not among the keys of the head")]
     UnknownKey(Key),
-    /// An event of a node that the head does not know of.
+    /// An event of a node that the head does not list.
     #[error("{0} is not among the nodes of this file")]
     UnknownNode(NodeId),
-    /// Earlier than what happened before to the same key at the same node.
+    /// An event earlier than the one before it of the same key at the same node.
     #[error("earlier than what happened before to this key at this node")]
     Backwards,
-    /// Cannot happen after what happened before to the same key at the same node.
+    /// An event that cannot follow the one before it of the same key at the same node.
     #[error("cannot happen after what happened before to this key at this node")]
     Impossible,
-    /// Behind the end.
+    /// A line behind the end.
     #[error("behind the end; put one trace into a file")]
     BehindTheEnd,
     /// Longer than 4,096 bytes, or not UTF-8.
@@ -477,20 +476,21 @@ pub enum TraceFault {
     TooMany,
 }
 
-/// Parts that do not belong together. Its text is one line.
+/// Errors of merging parts of a trace. Their text is one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
-    /// There is no part.
+    /// There are no parts.
     #[error("there is no part; give at least one file")]
     Nothing,
-    /// This one, counted from 0, is of all nodes already.
+    /// The part at this index, from 0, has all nodes already.
     #[error("one of the files is of all nodes; give it alone")]
     Whole(usize),
-    /// Two of them are of this node.
+    /// Two parts of this node.
     #[error("two of the files are of {0}; give one for each node")]
     Twice(NodeId),
-    /// This one is of another run than the first, or differs from it in nodes, system or keys.
+    /// The part of this node belongs to another run than the first, or differs from it in nodes,
+    /// system or keys.
     #[error("the part of {0} is of another run than the first; give the parts of one run")]
     OtherRun(NodeId),
 }

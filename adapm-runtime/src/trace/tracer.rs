@@ -1,4 +1,4 @@
-//! The side that writes: one for all engines of a process, through an observer each.
+//! The writing side: one tracer for all engines of a process, through an observer each.
 
 use std::fmt;
 use std::fs::File;
@@ -14,10 +14,10 @@ use crate::sync::{Mutex, lock};
 use crate::trace::event::{Happening, TraceEvent};
 use crate::trace::{FIRST_LINE, LINE_BYTES_MAX};
 
-/// Writes what happens to some keys. Clones write to the same place.
+/// A writer of events of selected keys. Clones write to the same place.
 ///
-/// An error of the place never disturbs the run: nothing more is written, and [`Tracer::finish`]
-/// tells.
+/// A write error never disturbs the run: nothing more is written, and [`Tracer::finish`] returns
+/// the error.
 #[derive(Clone)]
 pub struct Tracer(Arc<Shared>);
 
@@ -42,24 +42,23 @@ enum Phase {
     Finished,
 }
 
-/// What a file says of its run before the first event.
+/// The head of a file, written before the first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHead {
     /// Nodes of the cluster.
     pub nodes: usize,
-    /// The node this file is of, if each is a process; else it is of all.
+    /// The node of this file, if each node is a process; `None`: all nodes.
     pub part: Option<NodeId>,
-    /// The run that a part is of: a number that all its processes have agreed on, and no other run
-    /// has.
+    /// The run of a part: a number shared by all its processes and by no other run.
     pub run: u64,
-    /// The system that decides.
+    /// The name of the system.
     pub system: String,
     /// Time 0, in nanoseconds since 1970.
     pub origin: u64,
 }
 
 impl TraceHead {
-    /// Nanoseconds since 1970, now.
+    /// Returns the present time in nanoseconds since 1970.
     #[must_use]
     pub fn wall_clock() -> u64 {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -68,8 +67,8 @@ impl TraceHead {
 }
 
 impl Tracer {
-    /// Writes to `out` what happens to `keys`, each with a name for people, cut off at 1,000
-    /// characters. The file lists them in this order, each once.
+    /// Writes events of `keys` to `out`, each key with a name for people, cut off at 1,000
+    /// characters. The file lists the keys in this order, each once.
     #[must_use]
     pub fn new(
         out: impl Write + Send + 'static,
@@ -93,22 +92,22 @@ impl Tracer {
         Self(Arc::new(Shared { keys: sorted, sink: Mutex::new(sink) }))
     }
 
-    /// Writes to a new file, or over an old one.
+    /// Writes to a new file, or overwrites an old one.
     ///
     /// # Errors
-    /// If the file cannot be made.
+    /// The file cannot be created.
     pub fn create(path: &Path, keys: impl IntoIterator<Item = (Key, String)>) -> io::Result<Self> {
         Ok(Self::new(File::create(path)?, keys))
     }
 
-    /// The traced keys, ascending.
+    /// Returns the traced keys, ascending.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.0.keys
     }
 
-    /// Writes the head, and the main copies at their homes. [`crate::Builder::trace`] does this
-    /// when the cluster starts; a second time does nothing.
+    /// Writes the head, and the main copies at their homes. [`crate::Builder::trace`] calls this
+    /// when the cluster starts; a second call does nothing.
     pub fn begin(&self, head: &TraceHead) {
         let mut sink = lock(&self.0.sink);
         if sink.phase != Phase::Fresh {
@@ -137,20 +136,20 @@ impl Tracer {
         }
     }
 
-    /// What an engine of `node` tells.
+    /// Returns the observer for an engine of `node`.
     #[must_use]
     pub fn observer(&self, node: NodeId) -> Box<dyn Observe + Send> {
         Box::new(Tap { tracer: self.clone(), node })
     }
 
-    /// Says something of this moment, such as that an epoch begins. Before the cluster has started
-    /// it does nothing.
+    /// Writes a remark at the present moment, such as the start of an epoch. Does nothing before
+    /// the cluster has started.
     pub fn mark(&self, text: &str) {
         let now = lock(&self.0.sink).now();
         now.into_iter().for_each(|now| self.mark_at(now, text));
     }
 
-    /// [`Tracer::mark`] at a time of the caller's.
+    /// Like [`Tracer::mark`], at a given time.
     pub fn mark_at(&self, now: Instant, text: &str) {
         let mut sink = lock(&self.0.sink);
         if matches!(sink.phase, Phase::Running(_)) {
@@ -158,13 +157,13 @@ impl Tracer {
         }
     }
 
-    /// Ends the file; what happens later is not traced. A second time does nothing.
+    /// Ends the file; later events are not traced. A second call does nothing.
     pub fn end(&self) {
         let now = lock(&self.0.sink).now();
         now.into_iter().for_each(|now| self.end_at(now));
     }
 
-    /// [`Tracer::end`] at a time of the caller's.
+    /// Like [`Tracer::end`], at a given time.
     pub fn end_at(&self, now: Instant) {
         let mut sink = lock(&self.0.sink);
         if matches!(sink.phase, Phase::Running(_)) {
@@ -175,10 +174,10 @@ impl Tracer {
         sink.phase = Phase::Finished;
     }
 
-    /// Ends the file if that was not done, and tells how many events are in it.
+    /// Ends the file unless it has ended, and returns the number of its events.
     ///
     /// # Errors
-    /// The first error of the place written to: the file ends before it.
+    /// The first write error: the file ends before it.
     pub fn finish(&self) -> io::Result<u64> {
         self.end();
         let mut sink = lock(&self.0.sink);
@@ -212,7 +211,7 @@ impl Sink {
     }
 }
 
-/// Names of tracers are the same only if they write to the same place.
+/// Tracers are equal if they write to the same place.
 impl PartialEq for Tracer {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -254,13 +253,13 @@ impl Observe for Tap {
     }
 }
 
-/// What can stand in a line that a reader takes: the beginning of a long text.
+/// Makes `text` fit into a line: replaces control characters and cuts a long text off.
 fn one_line(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Of up to four bytes each; everything else of a line takes less than the rest.
+/// Of up to four bytes each; the rest of a line fits into the remaining bytes.
 const TEXT_CHARS_MAX: usize = (LINE_BYTES_MAX as usize - 96) / 4;
 
-/// Written at once.
+/// Bytes written at once.
 const BUFFER_BYTES: usize = 1 << 16;

@@ -1,13 +1,12 @@
-//! How a worker's accesses are served: one pass over the local keys, then the rest goes to the
-//! engines.
+//! Accesses of a worker: one pass over the local keys, then the rest goes to the engines.
 //!
 //! A processor runs ahead of a value that it waits for by some hundred instructions. The fewer of
-//! them a call has, the more calls of a loop wait for their values together: of a million keys that
-//! is most of their time. So a call with one local key has a way of its own, as short as can be,
-//! and whatever is not simple goes the way of several keys, from the start.
+//! them a call has, the more calls of a loop wait for their values together: with a million keys
+//! that is most of their time. So a call with one local key has its own, shortest possible path,
+//! and every other case takes the path of several keys from the start.
 //!
-//! Prefetching and the order of the steps are the business of this file; what an access means is
-//! the slot's.
+//! Prefetching and the order of the steps belong here; the meaning of an access belongs to the
+//! slot.
 
 use std::iter;
 use std::sync::Arc;
@@ -26,21 +25,21 @@ use crate::promise::{Promise, Report};
 use crate::stats::WorkerCounters;
 use crate::ticket::{Done, Place, Pull, scatter};
 
-/// The accesses of one worker, with the calls that it has in flight.
+/// The accesses of one worker, and its calls in flight.
 pub(super) struct Access<S: Store> {
     shared: Arc<NodeShared<S>>,
     store: Arc<S>,
-    /// The only extent of the layout, if it has one only: kept here, as each call looks at it.
+    /// The extent of the layout if it has only one: cached, as each call looks at it.
     uniform: Option<Extent>,
     id: WorkerId,
     order: InFlight,
     /// Keys of the current call that the fast path refused, with their places.
     slow: Vec<(Key, Place)>,
-    /// Keys that the current call made dirty.
+    /// Keys that the current call dirtied.
     dirtied: Vec<Key>,
 }
 
-/// What a call does with its keys.
+/// The kinds of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Pull,
@@ -48,12 +47,12 @@ enum Call {
     Set,
 }
 
-/// Who will see how a call ended.
+/// The receiver of a call's outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
     /// The calling thread, at once.
     Here,
-    /// Whoever has the ticket, if anybody.
+    /// The holder of the ticket, if any.
     Later,
 }
 
@@ -154,14 +153,15 @@ impl<S: Store> Access<S> {
         Ok(local)
     }
 
-    /// Blocks until no call is in flight; the first error of an asynchronous one since this was
-    /// last called.
+    /// Blocks until no call is in flight. Returns the first error of an asynchronous call since the
+    /// last call of this function.
     pub(super) fn wait_all(&mut self) -> Result<(), OpError> {
         self.order.wait_until_at_most(0);
         self.order.take_error().map_or(Ok(()), Err)
     }
 
-    /// One operation without keys on the first `channels` channels, waited for.
+    /// Runs one operation without keys on each of the first `channels` channels, and waits for
+    /// them.
     pub(super) fn on_channels(
         &mut self,
         channels: usize,
@@ -176,7 +176,7 @@ impl<S: Store> Access<S> {
         promise.wait().map(drop)
     }
 
-    /// Copies what is local to `values`; the rest is refused.
+    /// Copies local values to `values`; other keys are refused.
     pub(super) fn pull_local(&mut self, keys: &[Key], values: &mut [S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
@@ -205,12 +205,12 @@ impl<S: Store> Access<S> {
         self.slow.push((key, place));
     }
 
-    /// Keys of the current call that were refused so far.
+    /// Returns the number of keys of the current call that were refused so far.
     pub(super) fn refused(&self) -> usize {
         self.slow.len()
     }
 
-    /// Hands over what was refused, blocks until it is done, and puts the values of a pull into
+    /// Posts the refused keys, blocks until they are served, and puts the values of a pull into
     /// place.
     pub(super) fn finish_pull(&mut self, values: &mut [S::Value]) -> Result<(), OpError> {
         let start = Instant::now();
@@ -232,7 +232,7 @@ impl<S: Store> Access<S> {
         self.id
     }
 
-    /// Returns true if that was all.
+    /// Pulls one key. Returns true if the fast path served it.
     #[inline]
     fn pull_one(&mut self, key: Key, value: &mut [S::Value]) -> bool {
         self.store.prefetch_guess(key);
@@ -243,7 +243,7 @@ impl<S: Store> Access<S> {
         is_done
     }
 
-    /// Returns true if that was all.
+    /// Pushes to one key. Returns true if the fast path served it.
     #[inline]
     fn push_one(&mut self, key: Key, update: &[S::Value]) -> bool {
         self.store.prefetch_guess(key);
@@ -292,7 +292,7 @@ impl<S: Store> Access<S> {
         self.shared.check(keys, given)
     }
 
-    /// Adds `updates` to what is local; the rest is refused.
+    /// Adds `updates` to local values; other keys are refused.
     fn push_local(&mut self, keys: &[Key], updates: &[S::Value]) {
         self.prefetch_first(keys);
         let mut offset = 0;
@@ -332,14 +332,14 @@ impl<S: Store> Access<S> {
         }
     }
 
-    /// Hands over what was refused of a push or set and blocks until it is done.
+    /// Posts the refused keys of a push or set and blocks until they are served.
     fn finish_write(&mut self, call: Call, values: &[S::Value]) -> Result<(), OpError> {
         let start = Instant::now();
         let (promise, _) = self.submit(call, values, Waits::Here);
         self.wait_for(&promise, start).map(drop)
     }
 
-    /// Blocks until a call is done that the fast path left at `start`.
+    /// Blocks until a call that left the fast path at `start` is done.
     fn wait_for(
         &mut self,
         promise: &Promise<S::Value>,
@@ -351,13 +351,13 @@ impl<S: Store> Access<S> {
         outcome
     }
 
-    /// Hands over what was refused of a push or set.
+    /// Posts the refused keys of a push or set.
     fn done(&mut self, call: Call, values: &[S::Value]) -> Done {
         let is_served = self.slow.is_empty();
         Done::new((!is_served).then(|| self.submit(call, values, Waits::Later).0))
     }
 
-    /// Empties `self.slow` into one operation per channel.
+    /// Turns `self.slow` into one operation per channel.
     fn submit(&mut self, call: Call, given: &[S::Value], waits: Waits) -> Submitted<S::Value> {
         // Calls whose tickets were waited for are still in the record.
         self.order.reap();
@@ -434,7 +434,7 @@ impl<S: Store> Access<S> {
 }
 
 impl Call {
-    /// The operation on keys whose values have these places among the given ones.
+    /// Builds the operation on keys whose values have these places among the given ones.
     fn body<V: Copy>(self, keys: Vec<Key>, places: &[Place], given: &[V]) -> OpBody<V> {
         let values = || {
             let mut values = Vec::with_capacity(places.iter().map(|place| place.len).sum());
@@ -451,5 +451,5 @@ impl Call {
     }
 }
 
-/// Asynchronous calls in flight at which the next one first waits for one to end.
+/// Maximum number of asynchronous calls in flight; the next one first waits for one to end.
 const CALLS_MAX: usize = 1 << 16;

@@ -3,9 +3,9 @@
 //! worker (AdaPM §3, Lapse §3.2).
 //!
 //! Local keys are served by the worker's own thread under their latches, in one pass, without
-//! allocation and without a shared counter. What is not local, or closed by the order rule
-//! ([`crate::order`]), is handed to the engines, one operation per channel, and its values are put
-//! into place by position (`access.rs`).
+//! allocation and without a shared counter. Keys that are not local, or closed by the order rule
+//! ([`crate::order`]), go to the engines, one operation per channel, and their values are put into
+//! place by position (`access.rs`).
 //!
 //! Duplicate keys in one call are legal: each place of a pull gets the key's value, each update of
 //! a push is added.
@@ -36,21 +36,20 @@ use crate::sync::Ordering;
 use crate::ticket::{Done, Pull};
 use access::Access;
 
-/// A worker: the one that makes the accesses of a training thread. Handed out by
-/// [`crate::Cluster`], moves to any thread, ends when it is dropped. Values are of type `V`, kept
-/// in stores of type `S`.
+/// A worker, which makes the accesses of a training thread. Handed out by [`crate::Cluster`], moves
+/// to any thread, ends when it is dropped. Values are of type `V`, kept in stores of type `S`.
 ///
 /// Errors are synchronous and leave everything as it was: an unknown key, a wrong value length, an
 /// empty window. A worker whose cluster has shut down, or whose [`crate::Cluster::run`] has
 /// returned, has ended: it reads and writes nothing, and answers [`OpError::Ended`]. After the
-/// cluster has failed, whatever needs an engine answers that; if a node was lost, it answers
+/// cluster has failed, every call that needs an engine answers the same, or, if a node was lost,
 /// [`OpError::PeerLost`] with that node's id and address.
 pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     access: Access<S>,
     clock: Clock,
     sampler: Sampler,
     pace: Pace,
-    /// What is told if the worker's thread panics, unless somebody else tells it.
+    /// Receives the failure if the worker's thread panics, unless it is reported elsewhere.
     failure: Option<Arc<Failure>>,
 }
 
@@ -74,8 +73,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.advance_clock_by(1)
     }
 
-    /// Raises the clock by `clocks` at once and returns it: for steps that have several batches, or
-    /// were left out.
+    /// Raises the clock by `clocks` at once and returns it: for steps of several batches, or
+    /// skipped steps.
     pub fn advance_clock_by(&mut self, clocks: u64) -> Clock {
         self.clock = self.clock + clocks;
         self.shared().clocks.set(self.id(), self.clock);
@@ -88,14 +87,14 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// answered by its owner.
     ///
     /// # Errors
-    /// An unknown key, a wrong length, or the cluster has failed.
+    /// An unknown key, a wrong length, or a failed cluster.
     #[inline]
     pub fn pull(&mut self, keys: &[Key], values: &mut [V]) -> Result<(), OpError> {
         self.access.pull(keys, values)
     }
 
-    /// Adds `updates` `[sum of value_len]` to the values of `keys`. Returns when they are applied:
-    /// to the local copy, or by the owner.
+    /// Adds `updates` `[sum of value_len]` to the values of `keys`. Returns when they are applied
+    /// to the local copy or by the owner.
     ///
     /// # Errors
     /// As [`Worker::pull`].
@@ -116,15 +115,15 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.set(keys, values)
     }
 
-    /// As [`Worker::pull`], without blocking: the ticket yields the values.
+    /// Like [`Worker::pull`], without blocking: the ticket yields the values.
     ///
     /// # Errors
-    /// An unknown key. Whatever happens later is the ticket's to tell.
+    /// An unknown key. Later errors are reported by the ticket.
     pub fn pull_async(&mut self, keys: &[Key]) -> Result<Pull<V>, OpError> {
         self.access.pull_async(keys)
     }
 
-    /// As [`Worker::push`], without blocking. Later operations of this worker on the keys stay
+    /// Like [`Worker::push`], without blocking. Later operations of this worker on the keys stay
     /// behind it.
     ///
     /// # Errors
@@ -133,7 +132,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.push_async(keys, updates)
     }
 
-    /// As [`Worker::set`], without blocking. Later operations of this worker on the keys stay
+    /// Like [`Worker::set`], without blocking. Later operations of this worker on the keys stay
     /// behind it.
     ///
     /// # Errors
@@ -142,8 +141,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.set_async(keys, values)
     }
 
-    /// Reads the value of `key` into `value` `[value_len]` if it is local; else returns false and
-    /// leaves `value` alone. Never blocks, never sends.
+    /// Reads the value of `key` into `value` `[value_len]` if it is local; otherwise returns false
+    /// and leaves `value` unchanged. Never blocks, never sends.
     ///
     /// # Errors
     /// An unknown key or a wrong length.
@@ -152,16 +151,16 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     }
 
     /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse
-    /// §3.2); blocks until they are here. Costs 3 messages a key and nothing for a key that is
-    /// owned here.
+    /// §3.2), and blocks until they are here. Costs 3 messages per key, and nothing for a key that
+    /// is owned here.
     ///
     /// # Errors
-    /// An unknown key, or the cluster has failed.
+    /// An unknown key, or a failed cluster.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
         self.localize_async(keys)?.wait()
     }
 
-    /// As [`Worker::localize`], without blocking.
+    /// Like [`Worker::localize`], without blocking.
     ///
     /// # Errors
     /// As [`Worker::localize`].
@@ -173,7 +172,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// at once.
     ///
     /// Late (the window has begun): acted on in the next round. After the window: ignored. Twice:
-    /// windows of one worker on one key merge by the later end. Never: accesses are right, and
+    /// windows of one worker on one key merge by the later end. Never: accesses are correct, and
     /// remote where the key is not here.
     ///
     /// # Errors
@@ -182,7 +181,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.intent_for(IntentKind::ReadWrite, keys, clocks)
     }
 
-    /// As [`Worker::intent`], for a kind of access, which the shipped policies ignore.
+    /// Like [`Worker::intent`], for a kind of access, which the shipped policies ignore.
     ///
     /// # Errors
     /// As [`Worker::intent`].
@@ -196,18 +195,18 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.shared().intend(self.id(), SignalId::default(), keys, clocks)
     }
 
-    /// Blocks until all asynchronous calls of this worker are done, also those whose tickets were
-    /// dropped.
+    /// Blocks until all asynchronous calls of this worker are done, including those whose tickets
+    /// were dropped.
     ///
     /// # Errors
-    /// The first error of an asynchronous call since `wait_all` was last called, also if its ticket
-    /// has told it.
+    /// The first error of an asynchronous call since the last `wait_all`, even if its ticket has
+    /// reported it.
     pub fn wait_all(&mut self) -> Result<(), OpError> {
         self.access.wait_all()
     }
 
-    /// Blocks until every push made before by this node is in the main copies, and every replica
-    /// here has been refreshed since the call. First waits for this worker's asynchronous calls.
+    /// Blocks until every earlier push of this node is in the main copies, and every replica here
+    /// has been refreshed since the call. First waits for this worker's asynchronous calls.
     ///
     /// # Errors
     /// The cluster has failed.
@@ -216,11 +215,10 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.on_channels(self.shared().ports.len(), &OpBody::WaitSync)
     }
 
-    /// Blocks until all workers of all nodes that have not ended have called this, and everything
-    /// pushed and set before is applied everywhere: all copies of a key are equal then, but for
-    /// what anybody goes on doing, which is not waited for. First waits for this worker's
-    /// asynchronous calls. Does not wait until intents are acted on: that is the action timer's to
-    /// choose.
+    /// Blocks until all workers of all nodes that have not ended have called this, and every
+    /// earlier push and set is applied everywhere: all copies of a key are then equal, except for
+    /// later operations, which are not waited for. First waits for this worker's asynchronous
+    /// calls. Does not wait until intents are acted on, which the action timer decides.
     ///
     /// # Errors
     /// The cluster has failed.
@@ -238,38 +236,38 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.on_channels(1, &OpBody::Barrier)
     }
 
-    /// The node that this worker belongs to.
+    /// Returns the node that this worker belongs to.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.shared().node
     }
 
-    /// This worker's id within its node.
+    /// Returns this worker's id within its node.
     #[must_use]
     pub fn id(&self) -> WorkerId {
         self.access.id()
     }
 
-    /// Number of nodes of the cluster.
+    /// Returns the number of nodes of the cluster.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.shared().nodes
     }
 
-    /// Number of workers of each node.
+    /// Returns the number of workers of each node.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.shared().workers.len()
     }
 
-    /// The clock.
+    /// Returns the clock.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// A handle for the loader thread of this worker. Each has random numbers of its own, in the
-    /// order of these calls.
+    /// Returns a handle for the loader thread of this worker. Each has random numbers of its own,
+    /// in the order of these calls.
     #[must_use]
     pub fn intent_handle(&self) -> IntentHandle<V, S> {
         let (shared, id) = (self.shared(), self.id());
@@ -300,8 +298,8 @@ impl<V: Value, S: Store<Value = V>> fmt::Debug for Worker<V, S> {
     }
 }
 
-/// Kinds of access a worker can announce (AdaPM §3). The shipped policies ignore them, as the paper
-/// does (AdaPM §4.1).
+/// Kinds of access that a worker can announce (AdaPM §3). The shipped policies ignore them, as the
+/// paper does (AdaPM §4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IntentKind {
@@ -314,7 +312,7 @@ pub enum IntentKind {
     ReadWrite,
 }
 
-/// Signals intent on behalf of one worker, from another thread.
+/// A handle that signals intent on behalf of one worker, from another thread.
 ///
 /// May outlive its worker: every call then answers [`OpError::Ended`].
 pub struct IntentHandle<V: Value, S: Store<Value = V> = LayoutStore<V>> {
@@ -340,7 +338,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         self.intent_for(IntentKind::ReadWrite, keys, clocks)
     }
 
-    /// As [`IntentHandle::intent`], for a kind of access.
+    /// Like [`IntentHandle::intent`], for a kind of access.
     ///
     /// # Errors
     /// As [`IntentHandle::intent`].
@@ -355,7 +353,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     }
 
     /// Brings the main copies of `keys` to this node, or replicas where others hold replicas (Lapse
-    /// §3.2); blocks until they are here.
+    /// §3.2), and blocks until they are here.
     ///
     /// # Errors
     /// An unknown key, or the worker has ended.
@@ -363,7 +361,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         self.localize_async(keys)?.wait()
     }
 
-    /// As [`IntentHandle::localize`], without blocking. The ticket may be dropped.
+    /// Like [`IntentHandle::localize`], without blocking. The ticket may be dropped.
     ///
     /// # Errors
     /// As [`IntentHandle::localize`].
@@ -375,7 +373,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         Ok(Done::new(promise))
     }
 
-    /// The worker's clock; [`Clock::INFINITY`] once it has ended.
+    /// Returns the worker's clock; [`Clock::INFINITY`] once it has ended.
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.shared.clocks.clock(self.worker)

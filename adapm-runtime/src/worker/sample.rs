@@ -28,8 +28,8 @@ where
     /// [`crate::System::Lapse`]; the others send nothing.
     ///
     /// # Errors
-    /// [`OpError::NoSampling`] if the cluster was built without, [`OpError::SampleSize`] above
-    /// [`Sample::KEYS_MAX`] keys, an empty window, or more keys than there are when sampling
+    /// [`OpError::NoSampling`] if the cluster was built without sampling, [`OpError::SampleSize`]
+    /// above [`Sample::KEYS_MAX`] keys, an empty window, or more keys than there are when sampling
     /// without replacement.
     pub fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         let (shared, id) = (Arc::clone(self.shared()), self.id());
@@ -39,19 +39,18 @@ where
     /// Chooses the keys of a sample that will be pulled in the next step, and signals intent for
     /// them until the sample's window ends, unless steps are so short that it lasts less than an
     /// engine's round. Sends nothing by itself. Early: more keys have left again by the pull.
-    /// Never: the pull does it. Nothing happens under schemes other than `Local`: their keys are
+    /// Never: the pull does it. Does nothing under schemes other than `Local`, whose keys are
     /// chosen when the sample is prepared.
     ///
     /// # Errors
-    /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or the cluster has
-    /// failed.
+    /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or a failed cluster.
     pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
         self.check_owner(sample)?;
         if sample.scheme() != Scheme::Local {
             return Ok(());
         }
         let (signal, window) = (sample.signal(), self.clock..sample.clocks().end);
-        // Whatever has left until it is pulled is drawn again then.
+        // Keys that leave before they are pulled are drawn again then.
         let chosen = sample.choose(|key| self.shared().store.is_held(key));
         if self.is_heard(&window) && !chosen.is_empty() {
             self.shared().hold(self.id(), signal, chosen, window.clone())?;
@@ -65,13 +64,13 @@ where
     ///
     /// Under scheme `Local`, also signals intent until the clock is raised for keys that
     /// [`Worker::choose_sample`] did not: keys that happen to be here stay for the push of their
-    /// updates. Not where steps are shorter than an engine's round: it would hear of it too late.
-    /// After the window, or before it, pulls are right and signal nothing for what has passed.
+    /// updates. Not where steps are shorter than an engine's round, as the signal would come too
+    /// late. After the window, or before it, pulls are correct and signal nothing for the past.
     ///
     /// # Errors
     /// [`OpError::SampleExhausted`] if fewer keys are left, [`OpError::ForeignSample`] if another
-    /// worker or cluster prepared the sample, a wrong length, or the cluster has failed. Nothing
-    /// was taken off the sample then, but by a failed cluster.
+    /// worker or cluster prepared the sample, a wrong length, or a failed cluster. Except for a
+    /// failed cluster, nothing was taken off the sample.
     pub fn pull_sample(
         &mut self,
         sample: &mut Sample,
@@ -105,7 +104,7 @@ where
         held
     }
 
-    /// Chooses and copies what is local; the rest is refused. Returns keys that were not the chosen
+    /// Chooses and copies local keys; the rest is refused. Returns the keys that replaced chosen
     /// ones.
     fn pull_local_sample(
         &mut self,
@@ -151,7 +150,7 @@ where
     }
 }
 
-/// How often engines look at the clocks.
+/// Interval at which engines look at the clocks.
 const ROUND: Duration = Duration::from_nanos(NodeConfig::ROUND_NANOS);
 
 impl<S: Store + Send + Sync + 'static> NodeShared<S> {
@@ -173,7 +172,7 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
         let keys = sample.announce();
         if self.supply == Supply::Localize && self.clocks.clock(worker) < clocks.end {
             let _alive = self.alive(worker)?;
-            // Nobody waits for it: an access waits for a key that is on its way.
+            // Nothing waits for the outcome: an access waits for a key that is on its way.
             self.localize(worker, &keys, |parts| Arc::new(Promise::new(parts, None)));
         } else {
             self.hold(worker, signal, &keys, clocks)?;

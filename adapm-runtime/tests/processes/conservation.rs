@@ -59,7 +59,7 @@ fn every_push_counts_once_in_every_system() {
 #[test]
 fn nodes_that_listen_by_different_means_work_together() {
     let rendezvous = super::rendezvous();
-    // Those that this build has; what it has not, it says so.
+    // The kinds of this build; it reports those that it lacks.
     let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| has(*kind)).collect();
     assert!(kinds.contains(&Kind::Tcp) && kinds.contains(&Kind::Unix));
     let sums = std::thread::scope(|scope| {

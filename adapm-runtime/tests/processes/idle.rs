@@ -1,4 +1,4 @@
-//! A cluster in which nobody does anything costs heartbeats and nothing else.
+//! An idle cluster costs heartbeats and nothing else.
 
 use adapm_core::Clock;
 use adapm_runtime::{Cluster, System};
@@ -6,7 +6,7 @@ use adapm_transport::net::NetStats;
 
 use super::{KEYS, builder, clusters, keys};
 
-/// What the links of a node have carried once they have carried `beats` more heartbeats than in
+/// Returns the traffic of a node's links once they have carried `beats` more heartbeats than in
 /// `since`.
 pub(super) fn after(cluster: &Cluster<i64>, since: NetStats, beats: u64) -> NetStats {
     loop {
@@ -20,7 +20,7 @@ pub(super) fn after(cluster: &Cluster<i64>, since: NetStats, beats: u64) -> NetS
 
 #[test]
 fn an_idle_cluster_that_holds_replicas_sends_nothing_but_heartbeats() {
-    // Not the cluster's own barrier: whoever has counted would disturb the others by it.
+    // Not the cluster's own barrier, whose messages would disturb the counts of others.
     let counted = std::sync::Barrier::new(4);
     let replicas = clusters(
         4,
@@ -34,7 +34,7 @@ fn an_idle_cluster_that_holds_replicas_sends_nothing_but_heartbeats() {
                 worker.push(&keys(), &[1; KEYS as usize]).expect("no failure");
                 worker.quiesce().expect("no failure");
                 worker.barrier().expect("no failure");
-                // What the barrier has left on its way dies down within a few heartbeats.
+                // The barrier's last messages arrive within a few heartbeats.
                 let mut before = after(cluster, NetStats::default(), 1);
                 let quiet = (0..50).find_map(|_| {
                     let now = after(cluster, before, 12);

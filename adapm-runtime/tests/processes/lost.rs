@@ -1,4 +1,4 @@
-//! A process that is killed is named, with its address, by whatever waits for it on the others.
+//! A killed process is named, with its address, by every call that waits for it on the others.
 
 use std::panic;
 use std::process::{Child, Command, Stdio};
@@ -21,7 +21,7 @@ pub(super) const VICTIM: NodeId = NodeId(2);
 /// Set for a process that a test starts: its rendezvous.
 const VARIABLE: &str = "ADAPM_TEST_VICTIM";
 
-/// Not a test by itself: the process that is killed is this program with this test alone.
+/// Not a test by itself: the process that is killed runs this program with this test alone.
 #[test]
 fn the_victim() {
     let Some(group) = join_as_victim() else { return };
@@ -37,7 +37,7 @@ fn the_victim() {
     panic!("it was to be killed: {outcome:?}");
 }
 
-/// The group of a process that a test has started; `None` in the program of the tests.
+/// Returns the group of a process that a test has started; `None` in the test program itself.
 pub(super) fn join_as_victim() -> Option<Arc<Group>> {
     let path = std::env::var(VARIABLE).ok()?;
     Some(join(VICTIM.0, 3, &Rendezvous::File(path.into())))
@@ -61,7 +61,7 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
         ("quiesce", Worker::quiesce),
         ("wait_sync", Worker::wait_sync),
     ];
-    // Each waits for a dead time of its own.
+    // Each waits for its own dead time.
     thread::scope(|scope| {
         for (name, call) in calls {
             scope.spawn(move || ends_and_names(name, call));
@@ -69,13 +69,12 @@ fn every_wait_ends_and_names_the_killed_process_and_its_address() {
     });
 }
 
-/// Kills one of three processes while the others do `call`, again and again.
+/// Kills one of three processes while the others repeat `call`.
 fn ends_and_names(name: &str, call: Call) {
     let rendezvous = rendezvous();
     let victim = Mutex::new(start("lost::the_victim", &rendezvous));
     let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
-    // A group that is left is a loss of its own to the others: nobody leaves before both have
-    // looked.
+    // Leaving a group is a loss to the others: nobody leaves before both have checked.
     let groups = thread::scope(|scope| {
         let survivor = |node| {
             scope.spawn(move || {

@@ -1,4 +1,4 @@
-//! Clusters of several processes over the loopback device: nodes are threads here, but for those
+//! Clusters of several processes over the loopback device: nodes are threads here, except those
 //! that are to be killed.
 
 #[path = "../support/channels.rs"]
@@ -32,7 +32,7 @@ fn builder() -> Builder<i64> {
     Builder::new(Layout::dense(&[(KEYS, 1)]).expect("a valid layout"))
 }
 
-/// A rendezvous file of its own for each group.
+/// Returns a fresh rendezvous file for each group.
 fn rendezvous() -> Rendezvous {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name =
@@ -52,7 +52,7 @@ fn join_by(kind: Kind, node: u16, nodes: usize, rendezvous: &Rendezvous) -> Arc<
     Arc::new(Group::join(config, &mut |_| ()).expect("all join"))
 }
 
-/// What `work` returns for each node, each with a group of its own.
+/// Runs `work` on each node, each with a group of its own, and returns the results.
 fn each<R: Send>(nodes: usize, work: impl Fn(Arc<Group>) -> R + Sync) -> Vec<R> {
     let rendezvous = rendezvous();
     thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn each<R: Send>(nodes: usize, work: impl Fn(Arc<Group>) -> R + Sync) -> Vec<R> 
     })
 }
 
-/// As [`each`], with a cluster that is shut down in order.
+/// Like [`each`], with a cluster that is shut down in order.
 fn clusters<R: Send>(
     nodes: usize,
     builder: impl Fn() -> Builder<i64> + Sync,

@@ -1,4 +1,4 @@
-//! Work that is complete: who ends after that, and how, is no error of the others.
+//! Complete work: a process that ends afterwards, in any way, causes no error on the others.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use adapm_transport::group::{Group, GroupError};
 use super::lost::{VICTIM, join_as_victim, start};
 use super::{KEYS, builder, each, join, keys, rendezvous};
 
-/// A cluster on which every node has pushed once, with the work of all complete.
+/// Returns a cluster on which every node has pushed once, with all work complete.
 fn worked(group: &std::sync::Arc<Group>) -> Cluster<i64> {
     let cluster = builder().channels(2).nodes(group).build().expect("a valid cluster");
     let pushed = cluster.run(|mut worker| worker.push(&keys(), &[1; KEYS as usize]));
@@ -18,7 +18,8 @@ fn worked(group: &std::sync::Arc<Group>) -> Cluster<i64> {
     cluster
 }
 
-/// The main copies of this process, which must hold what three nodes have pushed.
+/// Returns the keys of this process's main copies, whose values must hold the pushes of three
+/// nodes.
 fn main_copies(cluster: &Cluster<i64>) -> Vec<Key> {
     let mut copies = Vec::new();
     let visited = cluster.visit_main(|key, value| {
@@ -29,7 +30,7 @@ fn main_copies(cluster: &Cluster<i64>) -> Vec<Key> {
     copies
 }
 
-/// Not a test by itself: a process that ends after its work and says nothing.
+/// Not a test by itself: a process that ends after its work without a goodbye.
 #[test]
 fn the_silent_end() {
     let Some(group) = join_as_victim() else { return };
@@ -71,7 +72,7 @@ fn an_orderly_shutdown_says_goodbye_for_its_group() {
         let second = worked(&group);
         assert_eq!(second.shutdown(), Ok(()));
         if group.node() == NodeId(0) {
-            // The others go by dropping their group.
+            // The others leave by dropping their group.
             let told = group.all_gather(&[]).expect_err("nobody takes part");
             assert!(matches!(told, GroupError::Left { .. }), "{told}");
         }

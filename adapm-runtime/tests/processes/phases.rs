@@ -1,4 +1,4 @@
-//! Workers that outlive a closure, in processes that do not all use theirs alike.
+//! Workers that outlive a closure, in processes that use theirs in different ways.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! Processes agree on their settings before they start, and hear of it if one of them cannot.
+//! Processes agree on their settings before they start, and learn if one of them cannot start.
 
 use adapm_core::transport::CloseReason;
 use adapm_core::{Layout, NodeId};
@@ -6,13 +6,13 @@ use adapm_runtime::{BuildError, Builder, System};
 
 use super::{builder, each};
 
-/// How building fails on each node; `adjust` changes the settings of node n1.
+/// Returns the build errors of all nodes; `adjust` changes the settings of node n1.
 fn failures(adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync) -> Vec<String> {
     each(3, |group| {
         let builder = builder().workers(2).channels(1);
         let builder = if group.node() == NodeId(1) { adjust(builder) } else { builder };
         let error = builder.nodes(&group).build().map(drop).expect_err("they cannot work together");
-        // It is not the group's end: another attempt can follow.
+        // The group survives: another attempt can follow.
         group.all_gather(&[]).expect("all are there");
         group.leave(CloseReason::Finished);
         error.to_string()

@@ -1,5 +1,5 @@
-//! A process whose links live, with heartbeats and acknowledgements, and which answers nothing:
-//! whatever waits for it ends, all name it, and it learns that it was given up.
+//! A process whose links live, with heartbeats and acknowledgements, but which answers nothing:
+//! every call that waits for it ends, all nodes name it, and it learns that it was given up.
 
 use std::sync::Arc;
 use std::thread;
@@ -27,7 +27,7 @@ fn every_wait_ends_and_names_the_process_that_answers_nothing() {
         (NodeId(0), Worker::barrier),
         (NodeId(0), |worker| worker.pull(&keys(), &mut [0; KEYS as usize])),
     ];
-    // Each waits for a time of its own.
+    // Each waits for its own time.
     thread::scope(|scope| {
         for (mute, call) in calls {
             scope.spawn(move || ends_and_names(mute, call));
@@ -35,7 +35,7 @@ fn every_wait_ends_and_names_the_process_that_answers_nothing() {
     });
 }
 
-/// A barrier waits for a slow worker, as long as it likes: its node answers.
+/// A barrier waits for a slow worker without limit, as its node answers.
 #[test]
 fn who_waits_longer_than_any_answer_may_take_blames_nobody() {
     // A heartbeat leaves in a twentieth of the dead time, unless something else does.
@@ -67,7 +67,7 @@ fn ends_and_names(mute: NodeId, call: Call) {
     });
 }
 
-/// A sound node, whose worker does `call` once.
+/// Runs a sound node, whose worker does `call` once.
 fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
     let cluster = builder().channels(1).nodes(group).build().expect("a valid cluster");
     let outcome = cluster.run(|mut worker| {
@@ -98,7 +98,7 @@ fn notice(group: &Arc<Group>, mute: NodeId, call: Call) {
     assert_eq!(told.lost().map(|loss| loss.node), Some(mute), "{told}");
 }
 
-/// Why the group fails. Until its nodes have agreed on that, they can still meet.
+/// Returns why the group fails. Until its nodes have agreed on that, they can still meet.
 fn verdict(group: &Group) -> GroupError {
     loop {
         if let Err(error) = group.all_gather(&[]) {
@@ -107,7 +107,7 @@ fn verdict(group: &Group) -> GroupError {
     }
 }
 
-/// Takes part in the start of a cluster, then keeps its link alive and drops what comes.
+/// Takes part in the start of a cluster, then keeps its link alive and drops all frames.
 fn answer_nothing(group: &Group, settings: &[u8]) {
     let told = group.all_gather_for("settings of a cluster", settings).expect("all start");
     assert!(told.iter().all(|told| told == settings), "the settings of the rehearsal");
@@ -132,7 +132,7 @@ fn address(text: &[u8]) -> Option<Address> {
     Some(text.strip_prefix(GOOD)?.parse().expect("an address"))
 }
 
-/// Lives as a link does: each `recv` sends what is due.
+/// Keeps the link alive: each `recv` sends what is due.
 fn drop_all(mut net: Net, group: &Group) {
     let mut frame = Frame::default();
     while group.failure().is_none() {
@@ -140,8 +140,8 @@ fn drop_all(mut net: Net, group: &Group) {
     }
 }
 
-/// What the others say of their settings, as a rehearsal shows in which the mute one says that it
-/// cannot start.
+/// Returns the settings that the others send, from a rehearsal in which the mute node reports that
+/// it cannot start.
 fn settings_beside(mute: NodeId) -> Vec<u8> {
     let told = together(|group| {
         if group.node() == mute {
@@ -157,7 +157,7 @@ fn settings_beside(mute: NodeId) -> Vec<u8> {
     told[mute.index()][(mute.index() + 1) % NODES].clone()
 }
 
-/// What `work` returns for each node. A group that is left is a loss of its own to the others:
+/// Runs `work` on each node and returns the results. Leaving a group is a loss to the others:
 /// nobody leaves before all are done.
 fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
     let rendezvous = rendezvous();
@@ -176,5 +176,5 @@ fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
     results
 }
 
-/// What stands before texts of processes that can go on.
+/// Prefix of texts of processes that can go on.
 const GOOD: char = '+';

@@ -1,7 +1,7 @@
-//! Conservation over real connections that are reset at random bytes the whole time: at the end
-//! every key is what it was, plus every push, once.
+//! Conservation over real connections that are reset at random bytes all the time: in the end every
+//! key has its initial value plus every push, once.
 //!
-//! The proxies count what they do, and the tests assert that it was much. `cargo test --
+//! The proxies count their faults, and the tests assert that there were many. `cargo test --
 //! --nocapture` shows the figures.
 
 #[path = "../../../adapm-transport/tests/support/mod.rs"]
@@ -42,7 +42,7 @@ impl Storm {
         Self { faults, proxies: Arc::default() }
     }
 
-    /// The endpoints of one channel.
+    /// Returns the endpoints of one channel.
     fn network(&self, channel: ChannelId, nodes: usize) -> Vec<Net> {
         let listen = |node: usize| {
             let mut config =
@@ -50,7 +50,7 @@ impl Storm {
             config.channel = channel.0;
             config.token =
                 Some(Token::new(b"0123456789abcdef0123456789abcdef").expect("long enough"));
-            // Times in which a busy machine does not look like a dead one.
+            // Long enough for a busy machine not to look like a dead one.
             config.link = LinkConfig::dead_after(Duration::from_secs(30));
             Net::listen(config).expect("loopback has a free port")
         };
@@ -79,14 +79,15 @@ impl Storm {
     }
 }
 
-/// What all workers see.
+/// State shared with all workers.
 #[derive(Default)]
 struct Weather {
     is_enough: AtomicBool,
     operations: AtomicU64,
 }
 
-/// Random operations until there was enough of the storm; what was pushed to each key.
+/// Does random operations until the storm has lasted long enough. Returns the sum pushed to each
+/// key.
 fn work(worker: &mut IntWorker, weather: &Weather) -> Vec<[i64; LENGTH]> {
     let mut random =
         Random::new(u64::from(worker.node().0) << 32 | u64::from(worker.id().0) | 1 << 60);
@@ -147,7 +148,7 @@ fn conserves(system: System, faults: Faults, is_enough: impl Fn(&Counts) -> bool
         let for_watch = Arc::clone(&weather);
         scope.spawn(move || {
             let mut silence = Silence::new();
-            // Bytes flow on without a fault.
+            // Bytes flow even without faults.
             let faults = || Counts { bytes: 0, ..storm.counts() };
             while !is_enough(&storm.counts()) && !silence.is_too_long(faults()) {
                 thread::park_timeout(Duration::from_millis(5));
@@ -198,8 +199,7 @@ fn hundreds_of_resets_lose_and_double_no_update() {
 #[test]
 fn every_system_conserves_updates_under_resets() {
     for (system, seed) in System::ALL.into_iter().zip(20..) {
-        // Behind most handshakes: each that fails puts off the next, and those of the test above
-        // suffice.
+        // After most handshakes: each failure delays the next, and those of the test above suffice.
         let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
         conserves(system, faults, |counts| counts.resets >= 60);
     }

@@ -1,4 +1,4 @@
-//! What the keys of a worker depend on, and what not.
+//! Inputs that a worker's sampled keys depend on, and those that they do not.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,8 @@
-//! Each scheme draws what it was told to, with and without replacement: tests of goodness of fit by
-//! chi-square.
+//! Distributions of all schemes, with and without replacement: chi-square tests of goodness of fit.
 //!
-//! A right distribution is refused with probability 10^-6 a test (fewer where uses of one draw are
-//! not independent, see [`Test::fits`]); seeds are fixed. A planted one, which draws again for half
-//! of the draws from the upper half, is refused by each test.
+//! A correct distribution is refused with probability 10^-6 per test (less where uses of one draw
+//! are not independent, see [`Test::fits`]); seeds are fixed. A planted one, which redraws half of
+//! the draws from the upper half, is refused by each test.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +32,7 @@ impl Test {
         Self { counts, expected: shares.iter().map(|share| share * n).collect() }
     }
 
-    /// Pearson's statistic, infinite if a key of share 0 occurs.
+    /// Returns Pearson's statistic, infinite if a key of share 0 occurs.
     fn statistic(&self) -> f64 {
         let term = |(count, expected): (&f64, &f64)| match *expected {
             0.0 if *count > 0.0 => f64::INFINITY,
@@ -43,8 +42,8 @@ impl Test {
         self.counts.iter().zip(&self.expected).map(term).sum()
     }
 
-    /// Whether the counts can be by chance. `uses` is how often each draw counts: that many times
-    /// larger is the variance, exactly where all are used up, and at most else.
+    /// Returns true if the counts can be by chance. Each draw counts `uses` times, which multiplies
+    /// the variance by exactly that where all uses are spent, and at most that otherwise.
     fn fits(&self, uses: f64) -> bool {
         let freedom = self.expected.iter().filter(|expected| **expected > 0.0).count() - 1;
         let bound =
@@ -53,14 +52,14 @@ impl Test {
     }
 }
 
-/// Weights that fall like those of words, with a key without weight in ten.
+/// Returns weights that fall like those of words; one key in ten has weight 0.
 fn weights() -> Vec<f64> {
     let weight =
         |key: u64| if key % 10 == 3 { 0.0 } else { ((key - RANGE.start + 5) as f64).powf(-0.75) };
     RANGE.map(weight).collect()
 }
 
-/// The shares of all keys, given the weights of those in the range.
+/// Returns the shares of all keys, given the weights of those in the range.
 fn shares(weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     (0..KEYS)
@@ -76,7 +75,7 @@ fn even() -> Vec<f64> {
     vec![1.0; (RANGE.end - RANGE.start) as usize]
 }
 
-/// A sampling by `weights`, or one that favours the lower half.
+/// Returns a sampling by `weights`, or one that favours the lower half.
 fn sampling(scheme: Scheme, weights: &[f64], planted: bool) -> Sampling {
     let keys = Key(RANGE.start)..Key(RANGE.end);
     let right = if weights == even() {
@@ -97,7 +96,7 @@ fn sampling(scheme: Scheme, weights: &[f64], planted: bool) -> Sampling {
     Sampling::drawn(scheme, keys, 5, draw)
 }
 
-/// How often a draw counts in what the two workers of a node sample.
+/// Returns how often a draw counts in the samples of a node's two workers.
 fn uses(scheme: Scheme) -> f64 {
     if let Scheme::Pool { reuse, .. } = scheme { 2.0 * f64::from(reuse) } else { 1.0 }
 }
@@ -118,7 +117,7 @@ fn with_replacement_keys_come_by_their_shares() {
     }
 }
 
-/// Each scheme with even and with uneven weights, as it should be and with a planted mistake.
+/// Returns each scheme with even and with uneven weights, correct and with a planted mistake.
 fn cases() -> Vec<(Scheme, Vec<f64>, bool)> {
     let of_scheme = |scheme| {
         [even(), weights()].into_iter().flat_map(move |weights| {
@@ -128,8 +127,8 @@ fn cases() -> Vec<(Scheme, Vec<f64>, bool)> {
     EXACT.into_iter().flat_map(of_scheme).collect()
 }
 
-/// All keys of a sample of 20: each is in it equally often, a little more evenly than independent
-/// draws would be.
+/// All keys of a sample of 20: each occurs equally often, a little more evenly than in independent
+/// draws.
 #[test]
 fn without_replacement_even_keys_are_in_a_sample_equally_often() {
     const N: usize = 20;
@@ -153,8 +152,8 @@ fn without_replacement_even_keys_are_in_a_sample_equally_often() {
     }
 }
 
-/// The first key of a sample comes by its share, the second by what the first leaves of it: no part
-/// of a sample is special.
+/// The first key of a sample comes by its share, the second by its share of the rest: no part of a
+/// sample is special.
 #[test]
 fn without_replacement_each_key_comes_by_its_share_of_what_is_left() {
     for (scheme, weights, planted) in cases() {
@@ -190,8 +189,8 @@ fn local_draws_by_the_shares_where_all_keys_are_local() {
     }
 }
 
-/// Static partitioning, so that what is local is known: half of the keys on each of two nodes.
-/// Eight draws in vain are one in 256, too few to show.
+/// Static partitioning, so that the local keys are known: half of the keys on each of two nodes.
+/// Eight unsuccessful draws are one in 256, too few to show.
 #[test]
 fn local_draws_by_the_shares_among_the_local_keys() {
     for weights in [even(), weights()] {

@@ -1,4 +1,4 @@
-//! What a sample gives back when it is finished or dropped, and what stays.
+//! Keys that a sample gives back when it is finished or dropped, and keys that stay.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::{Ints, KEYS, WINDOW, at, cluster, eventually, home, is_local, pull};
 
 const ANNOUNCING: [Scheme; 2] = [Scheme::Preloc, Scheme::Pool { size: 40, reuse: 2 }];
 
-/// Keys whose home is node 1, without replacement.
+/// Samples keys whose home is node 1, without replacement.
 fn foreign(scheme: Scheme) -> Sampling {
     Sampling::weighted(scheme, Key(0)..Key(KEYS), &at(1), 4).expect("weights").without_replacement()
 }
@@ -20,8 +20,8 @@ fn all_foreign() -> Vec<Key> {
     (0..KEYS).filter(|key| home(*key, 2) == NodeId(1)).map(Key).collect()
 }
 
-/// Node 0 does `work` while node 1 has intent for its own keys, so that node 0 gets replicas, which
-/// go with its intent.
+/// Runs `work` on node 0 while node 1 has intent for its own keys, so that node 0 gets replicas,
+/// which go with its intent.
 fn contended(cluster: &Ints, work: impl Fn(&mut crate::IntWorker) + Sync) {
     let outcome = cluster.run(|mut worker| {
         if worker.node() == NodeId(1) {
@@ -77,7 +77,7 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
                     handle.prepare_sample(30, window).expect("sampling is configured"),
                 ));
                 if !keeps {
-                    // Whatever thread does it.
+                    // On any thread.
                     std::thread::scope(|scope| {
                         scope.spawn(|| drop(sample.lock().expect("one thread").take()));
                     });
@@ -102,8 +102,9 @@ fn a_sample_that_is_dropped_before_its_window_costs_nothing() {
     }
 }
 
-/// What a pull under `local` finds here stays for the push, if another worker brought it and does
-/// not need it any more; not where steps are so short that the engines would hear of it too late.
+/// Keys that a pull under `local` finds here stay for the push, even if another worker brought them
+/// and no longer needs them; not where steps are so short that the engines would learn of it too
+/// late.
 #[test]
 fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
     for (raises, pause) in [(1, Duration::from_millis(2)), (20_000, Duration::ZERO)] {
@@ -161,7 +162,7 @@ fn pulled_keys_stay_until_the_clock_is_raised_where_steps_are_long() {
     }
 }
 
-/// Keys that `local` has chosen for the next step, which then does not come.
+/// Keys that `local` has chosen for a next step that never comes.
 #[test]
 fn chosen_keys_that_are_not_pulled_are_let_go() {
     let own = Sampling::uniform(Scheme::Local, Key(0)..Key(KEYS), 4);
@@ -212,8 +213,8 @@ fn what_was_not_pulled_is_counted_under_every_scheme_and_for_every_window() {
     }
 }
 
-/// What a dropped sample costs does not depend on how many others are open: else engines would be
-/// busy for minutes, and their peers take them for lost.
+/// The cost of dropping a sample does not depend on how many others are open: else engines would be
+/// busy for minutes, and their peers would take them for lost.
 #[test]
 fn many_prepared_samples_are_dropped_while_others_work() {
     const MANY: usize = 20_000;

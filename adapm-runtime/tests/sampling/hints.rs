@@ -1,5 +1,5 @@
-//! Scheme `local` over a store whose hints are wrong: samples end all the same, and what is pulled
-//! is right.
+//! Scheme `local` over a store whose hints are wrong: samples still end, and pulled values are
+//! right.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use adapm_store::DenseStore;
 
 use crate::{KEYS, WINDOW};
 
-/// A dense store that says the same of every key.
+/// A dense store that gives the same hint for every key.
 struct Stubborn {
     inner: DenseStore<i64>,
     says: bool,

@@ -1,16 +1,17 @@
-//! What `preloc` and `pool` do ahead of the pull, under every kind of system; what windows mean.
+//! Intents of `preloc` and `pool` ahead of the pull, under every kind of system, and the meaning of
+//! windows.
 
 use adapm_core::{Clock, Key, NodeId};
 use adapm_runtime::{Sampling, Scheme, System};
 
 use crate::{EXACT, KEYS, LEN, WINDOW, at, cluster, eventually, home, is_local, pull};
 
-/// Draws of keys whose home is node 1.
+/// Samples keys whose home is node 1.
 fn foreign(scheme: Scheme) -> Sampling {
     Sampling::weighted(scheme, Key(0)..Key(KEYS), &at(1), 4).expect("weights")
 }
 
-/// Keys whose home is node 1.
+/// Returns the keys whose home is node 1.
 fn all_foreign() -> Vec<Key> {
     (0..KEYS).filter(|key| home(*key, 2) == NodeId(1)).map(Key).collect()
 }
@@ -34,8 +35,8 @@ fn drawn_keys_are_brought_here_before_they_are_pulled() {
                     .intent_handle()
                     .prepare_sample(30, Clock(0)..Clock(5))
                     .expect("sampling is configured");
-                // Twice the same draws: a sampler of the same stream number in another cluster
-                // gives its keys away.
+                // The same draws twice: a sampler of the same stream number in another cluster
+                // reveals its keys.
                 let twin = crate::cluster(system, 1, 1, foreign(scheme)).run(|mut worker| {
                     let mut sample = worker
                         .intent_handle()
@@ -132,7 +133,7 @@ fn a_window_that_has_passed_is_pulled_and_signals_nothing() {
     }
 }
 
-/// The worker is still before the window: keys are where they are, and right.
+/// The worker is still before the window: keys are where they are, and values are right.
 #[test]
 fn a_pull_before_the_window_is_right() {
     for scheme in Scheme::ALL {

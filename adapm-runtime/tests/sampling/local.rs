@@ -1,5 +1,4 @@
-//! Scheme `local` beyond its distribution: which key stands in, and what happens where none is
-//! local.
+//! Scheme `local` beyond its distribution: the key that stands in, and samples without local keys.
 
 use std::collections::BTreeSet;
 
@@ -70,8 +69,7 @@ fn without_replacement_all_keys_come_once_and_the_foreign_ones_last() {
     assert_eq!(cluster.stats().sample_fallbacks, 5 * KEYS);
 }
 
-/// 2^33 keys, of which none exists before it is accessed: whoever looked at all of them would never
-/// be done.
+/// 2^33 keys, none of which exists before it is accessed: looking at all of them would never end.
 #[test]
 fn on_a_vast_range_of_keys_that_hardly_exist_a_sample_ends() {
     const VAST: u64 = 1 << 33;

@@ -1,5 +1,5 @@
 //! Sampling: values match their keys, distributions are as documented, every scheme terminates,
-//! seeds repeat, nothing is held for longer than it is meant (NuPS; AdaPM §A.5).
+//! seeds repeat, nothing is held for longer than intended (NuPS; AdaPM §A.5).
 
 #[path = "../support/channels.rs"]
 mod channels;
@@ -65,8 +65,8 @@ fn pull(worker: &mut IntWorker, sample: &mut Sample, n: usize) -> Vec<Key> {
     keys
 }
 
-/// The keys that a worker gets in `samples` samples of `n` keys, prepared a few ahead and pulled at
-/// most `step` at a time.
+/// Takes `samples` samples of `n` keys, prepared a few ahead and pulled at most `step` at a time,
+/// and returns their keys.
 fn take(worker: &mut IntWorker, samples: usize, n: usize, step: usize) -> Vec<Key> {
     let mut all = Vec::new();
     let mut prepared = Vec::new();
@@ -85,7 +85,7 @@ fn take(worker: &mut IntWorker, samples: usize, n: usize, step: usize) -> Vec<Ke
     all
 }
 
-/// What each worker of a cluster takes.
+/// Returns the keys that each worker of a cluster takes.
 fn sampled(cluster: &Ints, samples: usize, n: usize, step: usize) -> Vec<Vec<Key>> {
     cluster.run(|mut worker| take(&mut worker, samples, n, step)).expect("no failure")
 }
@@ -94,7 +94,7 @@ fn home(key: u64, nodes: usize) -> NodeId {
     Layout::home(Key(key), nodes)
 }
 
-/// The sampled keys of these weights by key, 0 for those whose home is not `node` of 2.
+/// Returns weights by key: 1 for keys whose home is `node` of 2, else 0.
 fn at(node: u16) -> Vec<u64> {
     (0..KEYS).map(|key| u64::from(home(key, 2) == NodeId(node))).collect()
 }
@@ -103,7 +103,7 @@ fn is_local(worker: &mut IntWorker, key: Key) -> bool {
     worker.pull_if_local(key, &mut [0; LEN]).expect("a known key")
 }
 
-/// Asks round by round until `holds` does.
+/// Repeats round by round until `holds` returns true.
 fn eventually(worker: &mut IntWorker, claim: &str, mut holds: impl FnMut(&mut IntWorker) -> bool) {
     for _ in 0..20_000 {
         if holds(worker) {

@@ -1,4 +1,4 @@
-//! What cannot be is refused, by name, and leaves everything as it was.
+//! Misuse of samples is refused, by name, and changes nothing.
 
 use std::sync::Mutex;
 
@@ -110,7 +110,7 @@ fn a_sample_is_pulled_by_the_worker_it_was_prepared_for_and_by_no_other() {
             worker.barrier().expect("no failure");
         });
         assert_eq!(outcome, Ok(vec![(); 2]));
-        // The ids fit, the settings are the same, and the keys are others' keys.
+        // The ids fit and the settings are equal, but the keys belong to another cluster.
         let other = cluster(System::Adapm, 1, 2, uniform(scheme));
         assert_eq!(other.run(|mut worker| refused(&mut worker, &bring)), Ok(vec![(); 2]));
         let none = Builder::<i64>::new(adapm_core::Layout::dense(&[(KEYS, LEN)]).expect("valid"));

@@ -1,13 +1,12 @@
-//! How many channels the clusters of a suite have: drawn from a seed, so that calls are split by
-//! channel wherever calls are made.
+//! Numbers of channels for the clusters of a suite, drawn from a seed, so that calls are split by
+//! channel in all suites.
 //!
-//! `ADAPM_SEED=7 cargo test -p adapm-runtime` draws others. A test that fails shows what was drawn
-//! for it.
+//! `ADAPM_SEED=7 cargo test -p adapm-runtime` draws others. A failing test shows its draws.
 
 use std::cell::Cell;
 
-/// 1 to 4 channels for the next cluster of this test. Every fourth has 4; of four in a row, each
-/// has another number.
+/// Draws 1 to 4 channels for the next cluster of this test. Of four in a row, each has another
+/// number; every fourth has 4.
 pub(crate) fn draw() -> usize {
     let index = CASES.replace(CASES.get() + 1);
     let channels = drawn(seed(), index);
@@ -15,9 +14,9 @@ pub(crate) fn draw() -> usize {
     channels
 }
 
-/// The number of channels of the cluster with that index in its test.
+/// Returns the number of channels of the cluster with that index in its test.
 fn drawn(seed: u64, index: u64) -> usize {
-    // Of each test another, so that tests with a single cluster have all numbers too.
+    // Differs by test, so that tests with a single cluster cover all numbers too.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or_default().bytes();
     let test = test.fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
@@ -30,7 +29,7 @@ fn seed() -> u64 {
 }
 
 thread_local! {
-    /// Clusters of the test of this thread.
+    /// Number of clusters of this thread's test so far.
     static CASES: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-/// Wakes the thread that polls.
+/// A waker of the polling thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -14,7 +14,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a future; its output, and how often it was polled.
+/// Waits for a future. Returns its output, and the number of polls.
 pub(crate) fn block_on<F: Future>(future: F) -> (F::Output, usize) {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);

@@ -1,6 +1,5 @@
-//! Wrong copies of what threads share: each does the steps of its original, on loom's primitives,
-//! with one mistake that somebody could make. The models must fail with them, and pass with a copy
-//! that has none.
+//! Wrong copies of shared state: each does the steps of its original, on loom's primitives, with
+//! one plausible mistake. The models must fail with them, and pass with a copy that has none.
 
 #![allow(dead_code, reason = "each suite uses the copies of what it models")]
 
@@ -12,7 +11,7 @@ use adapm_runtime::model::{CallId, Clocks, InFlight, Mailbox, Urgency};
 use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use loom::sync::{Condvar, Mutex};
 
-/// The ways to a channel thread, as [`Mailbox`] has them.
+/// The queues to a channel thread, with the interface of [`Mailbox`].
 pub(crate) trait Ways<T>: Send + Sync + 'static {
     fn post(&self, item: T, urgency: Urgency) -> bool;
     fn append_dirty(&self, key: Key) -> bool;
@@ -46,20 +45,20 @@ impl<T: Send + 'static> Ways<T> for Mailbox<T> {
     }
 }
 
-/// What is wrong with a mailbox.
+/// The mistake of a mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
-    /// The channel thread looks for work before it says that it sleeps.
+    /// The channel thread looks for work before it announces its sleep.
     LookBeforeDozing,
-    /// A worker looks whether the channel thread sleeps before it leaves its work.
+    /// A worker checks whether the channel thread sleeps before it leaves its work.
     LookBeforePosting,
     /// The dirty queues are drained before the mailbox is taken.
     DirtyFirst,
     /// A taken mailbox still counts as urgent.
     StayUrgent,
-    /// Whoever fills the mailbox wakes nobody.
+    /// An item that fills the mailbox wakes no thread.
     SleepWhileFull,
-    /// Nobody is told that a full mailbox has room.
+    /// Posters are not told that a full mailbox has room again.
     ForgetRoom,
 }
 
@@ -147,11 +146,11 @@ impl<T: Send + 'static> Ways<T> for WrongMailbox<T> {
     }
 }
 
-/// The order rule between threads, as [`InFlight`] and its completions have it.
+/// The order rule between threads, with the interface of [`InFlight`] and its completions.
 pub(crate) trait Order: Send + 'static {
     fn begin(&mut self, key: Key) -> CallId;
     fn blocks(&mut self, key: Key) -> bool;
-    /// What the channel thread calls when a call is done.
+    /// Returns the function by which the channel thread reports a finished call.
     fn finisher(&self) -> Box<dyn Fn(CallId) + Send>;
 }
 
@@ -173,8 +172,8 @@ impl Order for InFlight {
     }
 }
 
-/// A copy of [`InFlight`]. `forgets`: it says that it has taken all calls when it no longer holds
-/// the list it took them from.
+/// A copy of [`InFlight`]. With `forgets`, it reports that it has taken all calls after releasing
+/// the list that it took them from.
 pub(crate) struct WrongOrder {
     forgets: bool,
     order: order::InFlight<u64>,
@@ -219,7 +218,7 @@ impl Order for WrongOrder {
     }
 }
 
-/// The clock of a worker, as [`Clocks`] has it.
+/// The clock of a worker, with the interface of [`Clocks`].
 pub(crate) trait OneClock: Send + Sync + 'static {
     fn set(&self, clock: Clock);
     fn get(&self) -> Clock;

@@ -8,7 +8,7 @@ use crate::{IntWorker, Size, builder, cluster, seed};
 
 const HOT: Key = Key(9);
 
-/// Pushes (1, 2) to one key `times` times, with whatever `besides` does, and reads the total when
+/// Pushes (1, 2) to one key `times` times, running `besides` in between, and reads the total when
 /// all are quiet.
 fn count(
     worker: &mut IntWorker,

@@ -1,5 +1,5 @@
-//! Where keys are: at home first, where intent is while it lasts, where they were moved to after
-//! that.
+//! Places of keys: their home first, the node with intent while it lasts, the node they were moved
+//! to after that.
 
 use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::System;

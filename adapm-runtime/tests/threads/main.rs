@@ -1,8 +1,8 @@
 //! Whole clusters in threads: totals are exact whatever the schedule, under every system, on 1 to 4
 //! nodes.
 //!
-//! Values are integers. What is visible when is asked with `quiesce` and `wait_sync`; what happens
-//! eventually is asked again and again, round by round. Nothing depends on time.
+//! Values are integers. Visibility is established by `quiesce` and `wait_sync`; eventual effects
+//! are polled round by round. Nothing depends on time.
 
 #[path = "../support/channels.rs"]
 mod channels;
@@ -22,11 +22,11 @@ use adapm_runtime::{Builder, Cluster, System, Worker};
 type Ints = Cluster<i64>;
 type IntWorker = Worker<i64>;
 
-/// Nodes, and workers of each.
+/// The number of nodes, and of workers per node.
 #[derive(Clone, Copy, Debug)]
 struct Size(usize, usize);
 
-/// Settings for `keys` keys of length `len`, with a number of channels that is drawn.
+/// Returns settings for `keys` keys of length `len`, with a random number of channels.
 fn builder(system: System, size: Size, keys: u64, len: usize) -> Builder<i64> {
     let layout = Layout::dense(&[(keys, len)]).expect("a valid layout");
     Builder::new(layout).nodes(size.0).workers(size.1).channels(channels::draw()).system(system)
@@ -36,18 +36,19 @@ fn cluster(system: System, size: Size, keys: u64, len: usize) -> Ints {
     builder(system, size, keys, len).build().expect("a valid cluster")
 }
 
-/// A number that differs between workers, for their random sequences.
+/// Returns a number that differs between workers, for their random sequences.
 fn seed(worker: &IntWorker) -> u64 {
     u64::from(worker.node().0) << 8 | u64::from(worker.id().0)
 }
 
-/// The first `N` keys that `node` of `nodes` is home of.
+/// Returns the first `N` keys whose home is `node` of `nodes`.
 fn keys_at<const N: usize>(node: u16, nodes: usize) -> [Key; N] {
     let mut keys = (0..).map(Key).filter(|key| Layout::home(*key, nodes) == NodeId(node));
     std::array::from_fn(|_| keys.next().expect("every node is home of some keys"))
 }
 
-/// Whether `key` can be read here without another node; leaves its value alone if not.
+/// Returns true if `key` can be read here without another node; checks that its value is untouched
+/// if not.
 fn is_local(worker: &mut IntWorker, key: Key) -> bool {
     let mut value = [i64::MIN];
     let local = worker.pull_if_local(key, &mut value).expect("a known key");
@@ -55,7 +56,7 @@ fn is_local(worker: &mut IntWorker, key: Key) -> bool {
     local
 }
 
-/// Asks round by round until `holds` does.
+/// Repeats round by round until `holds` returns true.
 fn eventually(worker: &mut IntWorker, claim: &str, mut holds: impl FnMut(&mut IntWorker) -> bool) {
     for _ in 0..20_000 {
         if holds(worker) {

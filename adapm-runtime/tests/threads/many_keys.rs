@@ -29,7 +29,7 @@ fn random_keys(random: &mut Random, most: u64) -> Vec<Key> {
     keys
 }
 
-/// Pulls and pushes at random with up to 10 calls outstanding, then takes back what it pushed.
+/// Pulls and pushes at random with up to 10 calls outstanding, then undoes its pushes.
 fn mix(worker: &mut IntWorker, times: u64, pushes: bool) {
     let mut random = Random::new(seed(worker));
     let mut pushed = vec![0_i64; KEYS as usize * LEN];

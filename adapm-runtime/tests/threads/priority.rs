@@ -1,4 +1,4 @@
-//! Threads of workers go before those of engines.
+//! Threads of workers have priority over those of engines.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use adapm_runtime::System;
 
 use crate::{IntWorker, Size, cluster};
 
-/// The name and nice value of a thread; `None` if it has ended.
+/// Returns the name and nice value of a thread; `None` if it has ended.
 fn status(thread: &Path) -> Option<(String, i32)> {
     let status = fs::read_to_string(thread.join("stat")).ok()?;
     let (name, rest) = status.split_once('(')?.1.rsplit_once(')')?;
@@ -23,7 +23,7 @@ fn engines_give_way_to_workers() {
         let (_, own) = status(Path::new("/proc/thread-self")).expect("this one has not ended");
         let threads = fs::read_dir("/proc/self/task").expect("a process has threads");
         let all = threads.filter_map(|thread| status(&thread.ok()?.path()));
-        // Those of other tests may just begin.
+        // Threads of other tests may be starting.
         let polite =
             |(name, nice): &(String, i32)| name.ends_with(" c0") && *nice == (own + 3).min(19);
         all.filter(polite).count()

@@ -1,4 +1,4 @@
-//! Sets: the setter reads its own, pushes after it add to it, all copies converge to one of them.
+//! Sets: the setter reads its own, later pushes add to it, all copies converge to one of them.
 
 use adapm_core::Key;
 use adapm_runtime::{Random, System};

@@ -1,5 +1,4 @@
-//! Tickets of calls of every kind, waited for in every way, whatever number of channels their keys
-//! span.
+//! Tickets of calls of every kind, waited for in every way, with keys on any number of channels.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -33,7 +32,7 @@ const WAYS: [Way; 3] = [
 
 const LIMIT: Duration = Duration::from_micros(50);
 
-/// Asks again and again, as a thread does that has something else to do between.
+/// Polls until there is a result, like a thread that has other work in between.
 fn until_there<R>(mut ask: impl FnMut() -> Option<R>) -> R {
     loop {
         if let Some(outcome) = ask() {
@@ -57,7 +56,7 @@ fn call_and_wait(worker: &mut IntWorker, way: Way) {
     assert_eq!((way.pull)(ticket), Ok(sums), "pull, {name}");
     let ticket = worker.localize_async(&keys).expect("known keys");
     assert_eq!((way.done)(ticket), Ok(()), "localize, {name}");
-    // Back to where they were, for the next way.
+    // Moves them back for the next way.
     let ticket = worker.push_async(&keys, &[0; 2 * KEYS as usize]).expect("known keys");
     assert_eq!((way.done)(ticket), Ok(()), "push of what is here, {name}");
 }

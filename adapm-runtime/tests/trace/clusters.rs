@@ -1,4 +1,5 @@
-//! Traced clusters with threads: every line fits the one before it, and the run is as without.
+//! Traced clusters with threads: each line fits those before it, and tracing does not change the
+//! run.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +9,8 @@ use adapm_runtime::{Builder, Cluster, System};
 
 use crate::Page;
 
-/// Three nodes whose workers want the same few keys at different times, so that copies of all kinds
-/// come and go.
+/// Runs three nodes whose workers want the same few keys at different times, so that copies of all
+/// kinds come and go.
 fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<V> {
     let layout = Layout::dense(&[(KEYS, 1)]).expect("a sound layout");
     let builder = Builder::<V>::new(layout).nodes(3).workers(2).channels(2).system(system);
@@ -59,7 +60,7 @@ fn every_event_fits_the_one_before_it_and_no_copy_is_forgotten() {
     let cluster = busy(Some(&tracer), 1_i64, System::Adapm);
     let (stats, _) = (cluster.stats(), cluster.shutdown().expect("ends"));
     let events = tracer.finish().expect("memory takes all");
-    // Reading refuses a copy that comes twice or leaves without having come.
+    // Reading refuses a copy that arrives twice or leaves without having arrived.
     let trace = page.read();
     assert_eq!(trace.events().len() as u64, events);
     assert!(trace.events().is_sorted_by_key(|event| event.at));

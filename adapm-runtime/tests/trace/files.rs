@@ -1,4 +1,4 @@
-//! Files that are no traces, or not of one run: refused with the line.
+//! Invalid trace files, or files of different runs: refused with the line.
 
 use adapm_core::{Instant, Key, NodeId};
 use adapm_runtime::trace::{MergeError, Trace, TraceError, TraceFault, TraceHead, Tracer};
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// Mostly lines that could be right.
+/// Generates mostly plausible lines.
 fn line() -> impl Strategy<Value = String> {
     let word = prop::sample::select(vec![
         "main-arrived",

@@ -1,5 +1,4 @@
-//! Traces: what is written of a run is what happened, in a file that can be read again, and the run
-//! is as without.
+//! Traces: the file records what happened, can be read back, and tracing does not change the run.
 
 mod clusters;
 mod files;

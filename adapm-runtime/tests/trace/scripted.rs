@@ -1,4 +1,4 @@
-//! Engines driven by hand, in a time of the test's own: every line of the file is known.
+//! Engines driven by hand, at times set by the test: every line of the file is known.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ impl Stage {
         Self { nodes, now: Instant::ZERO, flying: VecDeque::new(), tracer, page }
     }
 
-    /// A key at home on `node`, the `nth`.
+    /// Returns the `nth` key whose home is `node`.
     pub(crate) fn key(nodes: usize, node: u16, nth: usize) -> Key {
         let home = |key: &Key| Layout::home(*key, nodes) == NodeId(node);
         (0..100).map(Key).filter(home).nth(nth).expect("each node is home of some of 100 keys")
     }
 
-    /// Feeds `input` at `micros`, and delivers until nothing flies.
+    /// Feeds `input` at `micros`, and delivers until no message is in flight.
     pub(crate) fn feed(&mut self, micros: u64, node: u16, input: Input<'_, i64>) {
         self.now = Instant::from_micros(micros);
         self.step(NodeId(node), input);
@@ -65,7 +65,7 @@ impl Stage {
         }
     }
 
-    /// A round of `node` at `micros`, its worker's clock at `clock`.
+    /// Runs a round of `node` at `micros`, with its worker's clock at `clock`.
     pub(crate) fn round(&mut self, micros: u64, node: u16, clock: u64) {
         self.feed(micros, node, Input::Timeout(&[Clock(clock)]));
     }
@@ -102,7 +102,7 @@ fn every_line_of_a_scripted_run_is_known() {
     let (key, other) = (Stage::key(2, 0, 0), Stage::key(2, 0, 1));
     let mut stage = Stage::new(2, System::Adapm, &[key]);
     stage.tracer.mark_at(Instant::ZERO, "epoch\n1");
-    // The only one with intent gets the main copy; of a key that is not traced nothing is said.
+    // The only node with intent gets the main copy; nothing is written about untraced keys.
     stage.intent(900, 1, key, 0..2);
     stage.intent(900, 1, other, 0..2);
     stage.round(1_000, 1, 0);
@@ -115,7 +115,7 @@ fn every_line_of_a_scripted_run_is_known() {
     stage.round(4_000, 0, 1);
     stage.round(5_000, 0, 2);
     stage.tracer.end_at(Instant::from_micros(6_000));
-    // Whatever comes behind the end is not in the file.
+    // Events behind the end are not in the file.
     stage.intent(6_500, 0, key, 2..9);
     stage.round(7_000, 0, 2);
     assert_eq!(stage.tracer.finish().expect("memory takes all"), 10);
