@@ -1,5 +1,4 @@
-//! What can go wrong between nodes, as one line: which node, what, what to do; and what the system
-//! says.
+//! Errors between nodes, as one line: the node, the fault, the remedy and the system's message.
 
 use core::net::SocketAddr;
 use std::io;
@@ -7,11 +6,11 @@ use std::io;
 use adapm_core::NodeId;
 use adapm_core::transport::Loss;
 
-/// Why a transport of this crate failed.
+/// Errors of the transports of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The endpoint of that node was dropped; what it had sent before still arrives.
+    /// The endpoint of that node was dropped; frames it had sent before still arrive.
     #[error("node {node} has left the network: send nothing more to it")]
     PeerGone {
         /// The node.
@@ -33,17 +32,17 @@ pub enum Error {
 pub struct PeerLoss {
     /// The node.
     pub node: NodeId,
-    /// Where it was reached, if it has an address.
+    /// Its address, if it has one.
     pub address: Option<SocketAddr>,
-    /// Why it is lost.
+    /// The reason of the loss.
     pub loss: Loss,
 }
 
-/// Why the operating system has refused something, in its own words: an [`io::Error`] that can be
-/// kept and compared.
+/// An error of the operating system, in its own words: an [`io::Error`] that can be kept and
+/// compared.
 ///
-/// An [`io::ErrorKind`] is less: too many open files, input or output errors and no more processes
-/// are all one kind.
+/// An [`io::ErrorKind`] is coarser: too many open files, I/O errors and process limits are all one
+/// kind.
 ///
 /// ```
 /// use adapm_transport::error::SystemError;
@@ -74,7 +73,7 @@ impl SystemError {
         self.code.is_some_and(|code| FILE_LIMITS.contains(&code))
     }
 
-    /// Returns the words as they go on a sentence: `no such file or directory`.
+    /// Returns the words as part of a sentence: `no such file or directory`.
     #[must_use]
     pub fn reason(self) -> String {
         let text = self.to_string();
@@ -82,7 +81,7 @@ impl SystemError {
         chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
     }
 
-    /// What to do about it, if it is a limit that can be raised.
+    /// Returns the remedy if a limit that can be raised was reached.
     #[must_use]
     pub fn advice(self) -> Option<&'static str> {
         self.is_file_limit().then_some("raise the limit of open files (ulimit -n)")
@@ -107,13 +106,12 @@ impl From<io::ErrorKind> for SystemError {
     }
 }
 
-/// ` (10.0.0.7:4157)`, or nothing.
+/// Formats ` (10.0.0.7:4157)`, or nothing.
 fn in_brackets(address: Option<SocketAddr>) -> String {
     address.map(|address| format!(" ({address})")).unwrap_or_default()
 }
 
-/// An error as the system says it: by itself the kind `NotFound` is an "entity", which in data is
-/// something else.
+/// Formats an error in the system's words: std's text for `NotFound` alone speaks of an "entity".
 fn words_of(kind: io::ErrorKind, code: Option<i32>) -> String {
     if let Some(code) = code {
         let text = io::Error::from_raw_os_error(code).to_string();

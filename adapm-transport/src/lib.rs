@@ -9,8 +9,8 @@
 //! | [`zmq`](net::Kind::Zmq) | `zmq` | the same links over ZeroMQ |
 //! | [`group`] | `tcp` | the processes of one cluster: how they find each other, and how they end |
 //!
-//! A transport knows nothing of keys or messages; [`adapm_core::wire`] makes messages of frames,
-//! and the driver of a [`adapm_core::engine`] engine stands between the two:
+//! A transport knows nothing of keys or messages: [`adapm_core::wire`] encodes messages as frames,
+//! and the driver of a [`adapm_core::engine`] engine connects the two:
 //!
 //! ```
 //! use std::thread;
@@ -40,33 +40,33 @@
 //!
 //! # Between processes
 //!
-//! What an endpoint of [`net`] promises, and where it ends:
+//! Guarantees of an endpoint of [`net`], and their limits:
 //!
-//! | event | what happens |
+//! | event | outcome |
 //! | --- | --- |
 //! | a connection breaks, at any byte | it is dialed again, and the link goes on: no frame is lost or doubled |
-//! | a byte is changed on the way | the packet does not open, or its checksum tells if there is no token; as above |
+//! | a byte is changed on the way | the packet fails decryption, or its checksum if there is no token; as above |
 //! | a peer is silent for the suspect time (2 s) | its connection is replaced |
-//! | a peer is silent for the dead time (10 s) | `recv` tells that it is lost, once; frames to it are dropped |
-//! | a peer ends | in order: nothing is told. After a failure: it is lost, and with it whom it has lost itself |
-//! | a peer has given this node up | that peer is lost, and the reason tells ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
-//! | a peer is started anew | it has forgotten everything: it is lost, and is told that it is; with a token once the peer's first life is silent, as anybody with it could say so |
-//! | nodes do not belong together | both sides tell why: version, cluster, token, node id and count, channel, layout |
-//! | an unauthenticated peer connects | at most 4 KiB, 5 s and 64 of them at a time; nobody else notices |
-//! | the user of an endpoint is slow | its peers' ways fill up, and nobody else's |
+//! | a peer is silent for the dead time (10 s) | `recv` reports it lost, once; frames to it are dropped |
+//! | a peer ends | in order: nothing is reported. After a failure: it is lost, and so are the nodes that it has lost |
+//! | a peer has given this node up | that peer is lost, with that reason ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
+//! | a peer is started anew | its state is gone: it is lost, and is told so; with a token only once the peer's first life is silent, as any holder of the token could claim a restart |
+//! | nodes do not belong together | both sides report why: version, cluster, token, node id and count, channel, layout |
+//! | an unauthenticated peer connects | at most 4 KiB, 5 s and 64 of them at a time; no effect on others |
+//! | the user of an endpoint is slow | the ways of its peers to it fill up, and no others |
 //!
 //! Without a token an endpoint listens on this machine only, unless it is told to be insecure. With
-//! one, nobody else can join, read or change anything ([`docs::security`]).
+//! a token, no outsider can join, read or change anything ([`docs::security`]).
 //!
 //! # A transport of your own
 //!
 //! Implement [`Transport`](adapm_core::transport::Transport) for one node's endpoint, and
-//! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. What must hold, and what
-//! it costs if it does not:
+//! [`Wake`](adapm_core::transport::Wake) for a handle that ends its wait. The rules, and the cost
+//! of breaking them:
 //!
-//! * `send` never blocks. Two nodes that block on each other's full ways stand still forever. With
-//!   no room, return [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is,
-//!   and note that its sender waits: once there is room, its `recv` must return
+//! * `send` never blocks. Two nodes that block on each other's full ways deadlock. With no room,
+//!   return [`Full`](adapm_core::transport::SendError::Full), leave the frame as it is, and record
+//!   that its sender waits: once there is room, its `recv` must return
 //!   [`Woken`](adapm_core::transport::Received::Woken), else it waits forever.
 //! * Every way has a bound, in bytes too. Frames are up to
 //!   [`FRAME_BYTES_MAX`](adapm_core::wire::FRAME_BYTES_MAX) long; check a length that a peer claims
@@ -75,14 +75,14 @@
 //!   one. The protocol repeats nothing: a frame lost is an update lost.
 //! * After `Ok`, the frame passed to `send` may hold anything; leave used memory in it if there is
 //!   some. `recv` overwrites the frame it is given; its memory may be kept.
-//! * A wake before, at the start of, or during a `recv` ends that one or the next. Frames must not
-//!   wait behind wakes for ever, nor wakes behind frames.
+//! * A wake before, at the start of, or during a `recv` ends that `recv` or the next. Neither
+//!   frames nor wakes may starve the other.
 //! * No sender is preferred: one that floods must not keep another's frames from arriving.
-//! * Whatever can end for good is told by [`Lost`](adapm_core::transport::Received::Lost), once per
-//!   peer and behind its last frame; frames to it are then taken and dropped. `leave` has a bound
-//!   in time.
+//! * Every permanent end of a peer is reported by [`Lost`](adapm_core::transport::Received::Lost),
+//!   once per peer and after its last frame; frames to it are then taken and dropped. `leave` is
+//!   bounded in time.
 //!
-//! The whole contract is one line of a test, given a function from a number of nodes to their
+//! One line of a test checks the whole contract, given a function from a number of nodes to their
 //! endpoints:
 //!
 //! ```

@@ -1,9 +1,9 @@
-//! Streams of the system, TCP and Unix sockets, through mio: no threads, no blocking; and the
+//! Streams of the system, TCP and Unix sockets, through mio, without threads or blocking; and the
 //! private folder for Unix sockets, which ZeroMQ uses as well.
 //!
-//! A [`StreamPipe`] is one connection with what was read and not yet understood, and what is to be
-//! written. Its I/O happens in calls of the endpoint that owns it. Not here: who is at the other
-//! end, and what happens when a connection breaks.
+//! A [`StreamPipe`] is one connection with its unparsed input and its unwritten output. Its I/O
+//! happens in calls of the endpoint that owns it. Not here: the identity of the peer, and the
+//! handling of broken connections.
 
 use core::net::SocketAddr;
 use std::env;
@@ -22,7 +22,7 @@ use crate::net::address::Address;
 use crate::net::hello::GREETING_BYTES_MAX;
 use crate::net::packet::{Fault, Incoming, Outgoing, PacketReader, PacketWriter, Spares};
 
-/// Does the same with a socket of either family.
+/// Makes the same call on a socket of either family.
 macro_rules! either {
     ($self:expr, $family:ident, $socket:ident => $call:expr) => {
         match $self {
@@ -39,9 +39,9 @@ pub(crate) struct StreamPipe {
     reader: PacketReader,
     writer: PacketWriter,
     is_connecting: bool,
-    /// The system takes nothing more until it says so.
+    /// The system takes nothing more until mio reports room.
     is_blocked: bool,
-    /// Writing failed; what has come is still read.
+    /// Writing failed; received bytes are still read.
     fault: Option<Fault>,
 }
 
@@ -64,12 +64,13 @@ impl StreamPipe {
         }
     }
 
-    /// From here on, mio tells of news under `token`.
+    /// Registers the stream: from here on, mio reports its events under `token`.
     pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         self.stream.register(registry, token)
     }
 
-    /// Mio has told of news; `has_closed`: the other side writes nothing more, or all is over.
+    /// Handles an event of mio; `has_closed`: the peer writes nothing more, or the connection is
+    /// over.
     pub(crate) fn handle_event(&mut self, has_closed: bool) {
         self.reader.hear_news();
         if has_closed {
@@ -109,8 +110,8 @@ impl StreamPipe {
         self.writer.push(packet);
     }
 
-    /// Writes as much as goes; a failure is told by [`StreamPipe::read`] once everything that came
-    /// was read.
+    /// Writes as much as possible; a failure is reported by [`StreamPipe::read`] once all received
+    /// bytes were read.
     pub(crate) fn flush(&mut self) {
         if self.is_connecting || self.is_blocked || self.fault.is_some() {
             return;
@@ -121,7 +122,7 @@ impl StreamPipe {
         }
     }
 
-    /// Tells the other side that nothing more comes.
+    /// Tells the peer that nothing more comes.
     pub(crate) fn shutdown(&mut self) {
         self.stream.shutdown();
     }
@@ -146,14 +147,14 @@ impl StreamPipe {
         (self.reader.calls(), self.writer.calls())
     }
 
-    /// Where the other side is.
+    /// Returns the peer's address.
     pub(crate) fn remote(&self) -> Option<SocketAddr> {
         self.stream.remote()
     }
 
     fn fail(&mut self, error: &io::Error) {
         self.fault.get_or_insert(Fault::Io(error.into()));
-        // The end may have come with the bytes that were read last.
+        // The end of the stream may have come with the last bytes read.
         self.reader.trust_short(false);
     }
 }
@@ -163,7 +164,7 @@ impl StreamPipe {
 pub(crate) struct Listener {
     socket: Socket,
     address: Address,
-    /// Removed in the end, in this order.
+    /// Paths to remove in the end, in this order.
     litter: Vec<PathBuf>,
 }
 
@@ -174,14 +175,14 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens at a network address; port 0 is any free one.
+    /// Listens at a network address; port 0 picks any free one.
     pub(crate) fn tcp(socket: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(socket)?;
         let address = Address::Tcp(listener.local_addr()?);
         Ok(Self { socket: Socket::Tcp(listener), address, litter: Vec::new() })
     }
 
-    /// Listens at `path`, where nothing may be yet; `None`: in a new folder that only this user can
+    /// Listens at `path`, which must not exist; `None`: in a new folder that only this user can
     /// enter. `unique` is a number that no other endpoint has.
     pub(crate) fn unix(path: Option<PathBuf>, unique: u64) -> io::Result<Self> {
         let mut litter = Vec::new();
@@ -206,7 +207,7 @@ impl Listener {
         either!(&mut self.socket, Socket, listener => listener.register(registry, token, Interest::READABLE))
     }
 
-    /// The next connection, `None` if there is none.
+    /// Returns the next connection, or `None` if there is none.
     pub(crate) fn accept(&mut self) -> io::Result<Option<StreamPipe>> {
         let accepted = match &self.socket {
             Socket::Tcp(listener) => listener.accept().and_then(|(stream, _)| {
@@ -231,13 +232,13 @@ impl Drop for Listener {
 
 fn remove(litter: &[PathBuf]) {
     for path in litter {
-        // Somebody else may have cleaned up.
+        // It may have been removed before.
         let _ = fs::remove_file(path).or_else(|_| fs::remove_dir(path));
     }
 }
 
-/// Makes a folder for Unix sockets that only this user can enter, called `name`: among the
-/// temporary files, or in `/tmp` if their folder has a name too long for sockets.
+/// Creates a folder for Unix sockets that only this user can enter, called `name`: in the temporary
+/// folder, or in `/tmp` if the former's path is too long for sockets.
 pub(crate) fn private_folder(name: &str) -> io::Result<PathBuf> {
     let path = folder_path(&env::temp_dir(), name);
     DirBuilder::new().mode(0o700).create(&path)?;
@@ -262,7 +263,7 @@ impl Stream {
         match to {
             Address::Tcp(socket) | Address::Tokio(socket) => {
                 let stream = TcpStream::connect(*socket)?;
-                // Without it small frames wait for the acknowledgement of earlier ones.
+                // Otherwise small frames wait for the acknowledgement of earlier ones.
                 stream.set_nodelay(true)?;
                 Ok(Self::Tcp(stream))
             }
@@ -276,7 +277,7 @@ impl Stream {
         either!(self, Self, stream => stream.register(registry, token, interest))
     }
 
-    /// Whether the connection is up; false: not yet.
+    /// Returns true if the connection is up, false if it is being set up.
     fn is_connected(&self) -> io::Result<bool> {
         let (error, peer) =
             either!(self, Self, stream => (stream.take_error()?, stream.peer_addr().map(drop)));
@@ -307,7 +308,7 @@ impl Stream {
     }
 
     fn shutdown(&self) {
-        // Whoever is not connected has nothing to be told.
+        // Fails only if it is not connected, when there is no peer to tell.
         let _ = either!(self, Self, stream => stream.shutdown(Shutdown::Write));
     }
 }
@@ -336,14 +337,14 @@ impl Write for Stream {
     }
 }
 
-/// Packets that wait to be written at most.
+/// Maximum number of packets that wait to be written.
 const PACKETS_MAX: usize = 128;
 /// Bytes from which on no further packet is taken; the last one may go beyond.
 const BYTES_MAX: usize = 1 << 20;
 
-/// A slash and what the sockets in these folders are called.
+/// Length of a slash and a socket's name in these folders.
 const SOCKET_NAME_MAX: usize = 21;
-/// Bytes of a socket's path that every system takes; Linux has four more.
+/// Length of a socket's path that every system takes; Linux allows four more.
 const SOCKET_PATH_MAX: usize = 103;
 
 #[cfg(test)]
@@ -368,7 +369,7 @@ mod tests {
         let own = socket();
         own.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a free port");
         let address = own.local_addr().expect("it is bound");
-        // Nobody listens there: both ends open at once, and both are this one.
+        // Nothing listens there: both ends open at once, and both are this one.
         own.connect(&address).expect("TCP allows it");
         own.set_nonblocking(true).expect("a socket");
         assert!(Stream::Tcp(TcpStream::from_std(own.into())).leads_to_itself());

@@ -1,7 +1,7 @@
-//! What reads bytes and texts of others, to be fed by hand: fuzz targets do (feature `testing`).
+//! Parsers of foreign bytes and texts, to be fed by hand, as fuzz targets do (feature `testing`).
 //!
-//! The handshake and packets need nothing of this: [`crate::net::hello`] and [`crate::net::packet`]
-//! are sans-IO and public. Not here: anything that opens a socket or waits.
+//! The handshake and packets need none of this: [`crate::net::hello`] and [`crate::net::packet`]
+//! are sans-I/O and public. Not here: anything that opens a socket or waits.
 
 mod pieces;
 mod speaker;
@@ -17,7 +17,7 @@ pub use group::ControlSide;
 pub use pieces::Pieces;
 pub use speaker::{Heard, Speaker};
 
-/// A token of 32 bytes, another one for each number.
+/// Returns a token of 32 bytes, different for each number.
 #[must_use]
 pub fn token(number: u8) -> Token {
     let bytes: Vec<u8> = (0..32).map(|at| number.wrapping_add(at)).collect();
@@ -35,36 +35,36 @@ impl Default for ZmtpGuard {
 }
 
 impl ZmtpGuard {
-    /// How many of the next bytes may pass if messages may have `limit` bytes, and whether the
-    /// frame behind them has to wait for a higher limit.
+    /// Returns how many of the next bytes may pass if messages may have `limit` bytes, and whether
+    /// the frame after them has to wait for a higher limit.
     ///
     /// # Errors
-    /// Why the stream must go no further.
+    /// The reason to stop the stream.
     pub fn pass(&mut self, bytes: &[u8], limit: u64) -> Result<(usize, bool), String> {
         let passed = self.0.pass(bytes, limit).map_err(|violation| violation.to_string())?;
         Ok((passed.bytes, passed.is_held))
     }
 
-    /// Whether the peer has introduced itself, and by which name.
+    /// Returns true if the peer has introduced itself, and its name.
     #[must_use]
     pub fn introduction(&self) -> (bool, Option<&[u8]>) {
         (self.0.is_introduced(), self.0.identity())
     }
 }
 
-/// The address that a rendezvous file with this text says.
+/// Returns the address in the text of a rendezvous file.
 #[must_use]
 pub fn rendezvous(text: &str) -> Option<SocketAddr> {
     group::rendezvous(text)
 }
 
-/// The hosts of one of Slurm's lists; `None` if it is none, or has too many.
+/// Returns the hosts of one of Slurm's lists; `None` if it is invalid or has too many.
 #[must_use]
 pub fn hosts_of(list: &str) -> Option<Vec<String>> {
     hostlist::expand(list)
 }
 
-/// Whether the text is `host:port`; the error is what a person is told.
+/// Checks that the text is `host:port`; the error is a message for people.
 ///
 /// # Errors
 /// If it is not.

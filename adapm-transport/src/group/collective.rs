@@ -1,5 +1,5 @@
-//! Collectives of a group as a state machine without I/O: every node gives bytes, all or node 0 get
-//! them all.
+//! Collectives of a group as a state machine without I/O: every node contributes bytes; all nodes,
+//! or node 0, get all contributions.
 //!
 //! ```text
 //!   n1                                   n2
@@ -9,9 +9,9 @@
 //!   ...
 //! ```
 //!
-//! A node is done when all others have begun, it has sent its part and has theirs; so it can be at
-//! most one collective ahead of anybody. Everybody tells everybody what it begins: calls in another
-//! order are found out on all nodes at once.
+//! A node is done when all others have begun, it has sent its part and has theirs; so it is at most
+//! one collective ahead of any other. Each node tells all others which one it begins: a different
+//! order of calls is detected on all nodes at once.
 //!
 //! Not here: threads, waiting, lost nodes.
 
@@ -19,16 +19,16 @@ use adapm_core::NodeId;
 
 use super::message::{Begin, Message};
 
-/// Bytes that go with a begin: small collectives cost one message a pair.
+/// Bytes sent with a begin: small collectives cost one message per pair.
 pub(super) const FIRST_BYTES: usize = 64 << 10;
 
-/// Characters of a label that count; nobody sends more.
+/// Characters of a label that count; no node sends more.
 pub(super) const LABEL_CHARS_MAX: usize = 64;
 
 /// Bytes of a piece.
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 
-/// What is wrong with a peer's message.
+/// The fault of a peer's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// It calls another collective than this node.
@@ -56,12 +56,12 @@ struct Current {
 
 #[derive(Debug, Default)]
 struct Peer {
-    /// It has begun the collective after the current one.
+    /// The begin of the collective after the current one, if the peer is ahead.
     ahead: Option<(Begin, Vec<u8>)>,
-    /// What it said it will send in the current one.
+    /// Bytes that it has announced for the current one.
     expected: Option<u64>,
     received: Vec<u8>,
-    /// Bytes sent to it; `None`: it has not been told of the current collective.
+    /// Bytes sent to it; `None` before the begin of the current collective.
     sent: Option<usize>,
 }
 
@@ -97,7 +97,7 @@ impl Collectives {
         Ok(())
     }
 
-    /// A peer has begun a collective.
+    /// Handles the begin of a peer.
     pub(super) fn handle_begin(
         &mut self,
         from: NodeId,
@@ -119,7 +119,7 @@ impl Collectives {
         }
     }
 
-    /// A peer sends more of its part.
+    /// Handles a further piece of a peer's part.
     pub(super) fn handle_piece(
         &mut self,
         from: NodeId,
@@ -137,7 +137,7 @@ impl Collectives {
         Ok(())
     }
 
-    /// The next message to `to` and its bytes, if there is one; it counts as sent.
+    /// Returns the next message to `to` and its bytes, if any; it counts as sent.
     pub(super) fn poll_send(&mut self, to: NodeId) -> Option<(Message, &[u8])> {
         let number = self.number;
         let current = self.current.as_ref().filter(|_| to != self.node)?;
@@ -159,7 +159,7 @@ impl Collectives {
         Some((Message::Piece { number }, &bytes[start..end]))
     }
 
-    /// The parts by node once the collective is over; empty if they are not for this node.
+    /// Returns the parts by node once the collective is over; empty if they are not for this node.
     pub(super) fn poll_outcome(&mut self) -> Option<Vec<Vec<u8>>> {
         let current = self.current.as_ref()?;
         for (index, peer) in self.peers.iter().enumerate() {
@@ -180,8 +180,8 @@ impl Collectives {
         Some(parts)
     }
 
-    /// Whether the current collective still needs something of a peer that takes part in nothing
-    /// more.
+    /// Returns true if the current collective still needs bytes of a peer that takes part in
+    /// nothing more.
     pub(super) fn needs(&self, node: NodeId) -> bool {
         let peer = &self.peers[node.index()];
         self.current.is_some() && peer.expected != Some(peer.received.len() as u64)
@@ -208,7 +208,7 @@ fn id(index: usize) -> NodeId {
     NodeId(u16::try_from(index).expect("node ids are 16 bits wide"))
 }
 
-/// Who gets what is gathered.
+/// The node that receives gathered parts.
 pub(super) const ROOT: NodeId = NodeId(0);
 
 #[cfg(test)]

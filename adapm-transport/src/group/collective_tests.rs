@@ -7,7 +7,7 @@ use super::*;
 
 type Way = VecDeque<(Message, Vec<u8>)>;
 
-/// Nodes and the messages on their ways.
+/// Nodes and the messages in flight between them.
 struct Cluster {
     nodes: Vec<Collectives>,
     ways: Vec<Vec<Way>>,
@@ -30,7 +30,7 @@ impl Cluster {
         (self.random >> 33) as usize % below
     }
 
-    /// Lets one message leave or arrive somewhere.
+    /// Lets one message leave or arrive at a random node.
     fn step(&mut self) -> Result<(), Fault> {
         let (from, to) = (self.pick(self.nodes.len()), self.pick(self.nodes.len()));
         if self.pick(2) == 0 {

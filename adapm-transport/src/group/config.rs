@@ -1,4 +1,4 @@
-//! What a process is told to find the others.
+//! Settings with which a process finds the others.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,8 +8,8 @@ use adapm_core::NodeId;
 
 use crate::net::{ClusterId, Kind, Token};
 
-/// Settings of one process of a group. Those of all processes agree in everything but `node`,
-/// `bind` and `advertise`.
+/// Settings of one process of a group. They are equal in all processes, except `node`, `bind` and
+/// `advertise`.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -21,52 +21,51 @@ use crate::net::{ClusterId, Kind, Token};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GroupConfig {
-    /// Which node this process is.
+    /// The node of this process.
     pub node: NodeId,
     /// Number of nodes.
     pub nodes: usize,
-    /// Where they meet.
+    /// The meeting point.
     pub rendezvous: Rendezvous,
     /// The cluster; processes of different ones refuse each other. Defaults to 0.
     pub cluster: ClusterId,
     /// The secret that all processes share. Defaults to none: processes that meet by a file find
-    /// one there, which node 0 makes for the run; others have none.
+    /// one there, which node 0 generates for the run; others have none.
     pub token: Option<Token>,
-    /// What carries the links of parameters; those between control threads are always TCP. Defaults
-    /// to TCP.
+    /// The transport of links for parameters; those between control threads are always TCP.
+    /// Defaults to TCP.
     pub kind: Kind,
-    /// Address or host name of this machine to listen at. Defaults to the address by which node 0
-    /// is reached from here; on node 0 to that of the rendezvous, or the loopback address if that
-    /// is a file.
+    /// Address or host name of this machine to listen at. Defaults to the local address towards
+    /// node 0; on node 0 to that of the rendezvous, or the loopback address if that is a file.
     pub bind: Option<String>,
-    /// Address or host name that others are to dial, if it is not the one to listen at. Defaults to
-    /// that.
+    /// Address or host name for others to dial, if it differs from `bind`. Defaults to that.
     pub advertise: Option<String>,
-    /// Whether to do without a token: to make none, and to listen beyond this machine all the same.
-    /// Defaults to no.
+    /// True to do without a token: none is generated, and the node listens beyond this machine all
+    /// the same. Defaults to false.
     pub insecure: bool,
-    /// Silence after which a node is lost; one that sends heartbeats and answers nothing is after
-    /// six times as long. Defaults to 10 s.
+    /// Silence after which a node is lost; a node that sends heartbeats but answers nothing is lost
+    /// after six times as long. Defaults to 10 s.
     pub dead_after: Duration,
-    /// Longest wait for all to join. Defaults to 60 s.
+    /// Longest wait for all nodes to join. Defaults to 60 s.
     pub join_timeout: Duration,
 }
 
-/// Where the processes of a group meet.
+/// The meeting point of the processes of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendezvous {
-    /// `host:port`: node 0 listens there.
+    /// `host:port`, at which node 0 listens.
     Address(String),
-    /// A file in which node 0 writes where it listens, and a secret for the run; for processes of
-    /// one user on one machine or with a shared disk.
+    /// A file to which node 0 writes its address and a secret for the run; for processes of one
+    /// user on one machine or with a shared disk.
     File(PathBuf),
-    /// The same in a folder of the run's own: made for this user alone if it is not there, refused
-    /// if others can write to it, removed by the last process. For folders that all users share.
+    /// Like `File`, in a folder of the run's own: created for this user alone if it does not exist,
+    /// refused if others can write to it, removed by the last process. For folders that all users
+    /// share.
     JobFile(PathBuf),
 }
 
 impl GroupConfig {
-    /// The defaults for `node` of `nodes`.
+    /// Returns the defaults for `node` of `nodes`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, rendezvous: Rendezvous) -> Self {
         Self {
@@ -84,22 +83,22 @@ impl GroupConfig {
         }
     }
 
-    /// Whether nobody but the nodes of the run can join it, or read and change what goes between
-    /// them: there is a token, or there will be one where they meet.
+    /// Returns true if only the nodes of the run can join it and read or change its traffic: there
+    /// is a token, or there will be one at the meeting point.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.token.is_some() || self.finds_token()
     }
 
-    /// Whether this node was given no token, and is to find one where all meet: in a file that
-    /// nobody else can read.
+    /// Returns true if this node was given no token, and is to find one at the meeting point: in a
+    /// file that nobody else can read.
     pub(super) fn finds_token(&self) -> bool {
         self.rendezvous.file().is_some() && self.token.is_none() && !self.insecure
     }
 }
 
 impl Rendezvous {
-    /// Returns the file, if they meet by one.
+    /// Returns the file if the processes meet by one.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::Address(_) => None,

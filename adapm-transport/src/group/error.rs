@@ -1,5 +1,5 @@
-//! Why a group of processes cannot start or go on: one line each, with node, address and what to
-//! do.
+//! Errors of starting and running a group of processes: one line each, with node, address and
+//! remedy.
 
 use core::time::Duration;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::error::PeerLoss;
 use crate::net::NetError;
 use crate::threads::SpawnError;
 
-/// Why a group cannot start or go on.
+/// Errors of starting and running a group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
@@ -29,15 +29,15 @@ pub enum GroupError {
         hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default()
     )]
     Missing {
-        /// How many have.
+        /// Number of nodes that have joined.
         joined: usize,
-        /// Those that have not.
+        /// Nodes that have not joined.
         missing: Vec<NodeId>,
-        /// How long they were waited for.
+        /// Time waited.
         waited: Duration,
-        /// Where they were to join.
+        /// The meeting point.
         rendezvous: String,
-        /// What may have kept them, if this node knows.
+        /// A likely reason, if this node knows one.
         hint: Option<String>,
     },
     /// A node could not be reached in time.
@@ -45,26 +45,26 @@ pub enum GroupError {
     Unreached {
         /// The node.
         node: NodeId,
-        /// Where it was to be.
+        /// Its address.
         address: String,
-        /// How long it was tried.
+        /// Time of the attempts.
         waited: Duration,
-        /// What went wrong last.
+        /// The last error.
         reason: String,
     },
     /// A node is gone.
     #[error(transparent)]
     PeerLost(PeerLoss),
-    /// Other nodes have lost this one, or it has come out as the one that is cut off.
+    /// Other nodes have lost this one, or the verdict is that this one is cut off.
     #[error(
         "this node was given up by {}: check the network between them; start the cluster again",
         list(by)
     )]
     GivenUp {
-        /// Those that have lost it.
+        /// Nodes that have lost it.
         by: Vec<NodeId>,
     },
-    /// Nothing is heard of any other node.
+    /// No other node is heard of.
     #[error(
         "this node has lost contact with all {} others ({loss}): check its network; start the cluster again",
         nodes - 1
@@ -75,7 +75,7 @@ pub enum GroupError {
         /// The longest silence.
         loss: Loss,
     },
-    /// A node has left the group in order, and is needed.
+    /// A node that is still needed has left the group in order.
     #[error("node {node} has ended and is still needed: run the same program on all nodes")]
     Left {
         /// The node.
@@ -90,9 +90,9 @@ pub enum GroupError {
     Differs {
         /// The node.
         node: NodeId,
-        /// What this node calls.
+        /// The call of this node.
         ours: String,
-        /// What that node calls.
+        /// The call of that node.
         theirs: String,
     },
     /// The node id is not one of the cluster's.
@@ -103,12 +103,12 @@ pub enum GroupError {
         /// Number of nodes.
         nodes: usize,
     },
-    /// An address or host name of this node's own configuration cannot be used.
+    /// An address or host name in this node's own configuration is unusable.
     #[error("`{}` cannot be used as an address: {reason}", OneLine(given))]
     Address {
-        /// What was given.
+        /// The text given.
         given: String,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// The rendezvous file cannot be written or read.
@@ -116,28 +116,28 @@ pub enum GroupError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
-    /// Processes cannot meet in a folder.
+    /// The folder is unusable as a meeting point.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A launcher or a variable does not say which node this is.
+    /// Neither a launcher nor a variable tells which node this is.
     #[error(transparent)]
     Launcher(#[from] LauncherError),
-    /// The secret of the processes cannot be used.
+    /// The secret of the processes is unusable.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// A link failed or was refused; the message is the transport's.
     #[error("{message}")]
     Network {
-        /// One line.
+        /// The message, in one line.
         message: String,
     },
     /// The operating system refuses what this node needs; the message is the transport's.
     #[error("{message}")]
     System {
-        /// One line.
+        /// The message, in one line.
         message: String,
     },
     /// The operating system refused the control thread.
@@ -149,7 +149,7 @@ pub enum GroupError {
 }
 
 impl GroupError {
-    /// The lost node, if that is the reason.
+    /// Returns the lost node, if that is the error.
     #[must_use]
     pub fn lost(&self) -> Option<&PeerLoss> {
         match self {
@@ -158,8 +158,8 @@ impl GroupError {
         }
     }
 
-    /// What those are told who watch for losses: of a node that was given up, that it has lost the
-    /// first that has done so.
+    /// Returns the loss reported to watchers: a node that was given up reports the first node that
+    /// did so as lost.
     pub(super) fn peer_loss(&self) -> Option<PeerLoss> {
         let first = |node, loss| PeerLoss { node, address: None, loss };
         match self {
@@ -180,7 +180,7 @@ impl From<NetError> for GroupError {
     }
 }
 
-/// `n1, n2`
+/// Formats `n1, n2`.
 fn list(nodes: &[NodeId]) -> String {
     nodes.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,5 +1,5 @@
-//! The folder in which the processes of a job meet: nobody else may write there, else a stranger
-//! could say where node 0 is.
+//! The folder in which the processes of a job meet. Only this user may write there, else a stranger
+//! could name another address as node 0's.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -8,25 +8,25 @@ use std::path::{Path, PathBuf};
 
 use crate::error::SystemError;
 
-/// A folder that is removed once nothing is left in it.
+/// A folder that is removed once it is empty.
 #[derive(Debug)]
 pub(super) struct JobFolder(PathBuf);
 
-/// Why the processes cannot meet in a folder.
+/// Errors of a meeting folder.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// It cannot be made or looked at.
+    /// It cannot be created or inspected.
     #[error(
         "the processes cannot meet in {}: {}; give --rendezvous HOST:PORT", path.display(), error.reason()
     )]
     Unusable {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: SystemError,
     },
-    /// Somebody else can write to it.
+    /// Others can write to it.
     #[error(
         "the processes cannot meet in {}: somebody else can write there; remove it, or give --rendezvous HOST:PORT",
         .0.display()
@@ -35,7 +35,7 @@ pub enum FolderError {
 }
 
 impl JobFolder {
-    /// Makes the folder of `file`, or takes the one that another process of the job has made.
+    /// Creates the folder of `file`, or takes the one that another process of the job has created.
     pub(super) fn of(file: &Path) -> Result<Self, FolderError> {
         let path = file.parent().unwrap_or(Path::new(".")).to_owned();
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -60,8 +60,7 @@ impl JobFolder {
 
 impl Drop for JobFolder {
     fn drop(&mut self) {
-        // The last process succeeds; what a killed one leaves is an empty folder among temporary
-        // ones.
+        // Succeeds in the last process; a killed one leaves an empty folder among temporary ones.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! What a program holds of its group: collectives, stop, close reason.
+//! The handle of a group: collectives, stop, close reason.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -18,17 +18,17 @@ use super::shared::{LossWatch, Request, Shared};
 use crate::error::PeerLoss;
 use crate::threads;
 
-/// The part of a group that needs no network of its own: made over any [`Mesh`].
+/// The part of a group that needs no network of its own: works over any [`Mesh`].
 pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
-    /// Held during a collective: they are one after another.
+    /// Held during a collective, so that they run one after another.
     calls: Mutex<()>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Handle {
-    /// Starts the control thread of `membership.node()`; it waits for reports of losses as long as
-    /// `decision_time`.
+    /// Starts the control thread of `membership.node()`, which waits `decision_time` for reports of
+    /// losses.
     pub(super) fn start<T>(
         mesh: T,
         membership: Membership,
@@ -71,7 +71,7 @@ impl Handle {
         })
     }
 
-    /// Says where node 0 is to be dialed: at any of these addresses.
+    /// Sets the addresses at which node 0 is dialed.
     pub(super) fn meet(&self, root: Vec<SocketAddr>) {
         self.shared.ask(|state| state.meet = Some(root));
     }
@@ -111,15 +111,14 @@ impl Handle {
     }
 
     /// Leaves and waits for the control thread. A node that has lost another names it, whatever
-    /// `reason` says.
+    /// `reason` is.
     pub(super) fn leave(&self, reason: CloseReason) {
         self.shared.ask(|state| *state.leave.get_or_insert(reason));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The control thread may be the last owner, while it tells of a loss: it ends without being
-        // waited for.
+        // The control thread may be the last owner, while it reports a loss: it is then not joined.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
         {
-            // A panic there has ended everybody's wait, and has printed its message.
+            // A panic there has ended all waits, and has printed its message.
             let _ = thread.join();
         }
     }

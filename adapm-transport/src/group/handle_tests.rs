@@ -10,7 +10,7 @@ use adapm_core::transport::{Frame, Loss, Received, SendError, Transport, Wake};
 use super::*;
 use crate::inproc::{self, InProc, InProcWaker};
 
-/// An in-process endpoint that calls a node lost once it is told to.
+/// An in-process endpoint that reports a node lost on demand.
 struct Doomed {
     inner: InProc,
     lost: Arc<Mutex<Option<NodeId>>>,
@@ -89,12 +89,12 @@ struct Cluster {
 }
 
 impl Cluster {
-    /// Whoever hears of a loss decides at once.
+    /// Creates nodes that decide on a loss at once.
     fn new(nodes: usize) -> Self {
         Self::deciding_after(nodes, Duration::ZERO)
     }
 
-    /// Whoever hears of a loss waits so long for what the others say of it.
+    /// Creates nodes that wait that long for the reports of others before they decide.
     fn deciding_after(nodes: usize, decision_time: Duration) -> Self {
         let lost = Arc::new(Mutex::new(None));
         let ends: Vec<InProc> = inproc::network(nodes);
@@ -113,7 +113,7 @@ impl Cluster {
         self.wakes.iter().for_each(Wake::wake);
     }
 
-    /// What `call` returns on each node, called by a thread each.
+    /// Calls `call` in one thread per node, and returns the results.
     fn each<R: Send>(&self, call: impl Fn(usize, &Handle) -> R + Sync) -> Vec<R> {
         let call = &call;
         thread::scope(|scope| {
@@ -167,7 +167,7 @@ fn another_call_is_an_error_on_all_that_names_the_node() {
                 assert_eq!((ours.as_str(), theirs.as_str()), (labels[node], labels[other.index()]));
                 assert_ne!(ours, theirs);
             }
-            // Somebody has found it out before and has left.
+            // Another node may have found out first and have left.
             other => panic!("{other:?}"),
         }
     }
@@ -275,10 +275,10 @@ fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up(
 #[test]
 fn whoever_has_failed_by_its_own_word_is_named_by_all_however_few_have_heard_it() {
     for failed in [0, 2] {
-        // What n0 says in turn can overtake on its way to n2 what n1 has said first.
+        // A later message of n0 can overtake the first one of n1 on its way to n2.
         let cluster = Cluster::deciding_after(3, Duration::from_secs(1));
-        // By a link for parameters; what the failed one says of n1 in turn, with a higher id or a
-        // lower one, changes nothing.
+        // By a link for parameters; reports of the failed one about n1 change nothing, whichever id
+        // is higher.
         cluster.handles[1].report(PeerLoss { node: id(failed), address: None, loss: Loss::Failed });
         let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));
         for (index, failure) in failures.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How a process joins: where it listens, where node 0 is, and waiting until all are there.
+//! Joining: the address to listen at, the address of node 0, and the wait for all others.
 
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
@@ -23,31 +23,31 @@ use crate::error::PeerLoss;
 use crate::net::{Kind, Net, NetConfig, NetError, Token};
 use crate::threads;
 
-/// Shows who has joined: on every change, and once a second.
+/// A callback that shows the membership: on every change, and once a second.
 pub(super) type Watch<'a> = &'a mut dyn FnMut(&Membership);
 
 /// A process that has joined.
 pub(super) struct Joined {
     pub(super) handle: Handle,
-    /// Where this process listens.
+    /// The address at which this process listens.
     pub(super) listens: IpAddr,
-    /// What others are told to dial.
+    /// The address for others to dial.
     pub(super) advertise: IpAddr,
     /// Kept as long as the group.
     pub(super) file: Option<RendezvousFile>,
-    /// The one that was given, or that all have found where they met.
+    /// The token that was given, or found at the meeting point.
     pub(super) token: Option<Token>,
 }
 
 /// One attempt to join.
 pub(super) struct Attempt<'a> {
     config: &'a GroupConfig,
-    /// The one that was given, or that of the place where all meet.
+    /// The token that was given, or that of the meeting point.
     token: Option<Token>,
     watch: Watch<'a>,
     membership: Membership,
     began: Instant,
-    /// The second since the beginning in which fault was last shown.
+    /// The last second since the beginning in which a fault was shown.
     shown_second: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Attempt<'a> {
         let joined = if self.config.node == ROOT {
             self.host()
         } else {
-            // It may have to wait for a file or a name before there is anything to see.
+            // There may be a wait for a file or a name before there is anything to see.
             (self.watch)(&self.membership);
             self.visit()
         }?;
@@ -74,7 +74,7 @@ impl<'a> Attempt<'a> {
         Ok(joined)
     }
 
-    /// Node 0 opens the place where all meet.
+    /// Opens the meeting point, on node 0.
     fn host(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
         let secret = if config.finds_token() {
@@ -112,7 +112,8 @@ impl<'a> Attempt<'a> {
         Ok(Joined { handle, listens, advertise, file, token: self.token.clone() })
     }
 
-    /// Listens where all meet: at an address of the name that this machine has, once there is one.
+    /// Listens at the meeting point: at an address of the name that this machine has, once there is
+    /// one.
     fn open_meeting(&mut self) -> Result<(Net, IpAddr, IpAddr), GroupError> {
         let config = self.config;
         let advertise = config.advertise.as_deref();
@@ -155,9 +156,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Returns true if listening where that failed may do later: a name may mean another address
-    /// then, and a port may be in use for a moment by a connection of a process that seeks this
-    /// one.
+    /// Returns true if a failed listen may succeed later: a name may resolve to another address
+    /// then, and a connection of a joining process may occupy the port for a moment.
     fn may_change(&self, error: &NetError, text: &str) -> bool {
         let NetError::Bind { error, .. } = error else { return false };
         match error.kind() {
@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Every other node finds node 0 and tells it where it is.
+    /// Finds node 0 and registers with it, on every other node.
     fn visit(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
         loop {
@@ -209,15 +209,15 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The control endpoint, at `bind`.
+    /// Opens the control endpoint, at `bind`.
     fn listen(&self, bind: SocketAddr) -> Result<Net, NetError> {
         let mut settings = settings(self.config, CONTROL_CHANNEL, Kind::Tcp, bind.to_string());
         settings.token.clone_from(&self.token);
         Net::listen(settings)
     }
 
-    /// Where node 0 may be, the address that answers first if several do not lead the same way; and
-    /// this machine's address towards it.
+    /// Returns the addresses of node 0 (the first that answers if they are reached by different
+    /// ways) and this machine's address towards it.
     fn find_way(&mut self, text: &str) -> Result<(Way, IpAddr), GroupError> {
         let mut names = Names::of(text)?;
         loop {
@@ -252,7 +252,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The addresses of a name by now, once it has some; its machine may come up later.
+    /// Returns the present addresses of a name, once it has some; its machine may come up later.
     fn next_addresses(&mut self, names: &mut Names) -> Result<Vec<SocketAddr>, GroupError> {
         let mut last =
             GroupError::Address { given: names.text.clone(), reason: "no answer".to_owned() };
@@ -274,8 +274,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits for what node 0 writes into the file: where it is, and the secret if this node was
-    /// given none.
+    /// Waits for node 0 to write its address into the file, and the secret if this node was given
+    /// none.
     fn await_file(&mut self, path: &Path) -> Result<(SocketAddr, Option<Secret>), GroupError> {
         loop {
             let reason = match (RendezvousFile::read(path)?, self.config.finds_token()) {
@@ -302,7 +302,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Waits until all are there; `way` is where this node has dialed node 0.
+    /// Waits until all nodes are there; `way` is the address at which this node has dialed node 0.
     fn wait(&mut self, handle: &Handle, way: &mut Way) -> Result<Waited, GroupError> {
         let mut shown = Instant::now();
         loop {
@@ -336,8 +336,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Node 0 may be elsewhere than it was: the file was an earlier run's, or the name means
-    /// something else since.
+    /// Looks for node 0 again: the file may have been an earlier run's, or the name may resolve
+    /// differently.
     fn look_again(&self, handle: &Handle, way: &mut Way) -> Option<Waited> {
         let found = match (&self.config.rendezvous, &way.names) {
             (Rendezvous::File(path) | Rendezvous::JobFile(path), _) if !way.meeting.is_empty() => {
@@ -357,7 +357,7 @@ impl<'a> Attempt<'a> {
         None
     }
 
-    /// Ends the attempt: the others hear who is missing.
+    /// Ends the attempt, and tells the others which nodes are missing.
     fn give_up(&self, handle: &Handle, way: &Way) -> GroupError {
         let waited = self.config.join_timeout;
         let apart = handle.shared.lock().apart.unwrap_or(ROOT);
@@ -372,7 +372,7 @@ impl<'a> Attempt<'a> {
         } else if missing.is_empty() {
             let address =
                 self.membership.members[apart.index()].as_ref().map(|member| member.address);
-            // The same node is to blame on all that have joined.
+            // All nodes that have joined blame the same node.
             handle.report(PeerLoss { node: apart, address, loss: Loss::Silent(waited) });
             match handle.failure() {
                 Some(error) if error.lost().is_none_or(|loss| loss.node != apart) => error,
@@ -384,7 +384,7 @@ impl<'a> Attempt<'a> {
                 (self.membership.joined(), self.membership.rendezvous.clone());
             GroupError::Missing { joined, missing, waited, rendezvous, hint: way.hint.clone() }
         };
-        // Whoever hears of this end is not to blame this node for another.
+        // Nodes that learn of this end must not blame this node for another's.
         handle.leave(match error {
             GroupError::Unreached { node, .. } => CloseReason::Lost(node),
             _ => CloseReason::Failed,
@@ -411,7 +411,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// The settings of an endpoint of this process.
+/// Returns the settings of an endpoint of this process.
 pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: String) -> NetConfig {
     let mut net = NetConfig::new(config.node, config.nodes);
     net.channel = channel;
@@ -424,35 +424,34 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
     net
 }
 
-/// What waiting for all has come to.
+/// The outcome of the wait for all nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waited {
-    /// All are there.
+    /// All nodes are there.
     Joined,
-    /// What this node has found where all meet was of an earlier run: node 0 has another secret by
-    /// now.
+    /// The data of the meeting point were of an earlier run: node 0 has another secret by now.
     Apart,
 }
 
-/// Where node 0 may be.
+/// The way to node 0.
 #[derive(Default)]
 struct Way {
-    /// What is dialed.
+    /// The addresses to dial.
     meeting: Vec<SocketAddr>,
     /// The secret that node 0 has left there.
     secret: Option<Secret>,
-    /// Tells what the name means by now.
+    /// The resolver of the name.
     names: Option<Names>,
-    /// What may be wrong with it.
+    /// A likely reason if it fails.
     hint: Option<String>,
 }
 
-/// The addresses of a host, asked for by a thread of its own, as that can take long: again and
-/// again until nobody listens.
+/// The addresses of a host, resolved repeatedly by a thread of its own, as that can block for long;
+/// the thread ends with the receiver.
 struct Names {
     text: String,
     found: Receiver<Result<Vec<SocketAddr>, GroupError>>,
-    /// What it meant when it was known last.
+    /// The last known addresses.
     known: Vec<SocketAddr>,
 }
 
@@ -478,14 +477,14 @@ fn no_way(error: &io::Error) -> String {
 /// The channel of control endpoints.
 const CONTROL_CHANNEL: u16 = u16::MAX;
 
-/// How often a name is resolved.
+/// Interval at which a name is resolved.
 const RESOLVE_EVERY: Duration = Duration::from_secs(1);
 
-/// How long a port may be in use when node 0 starts.
+/// Longest time for which the port may be in use when node 0 starts.
 const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often something is looked at that nobody tells.
+/// Interval of polling for changes without a notification.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often the membership is shown at least.
+/// Maximum interval between two displays of the membership.
 const SHOW_EVERY: Duration = Duration::from_millis(500);

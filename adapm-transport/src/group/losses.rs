@@ -1,28 +1,28 @@
-//! Which nodes count as lost when some cannot reach others: one verdict from what all have noticed,
-//! without I/O.
+//! The verdict on which nodes count as lost when some cannot reach others, drawn from the reports
+//! of all, without I/O.
 //!
 //! A node that hears nothing of another cannot know which of the two is cut off. So it reports the
-//! pair to all before it gives anybody up. A report is passed on to the node that it is about, and
-//! that node gives up the reporter in turn: it lives, and could be the one to blame the other.
-//! Within a round trip all nodes that reach each other know the same pairs, and draw the same
-//! conclusion, wherever they noticed it first.
+//! pair to all before it gives any node up. A report is passed on to the node that it is about,
+//! which gives up the reporter in turn: it lives, and could blame the other just as well. Within a
+//! round trip all nodes that reach each other know the same pairs, and draw the same conclusion,
+//! wherever the loss was noticed first.
 //!
-//! | what was noticed | reports | given up |
+//! | observation | reports | given up |
 //! | --- | --- | --- |
 //! | n0 has died | of n1 and n2, of n0 | n0, named by both |
 //! | n1 and n2 cannot reach each other, n0 reaches both | of n1 of n2, of n2 of n1 | n2: the higher id |
-//! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has told of it |
-//! | n0 answers no request, which n1 has noticed | of n1 of n0; of n0 of n1 in turn | n0: its link lives |
-//! | n0 has failed, as n1 has heard on another link | of n1 of n0; of n0 of n1 in turn | n0: it has said so itself |
-//! | n3 reaches nobody | of all others of n3; its own of all others | n3, which says that it has lost them all |
+//! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has told so |
+//! | n0 answers no request, as n1 has noticed | of n1 of n0; of n0 of n1 in turn | n0: its link lives |
+//! | n0 has failed, as n1 has learnt on another link | of n1 of n0; of n0 of n1 in turn | n0: it has said so itself |
+//! | n3 reaches no other node | of all others of n3; its own of all others | n3, which reports that it has lost them all |
 //!
-//! The rule: the node that most others have lost is given up; of several one whose fault is
-//! certain, as it is unresponsive or has said that it failed: the way between two nodes is not to
-//! blame then; of several the one with the highest id. Then the same with what the rest have
-//! noticed of each other, until none of them has lost another.
+//! The rule: the node lost by the most others is given up; among several, one whose fault is
+//! certain (unresponsive, or failed by its own report: then the way between two nodes is not to
+//! blame); among several, the one with the highest id. Then the same with the remaining reports,
+//! until none of the rest has lost another.
 //!
-//! Not here: how long reports are waited for; losses that leave no doubt, as of a node that has
-//! ended with an error.
+//! Not here: how long reports are waited for; losses beyond doubt, such as a node that ended with
+//! an error.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -31,26 +31,26 @@ use adapm_core::NodeId;
 use adapm_core::transport::Loss;
 use serde::{Deserialize, Serialize};
 
-/// One node has lost another.
+/// The report that one node has lost another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LossReport {
-    /// The node that has noticed it.
+    /// The node that has noticed the loss.
     pub(super) by: NodeId,
-    /// The node of which it hears nothing.
+    /// The node that it has lost.
     pub(super) of: NodeId,
-    /// The way between them is not to blame: it hears heartbeats of it but no answer, or has heard
-    /// that it has failed.
+    /// The way between them is not to blame: heartbeats arrive but no answer, or the node has
+    /// reported its failure.
     pub(super) is_certain: bool,
 }
 
-/// What follows from all reports.
+/// The conclusion from all reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// That node is lost.
     Lost(NodeId, Loss),
-    /// This node is: these have lost it.
+    /// This node is lost to these.
     GivenUp(Vec<NodeId>),
-    /// This node has lost all others, and none of them says a word; the longest silence.
+    /// This node has lost all others, and none of them has reported anything; the longest silence.
     Isolated(Loss),
 }
 
@@ -59,10 +59,9 @@ pub(super) enum Verdict {
 pub(super) struct Losses {
     node: NodeId,
     nodes: usize,
-    /// By whom of whom, and whether that one's fault is said to be certain; what was reported first
-    /// counts.
+    /// By (reporter, lost node), with a flag if the fault is certain; the first report counts.
     reports: BTreeMap<(NodeId, NodeId), bool>,
-    /// Why this node has lost those that it has.
+    /// The reasons of this node's own losses.
     own: BTreeMap<NodeId, Loss>,
     outgoing: VecDeque<(NodeId, LossReport)>,
 }
@@ -73,7 +72,7 @@ impl Losses {
         Self { node, nodes, reports, own, outgoing }
     }
 
-    /// This node has lost `of`.
+    /// Records that this node has lost `of`.
     pub(super) fn notice(&mut self, of: NodeId, loss: Loss) {
         let known = self.own.entry(of).or_insert(loss);
         if *known == Loss::GaveUp {
@@ -88,7 +87,7 @@ impl Losses {
         }
     }
 
-    /// Node `by` has lost `of`, as it has said itself or another has passed on.
+    /// Handles a report, of the reporter itself or passed on by another.
     pub(super) fn handle(&mut self, report: LossReport) {
         let LossReport { by, of, .. } = report;
         if by == self.node || !self.insert(report) {
@@ -101,7 +100,7 @@ impl Losses {
         }
     }
 
-    /// The next report to send, and to whom.
+    /// Returns the next report to send, and its receiver.
     pub(super) fn poll_send(&mut self) -> Option<(NodeId, LossReport)> {
         self.outgoing.pop_front()
     }
@@ -111,8 +110,8 @@ impl Losses {
         !self.reports.is_empty()
     }
 
-    /// Returns true if no further report can change the verdict: all that are not given up have
-    /// lost the same nodes.
+    /// Returns true if no further report can change the verdict: all nodes that are not given up
+    /// have lost the same nodes.
     pub(super) fn is_settled(&self) -> bool {
         let given_up = self.given_up();
         let mut rest = self.others().chain([self.node]).filter(|node| !given_up.contains(node));
@@ -120,7 +119,7 @@ impl Losses {
             && rest.all(|by| given_up.iter().all(|&of| self.reports.contains_key(&(by, of))))
     }
 
-    /// What follows from the reports so far; `None`: there are none.
+    /// Returns the conclusion from the reports so far; `None` if there are none.
     pub(super) fn verdict(&self) -> Option<Verdict> {
         let given_up = self.given_up();
         let first = *given_up.first()?;
@@ -128,7 +127,7 @@ impl Losses {
             return Some(Verdict::GivenUp(self.reporters_of(self.node).collect()));
         }
         if let (2, Some((&other, Loss::GaveUp))) = (self.nodes, self.own.first_key_value()) {
-            // Nobody else can have heard more, and the other one has decided.
+            // No other node can know more, and the other one has decided.
             return Some(Verdict::GivenUp(vec![other]));
         }
         let is_alone =
@@ -142,7 +141,7 @@ impl Losses {
         Some(Verdict::Lost(first, own.or_else(reported)?))
     }
 
-    /// The nodes to be given up, the one that most have lost first.
+    /// Returns the nodes to be given up, the one lost by most first.
     fn given_up(&self) -> Vec<NodeId> {
         let mut reports = self.reports.clone();
         let mut given_up = Vec::new();
@@ -161,7 +160,7 @@ impl Losses {
         }
     }
 
-    /// Returns true if the report says something new.
+    /// Records a report. Returns true if it is new.
     fn insert(&mut self, report: LossReport) -> bool {
         let LossReport { by, of, is_certain } = report;
         let is_new = !self.reports.contains_key(&(by, of));
@@ -181,7 +180,7 @@ impl Losses {
     }
 }
 
-/// How long nothing was heard, if that is why.
+/// Returns the duration of a silence; 0 for other losses.
 fn silence(loss: &Loss) -> Duration {
     match loss {
         Loss::Silent(time) => *time,

@@ -1,4 +1,5 @@
-//! Partitions of small clusters: all nodes come to one verdict, and whoever is given up knows it.
+//! Partitions of small clusters: all nodes come to one verdict, and each node that is given up
+//! knows it.
 
 use std::collections::BTreeSet;
 
@@ -28,13 +29,13 @@ impl Cluster {
         self.is_cut[a][b] || self.is_cut[b][a]
     }
 
-    /// Node `by` hears nothing of `of`.
+    /// Node `by` loses `of` by silence.
     fn notice(&mut self, by: usize, of: usize) {
         self.nodes[by].notice(node(of), SILENT);
     }
 
-    /// Each that is cut from another notices, in the order that `rotate` gives; reports go where a
-    /// way is.
+    /// Makes each node notice those that it is cut from, in an order given by `rotate`; reports
+    /// travel where a way is open.
     fn partition(&mut self, rotate: usize) {
         let len = self.nodes.len();
         let pairs =
@@ -52,7 +53,7 @@ impl Cluster {
         while at < self.nodes.len() {
             match self.nodes[at].poll_send() {
                 Some((to, report)) => {
-                    // Both have hung up on a link that is cut one way.
+                    // Both have closed a link that is cut one way.
                     if !self.is_lost(at, to.index()) {
                         self.nodes[to.index()].handle(report);
                         at = 0;
@@ -167,7 +168,7 @@ fn a_node_whose_fault_is_certain_is_named_by_all_however_few_have_noticed() {
     }
 }
 
-/// Whoever hears nobody's answers is itself at fault.
+/// A node that gets answers from none is itself at fault.
 #[test]
 fn a_node_that_calls_all_others_unresponsive_is_given_up() {
     for deaf in 0..3 {

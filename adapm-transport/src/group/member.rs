@@ -1,4 +1,4 @@
-//! [`Group`]: what a program holds of the group that its process belongs to.
+//! [`Group`]: the public handle of the group that a process belongs to.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -20,35 +20,35 @@ use super::shared::LossWatch;
 use crate::error::PeerLoss;
 use crate::net::{Address, Kind, Net, NetError};
 
-/// The processes of one cluster, as one of them sees them; see the [module](crate::group) for an
-/// example.
+/// The processes of one cluster, from the view of one of them; see the [module](crate::group) for
+/// an example.
 ///
 /// A thread of its own keeps the links alive. *Collectives* ([`Group::all_gather`],
-/// [`Group::gather`]) are called by all nodes in the same order; calls that differ are an error on
+/// [`Group::gather`]) are called by all nodes in the same order; a different order is an error on
 /// all of them.
 ///
-/// [`Group::leave`] says goodbye. Dropping the group says that this node has finished if something
-/// has used it and all that did have ended in order ([`Group::begin_use`]), the group has not
-/// failed, and the thread does not panic; else that this node has failed.
+/// [`Group::leave`] says goodbye. Dropping the group reports that this node has finished if the
+/// group was used and all uses have ended in order ([`Group::begin_use`]), it has not failed, and
+/// the thread does not panic; otherwise it reports that this node has failed.
 pub struct Group {
     config: GroupConfig,
     handle: Handle,
     listens: IpAddr,
     advertise: IpAddr,
-    // Dropped in this order: a folder goes once it is empty.
+    // Dropped in this order: a folder is removed once it is empty.
     _file: Option<RendezvousFile>,
     _folder: Option<JobFolder>,
 }
 
 impl Group {
-    /// Joins the others: returns when all have joined and have links to each other.
+    /// Joins the others. Returns when all have joined and have links to each other.
     ///
-    /// Nodes may start in any order. `watch` is shown who has joined, on every change and about
-    /// once a second.
+    /// Nodes may start in any order. `watch` is called with the membership on every change and
+    /// about once a second.
     ///
     /// # Errors
-    /// Who is missing or cannot be reached after [`GroupConfig::join_timeout`], an address that
-    /// cannot be used, or why one node has refused another. All nodes that are there learn of it.
+    /// Nodes missing or unreachable after [`GroupConfig::join_timeout`], an unusable address, or
+    /// the refusal of one node by another. All nodes that are there learn of it.
     pub fn join(
         mut config: GroupConfig,
         watch: &mut dyn FnMut(&Membership),
@@ -63,16 +63,17 @@ impl Group {
         Ok(Self { config, handle, listens, advertise, _file: file, _folder: folder })
     }
 
-    /// Gives `bytes` to all and returns what all have given, by node. A collective; any size.
+    /// Contributes `bytes` and returns the contributions of all nodes, by node. A collective; any
+    /// size.
     ///
     /// # Errors
-    /// A node is lost, has left, or calls something else.
+    /// A node is lost, has left, or makes a different call.
     pub fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
         self.all_gather_for("all_gather", bytes)
     }
 
-    /// As [`Group::all_gather`], with a name for what it is about, which must be the same on all
-    /// nodes; the first 64 characters count.
+    /// Like [`Group::all_gather`], with a label, which must be the same on all nodes; its first 64
+    /// characters count.
     ///
     /// # Errors
     /// As [`Group::all_gather`].
@@ -80,8 +81,8 @@ impl Group {
         self.handle.collect(label, true, bytes)
     }
 
-    /// Gives `bytes` to node 0, which gets what all have given, by node; the others get `None`. A
-    /// collective; any size.
+    /// Contributes `bytes`; node 0 gets the contributions of all nodes, by node, the others get
+    /// `None`. A collective; any size.
     ///
     /// # Errors
     /// As [`Group::all_gather`].
@@ -91,51 +92,52 @@ impl Group {
     }
 
     /// Asks all nodes, this one included, to stop, for a reason of the caller's; the first reason
-    /// counts. What to do is theirs: flags are raised ([`Group::on_stop`]), and
-    /// [`Group::stop_code`] tells the reason.
+    /// counts. The reaction is up to them: flags are raised ([`Group::on_stop`]), and
+    /// [`Group::stop_code`] returns the reason.
     pub fn stop(&self, code: u8) {
         self.handle.stop(code);
     }
 
     /// Connects `flag` with the flags of all nodes: raising it here asks all to stop with code 0,
-    /// and it is raised when anybody asks. Seen within 50 ms.
+    /// and it is raised when any node asks. Seen within 50 ms.
     pub fn on_stop(&self, flag: Arc<AtomicBool>) {
         self.handle.on_stop(flag);
     }
 
-    /// The reason to stop, if somebody has asked to.
+    /// Returns the reason to stop, if any node has asked to.
     #[must_use]
     pub fn stop_code(&self) -> Option<u8> {
         self.handle.shared.lock().stop
     }
 
-    /// Tells `watch` of the first lost node, at once if that is known. It is called by the thread
-    /// that notices, must not block, and is forgotten when its last owner drops it.
+    /// Calls `watch` with the first lost node, at once if it is already known. The call comes from
+    /// the thread that notices, must not block, and ends with the last owner of `watch`.
     pub fn on_loss(&self, watch: &Arc<LossWatch>) {
         self.handle.watch(watch);
     }
 
-    /// Notes that a node was found lost by other means. The group fails once it is known which node
-    /// is lost for all: this one, or, if nothing was heard of it, whichever [`GroupError`] tells.
+    /// Reports a node that was found lost by other means. The group fails once it is known which
+    /// node is lost to all: this one or, if nothing was heard of it, the one that [`GroupError`]
+    /// names.
     pub fn report(&self, loss: PeerLoss) {
         self.handle.report(loss);
     }
 
-    /// Notes that something, as a cluster, begins to use the group. Until its [`Group::end_use`],
-    /// dropping the group says that this node has failed.
+    /// Records the start of a use of the group, such as a cluster. Until its [`Group::end_use`],
+    /// dropping the group reports that this node has failed.
     pub fn begin_use(&self) {
         self.handle.begin_use();
     }
 
-    /// Notes that what has begun to use the group has ended in order; once for each
-    /// [`Group::begin_use`], without one of no effect.
+    /// Records the orderly end of a use, once per [`Group::begin_use`]; without one it does
+    /// nothing.
     pub fn end_use(&self) {
         self.handle.end_use();
     }
 
-    /// Leaves the group and waits until the others have heard, at most about
-    /// [`GroupConfig::dead_after`]. If a node is lost, that is what they are told. Calls after it
-    /// answer [`GroupError::Ended`].
+    /// Leaves the group and waits until the others know, at most about [`GroupConfig::dead_after`].
+    /// If a node is lost, the others are told that instead. Later calls answer
+    /// [`GroupError::Ended`].
     pub fn leave(&self, close_reason: CloseReason) {
         self.handle.leave(close_reason);
     }
@@ -145,7 +147,7 @@ impl Group {
     /// nodes have exchanged ([`Group::address_of`]).
     ///
     /// # Errors
-    /// What the system refuses.
+    /// The system's refusal.
     pub fn listen(&self, channel: u16, layout_digest: u64) -> Result<Net, NetError> {
         let kind = self.config.kind;
         let bind = if kind == Kind::Unix { String::new() } else { self.listens.to_string() };
@@ -154,7 +156,7 @@ impl Group {
         Net::listen(settings)
     }
 
-    /// What others are to dial to reach an endpoint of this process.
+    /// Returns the address at which others reach an endpoint of this process.
     #[must_use]
     pub fn address_of(&self, net: &Net) -> Address {
         let mut address = net.address().clone();
@@ -164,45 +166,46 @@ impl Group {
         address
     }
 
-    /// Which node this process is.
+    /// Returns the node of this process.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.config.node
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.config.nodes
     }
 
-    /// The number of this run: node 0 makes it up, all processes know it, and no other run has it.
+    /// Returns the number of this run, generated by node 0: the same in all its processes, and
+    /// different for every run.
     #[must_use]
     pub fn run(&self) -> u64 {
-        // Known from the meeting on.
+        // Known since the meeting.
         self.handle.shared.lock().run.unwrap_or_default()
     }
 
-    /// Who has joined, and who was refused since.
+    /// Returns the nodes that have joined, and later refusals.
     #[must_use]
     pub fn membership(&self) -> Membership {
         self.handle.shared.lock().membership.clone()
     }
 
-    /// Why nothing works any more, if so. While it is being found out which node is lost it waits
-    /// for the answer, at most for a fifth of [`GroupConfig::dead_after`].
+    /// Returns why the group has failed, if it has. While the lost node is being determined, waits
+    /// for the verdict, at most a fifth of [`GroupConfig::dead_after`].
     #[must_use]
     pub fn failure(&self) -> Option<GroupError> {
         self.handle.failure()
     }
 
-    /// Silence after which a node is lost.
+    /// Returns the silence after which a node is lost.
     #[must_use]
     pub fn dead_after(&self) -> Duration {
         self.config.dead_after
     }
 
-    /// Longest wait for all to be there.
+    /// Returns the longest wait for all nodes to join.
     #[must_use]
     pub fn join_timeout(&self) -> Duration {
         self.config.join_timeout

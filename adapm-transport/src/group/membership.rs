@@ -1,4 +1,4 @@
-//! Who has joined and who is missing: the start-up table of a cluster of processes.
+//! Nodes that have joined and nodes that are missing: the start-up table of a cluster of processes.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -23,73 +23,73 @@ pub struct Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
-    /// Where its control endpoint is reached.
+    /// The address of its control endpoint.
     pub address: SocketAddr,
     /// The name of its machine.
     pub host: String,
     /// Its process id on that machine.
     pub pid: u32,
-    /// Time of a message there and back, once it was measured; `None` for this process itself.
+    /// Round-trip time, once measured; `None` for this process itself.
     pub rtt: Option<Duration>,
 }
 
 impl Membership {
-    /// The node that this is the view of.
+    /// Returns the node whose view this is.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.members.len()
     }
 
-    /// All nodes in order, with the process of each if it has joined.
+    /// Returns all nodes in order, with the process of each if it has joined.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (NodeId, Option<&Member>)> {
         let number = |index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide"));
         self.members.iter().enumerate().map(move |(index, member)| (number(index), member.as_ref()))
     }
 
-    /// Nodes that have joined.
+    /// Returns the number of nodes that have joined.
     #[must_use]
     pub fn joined(&self) -> usize {
         self.members.iter().flatten().count()
     }
 
-    /// Nodes that have not joined.
+    /// Returns the nodes that have not joined.
     #[must_use]
     pub fn missing(&self) -> Vec<NodeId> {
         self.members().filter(|(_, member)| member.is_none()).map(|(node, _)| node).collect()
     }
 
-    /// Nodes in processes of the machine on which this node is, with itself.
+    /// Returns the number of nodes on this node's machine, itself included.
     #[must_use]
     pub fn on_this_host(&self) -> usize {
         let host = self.members[self.node.index()].as_ref().map(|member| &member.host);
         self.members.iter().flatten().filter(|member| Some(&member.host) == host).count()
     }
 
-    /// Where the nodes join: an address or a file.
+    /// Returns the meeting point: an address or a file.
     #[must_use]
     pub fn rendezvous(&self) -> &str {
         &self.rendezvous
     }
 
-    /// Who was refused and why, a line each; the last ones.
+    /// Returns the last refusals with their reasons, one line each.
     #[must_use]
     pub fn refused(&self) -> &[String] {
         &self.refused
     }
 
-    /// Connections that were refused so far, of nodes that do not belong here and of others.
+    /// Returns the number of refused connections, of foreign nodes and of others.
     #[must_use]
     pub fn refusals(&self) -> u64 {
         self.refusals
     }
 
-    /// What keeps this node from its links so far, if it knows: one line.
+    /// Returns what keeps this node from its links, if known: one line.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         self.fault.as_ref().map(|fault| match fault {
@@ -101,16 +101,16 @@ impl Membership {
     }
 }
 
-/// What keeps a node from its links.
+/// A fault that keeps a node from its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JoinFault {
-    /// The node that is not reached; `None`: all is the fault of this one.
+    /// The node that is not reached; `None`: the fault is this node's.
     pub(super) node: Option<NodeId>,
     pub(super) reason: String,
 }
 
 impl Membership {
-    /// Of a group of `nodes` that nobody has joined.
+    /// Creates the membership of a group of `nodes` that none has joined.
     pub(super) fn new(node: NodeId, nodes: usize, rendezvous: String) -> Self {
         let members = vec![None; nodes];
         Self { node, members, rendezvous, refused: Vec::new(), refusals: 0, fault: None }
@@ -125,13 +125,13 @@ impl Member {
 }
 
 impl MemberInfo {
-    /// This process, reached at `address`.
+    /// Returns the data of this process, reached at `address`.
     pub(super) fn own(address: SocketAddr) -> Self {
         Self { address, host: host_name(), pid: process::id() }
     }
 }
 
-/// The name of this machine, for people and to tell machines apart.
+/// Returns the name of this machine, for people and to tell machines apart.
 fn host_name() -> String {
     let name =
         std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::env::var("HOSTNAME"));

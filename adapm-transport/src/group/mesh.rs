@@ -1,5 +1,5 @@
-//! What the control thread needs of its transport beyond frames: to dial, and to tell how it stands
-//! with each peer. And the control endpoint that gives it: a [`Net`] over TCP, on a channel of its
+//! The interface of the control thread to its transport beyond frames: dialing and the state of
+//! each peer. And its implementation, the control endpoint: a [`Net`] over TCP, on a channel of its
 //! own.
 
 use core::net::{IpAddr, SocketAddr};
@@ -14,8 +14,8 @@ use crate::net::{Address, Net, NetError, NetWaker, PeerState};
 
 /// A transport that finds its peers while it is used.
 pub(super) trait Mesh: Transport {
-    /// Where this endpoint is reached, as it tells others; `None`: nowhere, all peers are known
-    /// from the start.
+    /// Returns the address of this endpoint for others; `None` if all peers are known from the
+    /// start.
     fn info(&self) -> Option<SocketAddr>;
 
     /// Starts to dial those peers whose addresses have become known; returns at once.
@@ -24,34 +24,34 @@ pub(super) trait Mesh: Transport {
     /// Starts to dial a peer that may be at any of these addresses; returns at once.
     fn seek(&mut self, node: NodeId, addresses: &[SocketAddr]);
 
-    /// Whether frames go to and fro.
+    /// Returns true if frames pass in both directions.
     fn is_up(&self, node: NodeId) -> bool;
 
-    /// Time there and back.
+    /// Returns the round-trip time.
     fn rtt(&self, node: NodeId) -> Option<Duration>;
 
-    /// Why there is no link, if it is known.
+    /// Returns why there is no link, if it is known.
     fn fault(&self, node: NodeId) -> Option<String>;
 
-    /// A number that node 0 has made up for this run, once it was met.
+    /// Returns the number that node 0 has generated for this run, once node 0 was met.
     fn run(&self) -> Option<u64>;
 
-    /// What an error of this transport is to the group.
+    /// Converts an error of this transport.
     fn failure(&self, error: Self::Error) -> GroupError {
         GroupError::Network { message: error.to_string() }
     }
 
-    /// Why it is this node that cannot be linked with that one, if so.
+    /// Returns why this node is to blame for the missing link to that one, if it is.
     fn own_trouble(&self, node: NodeId) -> Option<String>;
 
-    /// The next one from outside who was turned away and why, and how many times.
+    /// Returns the next rejected stranger with the reason, and the number of rejections.
     fn poll_refusal(&mut self) -> Option<(String, u32)>;
 }
 
 /// The control endpoint: a [`Net`] over TCP, on a channel of its own.
 pub(super) struct NetMesh {
     net: Net,
-    /// What others are to dial.
+    /// The address for others to dial.
     advertise: IpAddr,
 }
 

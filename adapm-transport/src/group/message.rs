@@ -1,8 +1,8 @@
-//! What the processes of a group tell each other: one message a frame, the bytes of collectives in
-//! its value block.
+//! Messages between the processes of a group: one message per frame, with the bytes of collectives
+//! in its value block.
 //!
-//! A message takes no more memory than its frame and a list with an entry for each node: lists are
-//! measured against the number of nodes before they are given room.
+//! A message takes no more memory than its frame and a list with an entry for each node: the length
+//! of a list is checked against the number of nodes before it is allocated.
 
 use core::net::SocketAddr;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::losses::LossReport;
 
-/// Where a process is and which one it is.
+/// The address and identity of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MemberInfo {
     pub(super) address: SocketAddr,
@@ -26,9 +26,9 @@ pub(super) struct MemberInfo {
 pub(super) enum Message {
     /// To node 0: this process has started.
     Here(MemberInfo),
-    /// Of node 0: who has started, by node.
+    /// From node 0: the nodes that have started, by node.
     Table(#[serde(deserialize_with = "list")] Vec<Option<MemberInfo>>),
-    /// Of node 0: these have not started in time; the attempt is over.
+    /// From node 0: these have not started in time; the attempt is over.
     GiveUp {
         #[serde(deserialize_with = "list")]
         missing: Vec<NodeId>,
@@ -39,7 +39,7 @@ pub(super) enum Message {
     Begin(Begin),
     /// The next bytes of the sender's part, in the value block.
     Piece { number: u64 },
-    /// Everybody is to stop, for a reason that the code tells.
+    /// All nodes are to stop, for the reason in the code.
     Stop { code: u8 },
     /// The sender leaves in order: it takes part in nothing more.
     Left,
@@ -47,20 +47,19 @@ pub(super) enum Message {
     Lost(LossReport),
 }
 
-/// How a node enters a collective.
+/// The begin of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begin {
     /// Collectives are numbered from 1.
     pub(super) number: u64,
-    /// What the callers call it, and whether all or only node 0 get the result: the same on all
-    /// nodes.
+    /// The callers' label, and whether all or only node 0 get the result: the same on all nodes.
     pub(super) label: String,
     pub(super) to_all: bool,
-    /// Bytes that the sender has for the receiver.
+    /// Bytes of the sender's part for the receiver.
     pub(super) total: u64,
 }
 
-/// Bytes of a frame that is no message of a sound node.
+/// The error of a frame that no sound node sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Malformed;
 
@@ -74,7 +73,7 @@ impl Message {
         frame.values.bytes_mut().copy_from_slice(bytes);
     }
 
-    /// The message of a frame in a group of `nodes`; its bytes are `frame.values`.
+    /// Decodes the message of a frame in a group of `nodes`; its bytes are `frame.values`.
     pub(super) fn decode(frame: &Frame, nodes: usize) -> Result<Self, Malformed> {
         if let Some((&(TABLE | GIVE_UP), list)) = frame.head.split_first() {
             let (length, _) = postcard::take_from_bytes::<u64>(list).map_err(|_| Malformed)?;
@@ -89,7 +88,7 @@ impl Message {
     }
 }
 
-/// The messages that begin with a list, by their place among the variants.
+/// The messages that begin with a list, by their index among the variants.
 const TABLE: u8 = 1;
 const GIVE_UP: u8 = 2;
 
@@ -97,8 +96,7 @@ const GIVE_UP: u8 = 2;
 mod tests {
     use super::*;
 
-    /// A byte in a frame may stand for a info that is not there, which takes 64 bytes and more of
-    /// memory.
+    /// A byte in a frame may stand for an absent info, which takes 64 bytes and more of memory.
     #[test]
     fn a_list_has_no_more_entries_than_there_are_nodes() {
         let table = |infos: usize| {

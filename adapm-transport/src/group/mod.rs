@@ -1,4 +1,4 @@
-//! The processes of one cluster: they find each other through node 0, know who is missing, and
+//! The processes of one cluster: they find each other through node 0, know which are missing, and
 //! exchange bytes.
 //!
 //! ```
@@ -26,16 +26,16 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | [`launcher`] | who started the processes: Slurm, MPI, torchrun, Kubernetes |
+//! | [`launcher`] | the launcher of the processes: Slurm, MPI, torchrun, Kubernetes |
 //! | `config`, `folder`, `place`, `join` | from settings to a process that has joined |
-//! | `control`, `shared`, `handle` | the control thread, and what calls of other threads ask of it |
-//! | `collective` | bytes of all for all or for node 0, without I/O |
-//! | `losses` | who counts as lost when some cannot reach others, without I/O |
+//! | `control`, `shared`, `handle` | the control thread, and the requests of other threads to it |
+//! | `collective` | exchange of bytes, to all or to node 0, without I/O |
+//! | `losses` | the verdict on lost nodes when some cannot reach others, without I/O |
 //! | `message`, `mesh` | frames, and the endpoint that carries them |
-//! | `membership`, `error` | who is there, and what went wrong |
+//! | `membership`, `error` | the nodes that are there, and errors |
 //!
-//! Not here: parameters, which go over endpoints of their own, one for each channel
-//! ([`Group::listen`]); a group that goes on without a node that it has lost.
+//! Not here: parameters, which have endpoints of their own, one per channel ([`Group::listen`]); a
+//! group that goes on after it has lost a node.
 
 mod collective;
 mod config;

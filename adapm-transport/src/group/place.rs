@@ -1,5 +1,5 @@
-//! Where a process listens and what it tells others, and the file in which node 0 says so, with a
-//! secret for the run.
+//! Addresses to listen at and to advertise, and the file in which node 0 publishes its address,
+//! with a secret for the run.
 
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,8 +26,8 @@ pub(super) fn check(text: &str) -> Result<(), GroupError> {
     }
 }
 
-/// The network addresses of `host:port`, the ones to try first in front. Can take long if the host
-/// is a name.
+/// Resolves `host:port` to network addresses, those to try first in front. Can block for long if
+/// the host is a name.
 pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     check(text)?;
     let unusable = |reason: String| GroupError::Address { given: text.to_owned(), reason };
@@ -49,27 +49,27 @@ pub(super) fn resolve(text: &str) -> Result<Vec<SocketAddr>, GroupError> {
     }
 }
 
-/// The port of `host:port`.
+/// Returns the port of `host:port`.
 pub(super) fn port_of(text: &str) -> Result<u16, GroupError> {
     check(text)?;
     Ok(text.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default())
 }
 
-/// Returns true if `host:port` has a name for a host, which may mean something else later, or on
+/// Returns true if the host in `host:port` is a name, which may resolve differently later or on
 /// another machine.
 pub(super) fn is_named(text: &str) -> bool {
     let host = text.rsplit_once(':').map_or(text, |(host, _)| host);
     host != "localhost" && host.trim_matches(['[', ']']).parse::<IpAddr>().is_err()
 }
 
-/// Returns true if somebody takes a connection there; asks for at most half a second.
+/// Returns true if connections are accepted there; tries for at most half a second.
 pub(super) fn answers(address: SocketAddr) -> bool {
     let connected = TcpStream::connect_timeout(&address, Duration::from_millis(500));
-    // TCP connects a port at which nobody listens with the same port, by chance.
+    // TCP may connect a port without a listener to itself, by chance.
     connected.is_ok_and(|stream| stream.local_addr().is_ok_and(|local| local != address))
 }
 
-/// The network address of a host name or address without port; a port is ignored.
+/// Resolves a host name or address without port; a port is ignored.
 pub(super) fn resolve_host(text: &str) -> Result<IpAddr, GroupError> {
     if let Ok(ip) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Ok(ip);
@@ -84,7 +84,7 @@ pub(super) fn resolve_host(text: &str) -> Result<IpAddr, GroupError> {
     })
 }
 
-/// The address of this machine from which `there` is reached; nothing is sent.
+/// Returns the address of this machine towards `there`; nothing is sent.
 pub(super) fn towards(there: SocketAddr) -> io::Result<IpAddr> {
     let any: IpAddr =
         if there.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { [0_u16; 8].into() };
@@ -93,7 +93,8 @@ pub(super) fn towards(there: SocketAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// What others are to dial: as told, else where this node listens, else this machine's address.
+/// Returns the address for others to dial: `told` if given, else the listening address, else this
+/// machine's address.
 pub(super) fn advertised(
     told: Option<&str>,
     listens: IpAddr,
@@ -116,18 +117,18 @@ pub(super) fn advertised(
     })
 }
 
-/// The file in which node 0 says where it listens; removed when it is dropped, if it still says so.
+/// The file in which node 0 publishes its address; removed when it is dropped, if it is unchanged.
 pub(super) struct RendezvousFile {
     path: PathBuf,
     text: String,
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where node 0 listens.
+    /// The address of node 0.
     pub(super) address: SocketAddr,
-    /// The secret of a run whose nodes were given none: whoever can read the file belongs to it.
+    /// The secret of a run whose nodes were given none: every reader of the file belongs to it.
     pub(super) secret: Option<Secret>,
 }
 
@@ -150,7 +151,7 @@ impl Secret {
 }
 
 impl Place {
-    /// What the text of a file says; `None`: it is of something else.
+    /// Parses the text of a file; `None` if it is something else.
     pub(super) fn of(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let address = words.next()?.parse().ok()?;
@@ -164,8 +165,8 @@ impl Place {
 }
 
 impl RendezvousFile {
-    /// Removes what an earlier run may have left. A file that says anything but an address is of
-    /// somebody who did not mean it to be removed.
+    /// Removes the file of an earlier run. A file with any other content than an address was not
+    /// meant to be removed.
     pub(super) fn clear(path: &Path) -> Result<(), GroupError> {
         let reason = "it holds something else than a meeting: give another file, or remove it";
         let foreign = || GroupError::File { path: path.to_owned(), reason: reason.to_owned() };
@@ -179,7 +180,7 @@ impl RendezvousFile {
                     || str::from_utf8(&bytes).is_ok_and(|text| Place::of(text).is_some());
                 is_own.then_some(()).ok_or_else(foreign)?;
             }
-            // A link that leads nowhere is removed as well.
+            // A dangling link is removed as well.
             Err(_) => {}
         }
         match fs::remove_file(path) {
@@ -190,13 +191,13 @@ impl RendezvousFile {
         }
     }
 
-    /// Writes the file whole or not at all, for this user alone.
+    /// Writes the file atomically, readable by this user alone.
     pub(super) fn write(path: &Path, place: &Place) -> Result<Self, GroupError> {
         let Place { address, secret } = place;
         let secret = secret.as_ref().map_or(String::new(), |Secret(text)| format!("{text}\n"));
         let text = format!("{address}\n{secret}");
         let mut name = path.file_name().unwrap_or_default().to_owned();
-        // Nobody can have planted a link under a name that nobody knows, and a file that is there
+        // The name is unguessable, so no link can have been planted under it, and an existing file
         // is not opened.
         name.push(format!(
             ".{}-{:016x}",
@@ -221,7 +222,7 @@ impl RendezvousFile {
         }
     }
 
-    /// What the file says; `None`: there is none so far.
+    /// Reads the file; `None` if it does not exist yet.
     pub(super) fn read(path: &Path) -> Result<Option<Place>, GroupError> {
         let file = match fs::File::open(path) {
             Ok(file) => file,
@@ -265,10 +266,10 @@ fn unusable(path: &Path, verb: &str, error: &io::Error) -> GroupError {
     GroupError::File { path: path.to_owned(), reason: format!("it cannot be {verb} ({error})") }
 }
 
-/// Longer than any address and its end of a line.
+/// Longer than any address and its line end.
 const TEXT_BYTES_MAX: u64 = 256;
 
-/// An address that is nobody's (RFC 5737), to ask for the way out of this machine.
+/// A reserved address (RFC 5737), used to find the route out of this machine.
 const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What calls of any thread and the control thread have in common: requests, results, the
-//! membership, and what went wrong.
+//! State shared by the calls of any thread and the control thread: requests, results, the
+//! membership, and the failure.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -13,10 +13,10 @@ use super::error::GroupError;
 use super::membership::Membership;
 use crate::error::PeerLoss;
 
-/// Ends the wait of the control thread.
+/// A function that ends the wait of the control thread.
 pub(super) type WakeFn = Box<dyn Fn() + Send + Sync>;
 
-/// Is told of lost peers, by whatever thread notices.
+/// A callback for lost peers, called by the thread that notices.
 pub type LossWatch = dyn Fn(PeerLoss) + Send + Sync;
 
 pub(super) struct Shared {
@@ -30,29 +30,29 @@ pub(super) struct State {
     pub(super) joined: bool,
     /// The number of the run, once node 0 was met.
     pub(super) run: Option<u64>,
-    /// A node that has joined and to which there is no link.
+    /// A node that has joined but has no link to this one.
     pub(super) apart: Option<NodeId>,
-    /// Asked for: where to dial node 0.
+    /// Request: dial node 0 at these addresses.
     pub(super) meet: Option<Vec<SocketAddr>>,
-    /// A collective that a call has asked for.
+    /// Request of a collective by a call.
     pub(super) request: Option<Request>,
-    /// What the current collective has come to.
+    /// The outcome of the current collective.
     pub(super) outcome: Option<Vec<Vec<u8>>>,
-    /// Why nothing works from here on.
+    /// The error of all further calls.
     pub(super) failure: Option<GroupError>,
     /// Losses that were found by other means than the control endpoint.
     pub(super) reported: Vec<PeerLoss>,
-    /// It is being found out which node is lost.
+    /// True while the lost node is being determined.
     pub(super) is_deciding: bool,
     /// The code with which the group is to stop.
     pub(super) stop: Option<u8>,
     pub(super) flags: Vec<Arc<AtomicBool>>,
     watches: Vec<Weak<LossWatch>>,
-    /// Asked for: nodes that did not come are told to the others.
+    /// Request: report nodes that did not come to the others.
     pub(super) give_up: Option<(Vec<NodeId>, Duration)>,
-    /// What uses the group has ended in order but for so many; `None`: nothing has used it.
+    /// Number of uses that have not ended in order; `None`: the group was never used.
     pub(super) in_use: Option<usize>,
-    /// Asked for: the end of the control thread.
+    /// Request: end the control thread.
     pub(super) leave: Option<CloseReason>,
     /// The control thread has ended.
     pub(super) ended: bool,
@@ -88,17 +88,17 @@ impl Shared {
         Self { state: Mutex::new(state), changed: Condvar::new(), wake: OnceLock::new() }
     }
 
-    /// Names what ends the wait of the control thread; the first one counts.
+    /// Sets the function that ends the wait of the control thread; the first call counts.
     pub(super) fn wakes(&self, wake: WakeFn) {
         let _ = self.wake.set(wake);
     }
 
-    /// The state; everything in it is whole between statements, whoever panicked.
+    /// Locks the state; everything in it is consistent between statements, even after a panic.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks something of the control thread.
+    /// Posts a request to the control thread.
     pub(super) fn ask<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let result = change(&mut self.lock());
         if let Some(wake) = self.wake.get() {
@@ -107,14 +107,14 @@ impl Shared {
         result
     }
 
-    /// Changes the state and ends the waits of calls, so that they look at it.
+    /// Changes the state and wakes waiting calls.
     pub(super) fn tell<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let result = change(&mut self.lock());
         self.changed.notify_all();
         result
     }
 
-    /// Blocks until `look` finds something.
+    /// Blocks until `look` returns a result.
     pub(super) fn wait<R>(&self, mut look: impl FnMut(&mut State) -> Option<R>) -> R {
         let mut state = self.lock();
         loop {
@@ -125,12 +125,12 @@ impl Shared {
         }
     }
 
-    /// Blocks until something may have changed, at most for `wait`; returns the state.
+    /// Blocks until something may have changed, at most for `wait`. Returns the state.
     pub(super) fn wait_at_most(&self, wait: Duration) -> MutexGuard<'_, State> {
         self.changed.wait_timeout(self.lock(), wait).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Notes why nothing works from here on, unless that is known, and tells who waits or watches.
+    /// Records the failure, unless there is one, and notifies waiters and watchers.
     pub(super) fn fail(&self, error: GroupError) {
         let mut state = self.lock();
         if state.failure.is_some() {
@@ -146,7 +146,7 @@ impl Shared {
         }
     }
 
-    /// Tells `watch` of a lost peer, also if it is lost already.
+    /// Reports a lost peer to `watch`, even if it was lost before.
     pub(super) fn watch(&self, watch: &Arc<LossWatch>) {
         let mut state = self.lock();
         state.watches.retain(|watch| watch.strong_count() > 0);
@@ -165,13 +165,13 @@ impl State {
         self.failure.is_none() && !self.ended && (self.is_deciding || !self.reported.is_empty())
     }
 
-    /// Why a call cannot go on, if it cannot.
+    /// Returns why a call cannot go on, if it cannot.
     pub(super) fn refusal(&self) -> Option<GroupError> {
         let ended = (self.ended || self.leave.is_some()).then_some(GroupError::Ended);
         self.failure.clone().or(ended)
     }
 
-    /// Everybody is to stop, for the reason `code`; the first reason counts.
+    /// Asks all nodes to stop, with reason `code`; the first reason counts.
     pub(super) fn stop(&mut self, code: u8) {
         self.stop.get_or_insert(code);
         self.flags.iter().for_each(|flag| flag.store(true, Ordering::Release));

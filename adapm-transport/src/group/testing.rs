@@ -1,5 +1,5 @@
-//! The control side of a group's node without thread and endpoint: frames are put in by hand, what
-//! it sends is kept.
+//! The control side of a group's node without thread and endpoint: the test puts frames in and
+//! takes sent ones out.
 
 use core::convert::Infallible;
 use core::net::SocketAddr;
@@ -24,7 +24,7 @@ pub struct ControlSide {
     shared: Arc<Shared>,
 }
 
-/// An endpoint that is a hand: every way has room for a few frames, which the test takes.
+/// A manual endpoint: every way has room for a few frames, which the test takes.
 struct Hand {
     ways: Vec<VecDeque<Frame>>,
     is_up: bool,
@@ -34,7 +34,7 @@ struct Hand {
 struct NoWait;
 
 impl ControlSide {
-    /// Node `node` of `nodes`; links are up if it `is_up`.
+    /// Creates node `node` of `nodes`; its links are up if `is_up`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, is_up: bool) -> Self {
         let membership = Membership::new(node, nodes, String::new());
@@ -46,10 +46,10 @@ impl ControlSide {
         }
     }
 
-    /// Asks for a collective; the one before must be over.
+    /// Requests a collective; the one before must be over.
     ///
     /// # Errors
-    /// What the control thread ends with.
+    /// The error that ends the control thread.
     pub fn begin(&mut self, label: &str, to_all: bool, bytes: &[u8]) -> Result<(), GroupError> {
         let request = Request { label: label.to_owned(), to_all, bytes: bytes.to_vec() };
         self.shared.ask(|state| state.request = Some(request));
@@ -58,10 +58,10 @@ impl ControlSide {
         self.control.send()
     }
 
-    /// A frame of `from` has come.
+    /// Receives a frame of `from`.
     ///
     /// # Errors
-    /// What the control thread ends with.
+    /// The error that ends the control thread.
     pub fn hear(&mut self, from: NodeId, frame: Frame) -> Result<(), GroupError> {
         self.control.frame = frame;
         self.control.handle_frame(from)?;
@@ -69,24 +69,24 @@ impl ControlSide {
         self.control.send()
     }
 
-    /// The next frame that this node has sent to `to`.
+    /// Returns the next frame that this node has sent to `to`.
     pub fn take_sent(&mut self, to: NodeId) -> Option<Frame> {
         self.control.mesh.ways[to.index()].pop_front()
     }
 
-    /// What a collective has come to, once.
+    /// Returns the outcome of a collective, once.
     #[must_use]
     pub fn take_outcome(&self) -> Option<Vec<Vec<u8>>> {
         self.shared.lock().outcome.take()
     }
 
-    /// Why nothing works from here on.
+    /// Returns the failure, if there is one.
     #[must_use]
     pub fn failure(&self) -> Option<GroupError> {
         self.shared.lock().failure.clone()
     }
 
-    /// Messages that wait for one peer, at most.
+    /// Returns the maximum number of messages queued for one peer.
     #[must_use]
     pub fn waiting_max(&self) -> usize {
         self.control.waiting_max()

@@ -1,8 +1,8 @@
-//! What waits for one endpoint: frames in the order of their arrival, bounded per sender, and
-//! memory to be used again.
+//! The inbox of one endpoint: frames in the order of their arrival, bounded per sender, and memory
+//! for reuse.
 //!
-//! One queue for all senders serves them in the order in which they sent, so none of them starves;
-//! the bound per sender keeps one that floods from taking more than its share. Not here: locks and
+//! One queue for all senders serves them in the order in which they sent, so none starves; the
+//! bound per sender keeps a flooding one from taking more than its share. Not here: locks and
 //! waiting.
 
 use std::collections::VecDeque;
@@ -11,12 +11,12 @@ use std::mem;
 use adapm_core::NodeId;
 use adapm_core::transport::Frame;
 
-/// Frames of one sender that wait at most, apart from those the receiver has already taken out as a
-/// batch.
+/// Maximum number of waiting frames per sender, apart from those the receiver has already taken out
+/// as a batch.
 pub(super) const FRAMES_MAX: usize = 256;
-/// Bytes of one sender that wait at most; a single larger frame still goes alone.
+/// Maximum bytes of waiting frames per sender; a single larger frame still goes alone.
 pub(super) const BYTES_MAX: usize = 32 << 20;
-/// Empty frames kept for their memory.
+/// Maximum number of empty frames kept for their memory.
 const SPARES_MAX: usize = 16;
 /// Memory that an empty frame may keep, in bytes.
 const SPARE_BYTES_MAX: usize = 64 << 10;
@@ -24,18 +24,18 @@ const SPARE_BYTES_MAX: usize = 64 << 10;
 /// Frames with their senders, oldest first.
 pub(super) type Batch = VecDeque<(NodeId, Frame)>;
 
-/// What became of a frame.
+/// The outcome of offering a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// It waits here.
+    /// The frame was queued.
     Taken,
-    /// The sender's share is full; the sender is noted, to be woken.
+    /// The sender's share is full; the sender is recorded, to be woken.
     Full,
     /// The receiver has gone.
     Gone,
 }
 
-/// The frames that wait for one endpoint.
+/// The queued frames of one endpoint.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     queue: Batch,
@@ -43,12 +43,11 @@ pub(super) struct Inbox {
     refused: Vec<NodeId>,
     spares: Vec<Frame>,
     gone: bool,
-    /// Whether the receiver waits on the condition variable, so that nobody pays for telling one
-    /// that does not.
+    /// True while the receiver waits on the condition variable; senders notify it only then.
     pub(super) waiting: bool,
 }
 
-/// What waits of one sender.
+/// The queued frames of one sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     frames: usize,
@@ -62,7 +61,7 @@ impl Inbox {
     }
 
     /// Moves the content of `frame` in and leaves an empty frame, with the memory of an earlier one
-    /// if there is any. Unless taken, the frame is unchanged.
+    /// if available. Unless taken, the frame is unchanged.
     pub(super) fn offer(&mut self, from: NodeId, frame: &mut Frame) -> Offer {
         if self.gone {
             return Offer::Gone;
@@ -82,13 +81,13 @@ impl Inbox {
         Offer::Taken
     }
 
-    /// Whether no frame waits.
+    /// Returns true if no frame is queued.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Swaps all waiting frames into the empty `batch`, takes `spares` in, and adds to `refused`
-    /// who has room again.
+    /// Swaps all queued frames into the empty `batch`, takes `spares` in, and adds the senders that
+    /// have room again to `refused`.
     pub(super) fn take(
         &mut self,
         batch: &mut Batch,
@@ -98,7 +97,7 @@ impl Inbox {
         debug_assert!(batch.is_empty(), "a batch is served before the next one is taken");
         mem::swap(&mut self.queue, batch);
         for (from, _) in batch.iter() {
-            // Whoever was refused has a frame in here: an empty share refuses nothing.
+            // Every refused sender has a frame in here: an empty share refuses nothing.
             self.loads[from.index()] = Load::default();
         }
         refused.append(&mut self.refused);
@@ -106,8 +105,8 @@ impl Inbox {
         self.spares.append(spares);
     }
 
-    /// Drops everything and takes nothing more; returns who was refused, as there is no sense in
-    /// their waiting.
+    /// Drops everything and takes nothing more. Returns the refused senders, which need not wait
+    /// any longer.
     pub(super) fn close(&mut self) -> Vec<NodeId> {
         self.gone = true;
         self.queue = Batch::new();
@@ -116,7 +115,7 @@ impl Inbox {
     }
 }
 
-/// Empties `frame` and appends it to `spares`, unless it or they hold too much memory.
+/// Empties `frame` and appends it to `spares`, unless either holds too much memory.
 pub(super) fn keep_spare(spares: &mut Vec<Frame>, mut frame: Frame) {
     let small = frame.head.capacity() <= SPARE_BYTES_MAX && frame.values.len() <= SPARE_BYTES_MAX;
     if small && frame.head.capacity() > 0 && spares.len() < SPARES_MAX {

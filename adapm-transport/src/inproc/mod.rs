@@ -1,8 +1,8 @@
 //! All nodes in one process: frames are moved from one thread to another, never copied.
 //!
-//! Each endpoint has one inbox behind one lock. A sender holds the lock of the receiver while it
-//! moves a frame in; a receiver takes all waiting frames out at once and serves them without a
-//! lock. Not here: encoding, and any delay or loss.
+//! Each endpoint has one inbox behind one lock. A sender holds the receiver's lock while it moves a
+//! frame in; a receiver takes all queued frames out at once and serves them without a lock. Not
+//! here: encoding, and any delay or loss.
 
 mod inbox;
 
@@ -18,7 +18,8 @@ use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
 use crate::error::Error;
 use inbox::{Batch, Inbox, Offer, keep_spare};
 
-/// A network of `nodes` endpoints, that of node `i` at index `i`; one network serves one channel.
+/// Creates a network of `nodes` endpoints, that of node `i` at index `i`; one network serves one
+/// channel.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -53,10 +54,10 @@ pub fn network(nodes: usize) -> Vec<InProc> {
 
 /// One node's endpoint of an in-process network.
 ///
-/// To one peer at most 256 frames and 32 MiB wait (a larger frame goes alone), and as much again
-/// that the peer has taken out but not served yet; then [`Transport::send`] says `Full`. Senders
-/// are served in the order in which they sent. After a drop of the endpoint, sends to it fail with
-/// [`Error::PeerGone`]; what it sent itself still arrives.
+/// At most 256 frames and 32 MiB wait for one peer (a larger frame goes alone), and as much again
+/// that the peer has taken out but not served yet; then [`Transport::send`] returns `Full`. Senders
+/// are served in the order in which they sent. After an endpoint is dropped, sends to it fail with
+/// [`Error::PeerGone`]; frames that it sent still arrive.
 #[derive(Debug)]
 pub struct InProc {
     ends: Arc<[End]>,
@@ -67,7 +68,7 @@ pub struct InProc {
     spares: Vec<Frame>,
     /// Scratch of [`InProc::fetch`], empty between calls.
     refused: Vec<NodeId>,
-    /// Whether the last `recv` returned `Woken`: then a frame that waits goes first.
+    /// True if the last `recv` returned `Woken`: then a queued frame goes first.
     just_woken: bool,
 }
 
@@ -131,13 +132,13 @@ impl Transport for InProc {
 }
 
 impl InProc {
-    /// The node of this endpoint.
+    /// Returns the node of this endpoint.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Number of nodes of the network.
+    /// Returns the number of nodes of the network.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.ends.len()
@@ -147,8 +148,8 @@ impl InProc {
         &self.ends[self.node.index()]
     }
 
-    /// Waits until a frame is there, a waker was called or the wait is over, and takes all frames
-    /// that wait.
+    /// Waits until there is a frame, a waker is called or the wait is over, and takes all queued
+    /// frames.
     fn fetch(&mut self, wait: Option<Duration>) {
         let end = &self.ends[self.node.index()];
         let mut inbox = end.lock();
@@ -191,16 +192,16 @@ impl End {
     ///
     /// # Ordering
     /// The flag is set before the lock is taken: a receiver that holds the lock either sees the
-    /// flag before it waits, or has `waiting` set by the time the lock is free. A flag that was set
-    /// already is somebody else's to tell. The read-modify-writes release what the waker's thread
-    /// did before, and [`End::take_wake`] acquires it.
+    /// flag before it waits, or has `waiting` set by the time the lock is free. If the flag was set
+    /// already, another waker notifies. The read-modify-writes release the earlier work of the
+    /// waker's thread, and [`End::take_wake`] acquires it.
     fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) && self.lock().waiting {
             self.arrived.notify_one();
         }
     }
 
-    /// Whether a waker was called since this last returned true.
+    /// Returns true if a waker was called since this last returned true.
     fn take_wake(&self) -> bool {
         self.woken.load(Ordering::Relaxed) && self.woken.swap(false, Ordering::AcqRel)
     }
@@ -229,7 +230,7 @@ impl End {
         inbox
     }
 
-    /// The inbox; a panic of another thread while it held the lock cannot leave it half changed.
+    /// Locks the inbox; a panic of another thread that held the lock cannot leave it half changed.
     fn lock(&self) -> MutexGuard<'_, Inbox> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }

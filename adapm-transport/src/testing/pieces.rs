@@ -1,9 +1,9 @@
-//! A source that cuts its bytes where it is told to: what a reader makes of a stream must not
-//! depend on the cuts.
+//! A source that cuts its bytes at given places: the result of reading a stream must not depend on
+//! the cuts.
 
 use std::io::{self, IoSliceMut, Read};
 
-/// Gives bytes in pieces of the lengths of `cuts`, in turn; a piece of nothing means that the
+/// A source of bytes in pieces of the lengths of `cuts`, in turn; an empty piece means that the
 /// source would block.
 ///
 /// At least one cut must be above 0, else nothing ever arrives.
@@ -16,19 +16,19 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// A source that ends behind `bytes`.
+    /// Creates a source that ends after `bytes`.
     #[must_use]
     pub fn ending(bytes: &'a [u8], cuts: Vec<usize>) -> Self {
         Self { bytes, cuts, turn: 0, ends: true }
     }
 
-    /// A source that blocks behind `bytes`.
+    /// Creates a source that blocks after `bytes`.
     #[must_use]
     pub fn blocking(bytes: &'a [u8], cuts: Vec<usize>) -> Self {
         Self { ends: false, ..Self::ending(bytes, cuts) }
     }
 
-    /// Whether all bytes were given.
+    /// Returns true if all bytes were given.
     #[must_use]
     pub fn is_used_up(&self) -> bool {
         self.bytes.is_empty()

@@ -1,4 +1,4 @@
-//! One side of a handshake with the channel that it makes, without a pipe: packets in, bytes out.
+//! One side of a handshake and its channel, without a pipe: packets in, bytes out.
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
@@ -9,7 +9,7 @@ use crate::net::hello::{
 use crate::net::noise::{Channel, Entropy, LinkSecret, Recordings};
 use crate::net::packet::{Draft, Fault, Incoming, Kind, Packet};
 
-/// One side of a connection, up to and behind the handshake.
+/// One side of a connection, during and after the handshake.
 #[derive(Debug)]
 pub struct Speaker {
     side: Side,
@@ -22,21 +22,21 @@ enum Side {
     Listening(Listening),
 }
 
-/// What a packet of a handshake has come to.
+/// The outcome of a handshake packet.
 #[derive(Debug)]
 pub enum Heard {
-    /// These bytes are the answer.
+    /// The bytes of the answer.
     Say(Vec<u8>),
-    /// The peer has said who it is; a listening side accepts or refuses it.
+    /// The identity of the peer; a listening side accepts or refuses it.
     Met(Met),
     /// The handshake is over.
     Ended(Ending),
-    /// What came is no packet of the other side.
+    /// The packet is not one of the other side.
     Fault(Fault),
 }
 
 impl Speaker {
-    /// A side that dials, and its first packet; as [`Dialing::new`].
+    /// Creates a dialing side, and its first packet; see [`Dialing::new`].
     #[must_use]
     pub fn dial(
         own: Identity,
@@ -51,14 +51,14 @@ impl Speaker {
         (speaker, bytes)
     }
 
-    /// A side that listens.
+    /// Creates a listening side.
     #[must_use]
     pub fn listen(own: Identity, token: Option<Token>, entropy: Entropy) -> Self {
         let side = Side::Listening(Listening::new(own, token, entropy));
         Self { side, channel: Channel::default() }
     }
 
-    /// The other side has sent a packet of the handshake.
+    /// Handles a handshake packet of the other side.
     pub fn hear(&mut self, packet: Incoming, recordings: &mut Recordings) -> Heard {
         let packet = match self.channel.believe(packet) {
             Ok(packet) => packet,
@@ -82,8 +82,8 @@ impl Speaker {
         }
     }
 
-    /// The last packet of a listening side: both sessions go on, with the link of that secret if
-    /// there was one.
+    /// Returns the last packet of a listening side: both sessions go on, with the link of that
+    /// secret if there was one.
     ///
     /// # Panics
     /// If this side dials.
@@ -95,20 +95,20 @@ impl Speaker {
         self.bytes(message)
     }
 
-    /// A message of a handshake, as this side protects it.
+    /// Returns a handshake message, as protected by this side.
     pub fn bytes(&mut self, message: Message) -> Vec<u8> {
         self.channel.protect(message.into_draft()).parts().concat()
     }
 
-    /// A packet of any kind, as this side protects it.
+    /// Returns a packet of any kind, as protected by this side.
     pub fn protect(&mut self, draft: Draft) -> Vec<u8> {
         self.channel.protect(draft).parts().concat()
     }
 
-    /// A packet of the other side.
+    /// Opens a packet of the other side.
     ///
     /// # Errors
-    /// If it is not what the other side has sent next.
+    /// If it is not the next packet of the other side.
     pub fn believe(&mut self, packet: Incoming) -> Result<Packet, Fault> {
         self.channel.believe(packet)
     }

@@ -1,8 +1,8 @@
-//! How the control threads of a group meet.
+//! The meeting of a group's control threads.
 //!
-//! Every node but node 0 dials node 0 and says where it is; node 0 tells all what it knows each
-//! time that somebody comes; the nodes dial each other as soon as they know where. A node has
-//! joined when it knows all and has links to all.
+//! Every node but node 0 dials node 0 and sends its address; node 0 sends all known addresses to
+//! all nodes each time that one joins; the nodes dial each other as soon as they know their
+//! addresses. A node has joined when it knows all others and has links to all.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -25,7 +25,7 @@ impl<T: Mesh> Control<T> {
         self.infos[from.index()] = Some(info);
         let table = Message::Table(self.infos.clone());
         for peer in &mut self.peers {
-            // An older table is of no use to anybody.
+            // An older table is obsolete.
             peer.queue.retain(|message| !matches!(message, Message::Table(_)));
         }
         self.broadcast(&table);
@@ -48,14 +48,14 @@ impl<T: Mesh> Control<T> {
         self.mesh.meet(&addresses);
     }
 
-    /// Shows how the joining goes, and notes when it is done.
+    /// Updates the membership while joining, and records when it is done.
     pub(in crate::group) fn progress_join(&mut self) {
         let refused = self.mesh.poll_refusal();
         if self.joined && refused.is_none() {
             return;
         }
         if let Some(message) = self.own_trouble().filter(|_| !self.joined) {
-            // The others would wait in vain, and this node would call them missing.
+            // The others would wait in vain, and this node would report them missing.
             self.shared.fail(GroupError::System { message });
         }
         let known = self.mesh.info().is_none() || self.infos.iter().all(Option::is_some);
@@ -91,7 +91,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Why this node has no link to a node that it knows of.
+    /// Returns why this node has no link to a node that it knows of.
     fn fault(&self) -> Option<JoinFault> {
         let mut apart = self.others().filter(|node| !self.mesh.is_up(*node));
         apart.find_map(|node| {
@@ -100,12 +100,12 @@ impl<T: Mesh> Control<T> {
         })
     }
 
-    /// Why it is the fault of this node that others have no link with it.
+    /// Returns why this node is to blame for a missing link, if it is.
     fn own_trouble(&self) -> Option<String> {
         self.others().find_map(|node| self.mesh.own_trouble(node))
     }
 
-    /// Why a node can only be reached on its own machine, if that is another one.
+    /// Returns why a node can only be reached on its own machine, if that is another one.
     fn unreachable(&self, node: NodeId) -> Option<String> {
         let [there, here] = [node, self.node].map(|node| self.infos[node.index()].as_ref());
         let (there, here) = (there?, here?);
@@ -130,7 +130,7 @@ impl<T: Mesh> Control<T> {
     }
 }
 
-/// Whether a info can be shown to people.
+/// Returns true if a member's data can be shown to people.
 fn is_sound(info: &MemberInfo) -> bool {
     info.host.len() <= HOST_BYTES_MAX && !info.host.contains(char::is_control)
 }

@@ -34,37 +34,38 @@ pub(super) struct Control<T: Mesh> {
     pub(super) mesh: T,
     shared: Arc<Shared>,
     collectives: Collectives,
-    /// Who has started, by node.
+    /// The nodes that have started, by node.
     infos: Vec<Option<MemberInfo>>,
     peers: Vec<Peer>,
     pub(super) frame: Frame,
-    /// Whether all links are up.
+    /// True once all links are up.
     joined: bool,
     stop: Option<u8>,
     losses: Losses,
-    /// What an endpoint for parameters has heard of a loss, if the control endpoint hears nothing.
+    /// A loss learnt by an endpoint for parameters, which counts if the control endpoint learns
+    /// nothing.
     hearsay: Option<PeerLoss>,
-    /// When it is decided which node is lost, once one was reported.
+    /// The time of the verdict on lost nodes, once one was reported.
     decide_at: Option<Instant>,
-    /// How long reports of others are waited for.
+    /// Time for which reports of others are awaited.
     decision_time: Duration,
     close_reason: Option<(CloseReason, Instant)>,
 }
 
-/// What waits for one peer.
+/// The queue to one peer.
 #[derive(Default)]
 struct Peer {
-    /// Messages of few kinds, each at most once but for tables.
+    /// Messages of few kinds, each at most once except for tables.
     queue: VecDeque<Message>,
-    /// The next one of these is for this peer, encoded already; the way was full.
+    /// The next message, encoded already when the way was full.
     frame: Option<Frame>,
     gone: bool,
-    /// It has said that it takes part in nothing more.
+    /// It has announced that it takes part in nothing more.
     has_left: bool,
 }
 
 impl<T: Mesh> Control<T> {
-    /// Node `node` of `nodes`; reports of losses are waited for as long as `decision_time`.
+    /// Creates node `node` of `nodes`, which awaits reports of losses for `decision_time`.
     pub(super) fn new(
         node: NodeId,
         nodes: usize,
@@ -108,11 +109,11 @@ impl<T: Mesh> Control<T> {
         if let Err(error) = served {
             self.shared.fail(error);
         }
-        // Nobody hears a close reason before there is a link: dropping the endpoint is enough then.
+        // Without a link no peer gets a close reason: dropping the endpoint is then enough.
         if self.joined || (0..self.peers.len()).any(|index| self.mesh.is_up(id(index))) {
             self.mesh.leave(close_reason);
         }
-        // `Drop` tells that the thread has ended, also after a panic.
+        // `Drop` reports the end of the thread, also after a panic.
     }
 
     fn serve(&mut self) -> Result<CloseReason, GroupError> {
@@ -138,7 +139,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// How long to wait for a frame: short while something is to be seen that no frame tells.
+    /// Returns how long to wait for a frame: short while there are changes that no frame announces.
     fn patience(&self) -> Option<Duration> {
         let watched = !self.shared.lock().flags.is_empty();
         match (self.joined && self.close_reason.is_none(), watched || self.decide_at.is_some()) {
@@ -185,7 +186,7 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Says goodbye if that was asked for, and nothing is being decided. A node that has lost
+    /// Says goodbye if that was requested, and nothing is being decided. A node that has lost
     /// another names it instead.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
@@ -203,7 +204,7 @@ impl<T: Mesh> Control<T> {
         self.close_reason = Some((close_reason, Instant::now() + FLUSH_TIME));
     }
 
-    /// Leaves a message for every peer; those that are not there yet get it when they come.
+    /// Queues a message for every peer; those not yet there get it when they come.
     fn broadcast(&mut self, message: &Message) {
         for (index, peer) in self.peers.iter_mut().enumerate() {
             if index != self.node.index() && !peer.gone {
@@ -212,7 +213,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Sends what waits for each peer, as far as there is room.
+    /// Sends the queued messages, as far as there is room.
     pub(super) fn send(&mut self) -> Result<(), GroupError> {
         for index in 0..self.peers.len() {
             let to = id(index);
@@ -238,7 +239,7 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Encodes the next message to `to` into `self.frame`; false if there is none.
+    /// Encodes the next message to `to` into `self.frame`. Returns false if there is none.
     fn write_next(&mut self, to: NodeId) -> bool {
         let reachable = self.is_reachable(to);
         let queue = &mut self.peers[to.index()].queue;
@@ -255,7 +256,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Messages that wait for one peer, at most.
+    /// Returns the maximum number of messages queued for one peer.
     #[cfg(feature = "testing")]
     pub(super) fn waiting_max(&self) -> usize {
         self.peers
@@ -307,7 +308,7 @@ impl<T: Mesh> Control<T> {
             Message::Begin(begin) => self.collectives.handle_begin(from, begin, bytes),
             Message::Piece { number } => self.collectives.handle_piece(from, number, bytes),
             Message::Stop { code } => {
-                // It has told everybody: there is nothing to pass on.
+                // It has told all nodes: there is nothing to pass on.
                 self.stop = self.shared.tell(|state| {
                     state.stop(code);
                     state.stop
@@ -338,7 +339,8 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// A node that has broken the rules is lost; calls in another order end the group.
+    /// Judges a message: a node that broke the rules is lost, a different order of calls ends the
+    /// group.
     fn judge(&mut self, judged: Result<(), Fault>) -> Result<(), GroupError> {
         match judged {
             Ok(()) => Ok(()),
@@ -347,7 +349,7 @@ impl<T: Mesh> Control<T> {
                 Ok(())
             }
             Err(Fault::Differs { node, ours, theirs }) => {
-                // The others find it out by themselves, once they hear what this node calls.
+                // The others find out by themselves, once they learn of this node's call.
                 self.send()?;
                 Err(GroupError::Differs { node, ours, theirs })
             }
@@ -360,7 +362,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// A collective cannot end if it needs somebody who has left.
+    /// Fails if the current collective needs a node that has left.
     fn check_needed(&mut self) {
         let left = (0..self.peers.len())
             .find(|index| self.peers[*index].has_left && self.collectives.needs(id(*index)));
@@ -369,7 +371,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// The control endpoint will not hear of that node again.
+    /// Handles a loss by the control endpoint, which will hear nothing of that node again.
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.peers[node.index()].gone = true;
         match loss {
@@ -382,15 +384,15 @@ impl<T: Mesh> Control<T> {
             Loss::GaveUp => {
                 self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }
-            // It has ended by what is being decided.
+            // It has ended because of the pending verdict.
             Loss::Failed if self.losses.has_reports() => {}
             Loss::Failed | Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
         }
         self.await_decision();
     }
 
-    /// An endpoint for parameters has lost a node. All that it knows from others comes here, too,
-    /// and with more reason.
+    /// Handles a loss by an endpoint for parameters. Reports of others arrive here too, with a
+    /// better reason.
     fn handle_reported(&mut self, peer: PeerLoss) {
         match peer.loss {
             Loss::Silent(_) | Loss::Stuck(_) | Loss::Unresponsive(_) => {
@@ -404,7 +406,7 @@ impl<T: Mesh> Control<T> {
         self.await_decision();
     }
 
-    /// Collects reports for a while, if there is one.
+    /// Starts the wait for reports, if there is one.
     fn await_decision(&mut self) {
         if self.decide_at.is_none() && (self.losses.has_reports() || self.hearsay.is_some()) {
             self.decide_at = Some(Instant::now() + self.decision_time);
@@ -417,8 +419,8 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Decides which node is lost, once all that reach each other have had the time to say what
-    /// they have noticed.
+    /// Decides which node is lost, once all nodes that reach each other have had the time to
+    /// report.
     pub(super) fn decide(&mut self, now: Instant) {
         let is_due = self.decide_at.is_some_and(|at| at <= now || self.losses.is_settled());
         if !is_due || !self.shared.lock().is_deciding() {
@@ -435,8 +437,8 @@ impl<T: Mesh> Control<T> {
             }
             (None, Some(loss)) => {
                 if loss.loss == Loss::Failed {
-                    // Those that have not heard it themselves would take this node's end for the
-                    // first one.
+                    // Nodes that have not learnt it themselves would take this node's end for the
+                    // first loss.
                     self.losses.notice(loss.node, loss.loss);
                     self.await_decision();
                 }
@@ -446,14 +448,14 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// The group fails by the loss of that node.
+    /// Fails the group by the loss of that node.
     fn fail(&mut self, node: NodeId, loss: Loss) {
         let info = self.infos[node.index()].as_ref().map(|info| info.address);
         let address = info.or_else(|| self.mesh.address(node));
         self.shared.fail(GroupError::PeerLost(PeerLoss { node, address, loss }));
     }
 
-    /// What the others should know when this node ends by an error.
+    /// Returns the close reason for the others when this node ends by an error.
     fn own_close_reason(&self, error: &GroupError) -> CloseReason {
         let first = self.shared.lock().failure.clone();
         match first.as_ref().unwrap_or(error).lost() {
@@ -464,7 +466,7 @@ impl<T: Mesh> Control<T> {
 }
 
 impl<T: Mesh> Drop for Control<T> {
-    /// However the thread ends, nobody waits for it in vain.
+    /// Ends all waits on the thread, however it ends.
     fn drop(&mut self) {
         self.shared.tell(|state| state.ended = true);
     }
@@ -474,16 +476,16 @@ fn id(index: usize) -> NodeId {
     NodeId(u16::try_from(index).expect("node ids are 16 bits wide"))
 }
 
-/// The code of a stop that was asked for by a flag.
+/// The code of a stop requested by a flag.
 pub(super) const STOP_BY_FLAG: u8 = 0;
 
-/// How often the state of links is looked at while joining.
+/// Interval at which links are checked while joining.
 const JOIN_LOOK: Duration = Duration::from_millis(10);
 
-/// How often flags are looked at.
+/// Interval at which flags are checked.
 const FLAG_LOOK: Duration = Duration::from_millis(50);
 
-/// How long a node that leaves waits for room for its last messages.
+/// Longest wait of a leaving node for room for its last messages.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 /// Frames handled before requests are looked at.

@@ -1,6 +1,5 @@
-//! The environment variables of a process, read through a closure, so that tests need not set any;
-//! and how the texts of variables and flags are read: places where processes meet, and settings of
-//! the links between them.
+//! The environment variables of a process, read through a closure so that tests need not set any,
+//! and the parsing of variables and flags: meeting points, and settings of links.
 
 use core::time::Duration;
 use std::ffi::OsStr;
@@ -10,7 +9,7 @@ use super::error::{LauncherError, SECONDS_WANTED};
 use crate::group::config::Rendezvous;
 use crate::net::Kind;
 
-/// A value and the flag or variable that it came from.
+/// A value, and the flag or variable that it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sourced<T> {
     /// The value.
@@ -19,45 +18,45 @@ pub struct Sourced<T> {
     pub origin: &'static str,
 }
 
-/// The environment variables of a process, by name, and who started it.
+/// The environment variables of a process, by name, and its parent process.
 pub struct Environment<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     parent: Option<String>,
 }
 
 impl<'a> Environment<'a> {
-    /// Reads variables through `variable`. `parent` names the process that started this one and no
-    /// other: by it processes meet whose launcher does not name the job.
+    /// Reads variables through `variable`. `parent` uniquely names the parent process: processes
+    /// whose launcher does not name the job meet by it.
     #[must_use]
     pub fn new(variable: &'a dyn Fn(&str) -> Option<String>, parent: Option<String>) -> Self {
         Self { variable, parent }
     }
 
-    /// The environment of this very process.
+    /// Returns the environment of this process.
     #[must_use]
     pub fn of_process() -> Environment<'static> {
         Environment::new(&process_variable, process_parent())
     }
 
-    /// Returns what a variable holds; empty counts as not set, as scripts write `X=$UNSET`.
+    /// Returns the value of a variable; empty counts as unset, as scripts write `X=$UNSET`.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<String> {
         (self.variable)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// Returns true if a variable holds anything.
+    /// Returns true if a variable is set.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         self.text(name).is_some()
     }
 
-    /// The whole number that a variable holds.
+    /// Returns the whole number in a variable.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>, LauncherError> {
         let Some(value) = self.text(name) else { return Ok(None) };
         value.parse().map(Some).map_err(|_| LauncherError::NotANumber { name, value })
     }
 
-    /// The whole number that a variable holds, and that it came from there.
+    /// Returns the whole number in a variable, with its origin.
     pub(super) fn sourced_number(
         &self,
         name: &'static str,
@@ -65,36 +64,36 @@ impl<'a> Environment<'a> {
         Ok(self.number(name)?.map(|value| Sourced { value, origin: name }))
     }
 
-    /// Where files of a moment go.
+    /// Returns the folder of temporary files.
     pub(super) fn temporary_folder(&self) -> String {
         self.text("TMPDIR").unwrap_or_else(|| "/tmp".to_owned())
     }
 
-    /// The process that started this one, as a word that no other process ever has.
+    /// Returns the parent process, as a word that no other process ever has.
     pub(super) fn parent(&self) -> Option<&str> {
         self.parent.as_deref()
     }
 }
 
-/// A variable of this very process. What is no UTF-8 is shown with replacement characters, so that
-/// it can be complained of.
+/// Reads a variable of this process. Invalid UTF-8 becomes replacement characters, for error
+/// messages.
 fn process_variable(name: &str) -> Option<String> {
     std::env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into)
 }
 
-/// This process's parent: its number, and when it was started where the system tells, as numbers
-/// are given again.
+/// Returns this process's parent: its id, and its start time where the system tells it, as ids are
+/// reused.
 fn process_parent() -> Option<String> {
     let parent = std::os::unix::process::parent_id();
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).ok();
-    // The name of the program, in parentheses, may hold anything; 22 is the time of its start, the
-    // name is 2.
+    // The name of the program, in parentheses, may hold anything; field 22 is the start time, field
+    // 2 the name.
     let started =
         stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split_whitespace().nth(19));
     Some(started.map_or_else(|| parent.to_string(), |started| format!("{parent}-{started}")))
 }
 
-/// Reads `HOST:PORT` or `file:PATH`.
+/// Parses `HOST:PORT` or `file:PATH`.
 pub(super) fn read_rendezvous(
     origin: &'static str,
     text: String,
@@ -128,14 +127,14 @@ pub fn join_host(host: &str, port: u16) -> String {
     }
 }
 
-/// The path below the temporary folder of the file by which the processes of a job meet.
+/// Returns the path, within the temporary folder, of the file by which the processes of a job meet.
 pub(super) fn file_name(launcher: &str, job: &str) -> PathBuf {
     let kept = |character: char| character.is_ascii_alphanumeric() || "._-@".contains(character);
     let job: String = job.chars().take(NAME_MAX).map(|c| if kept(c) { c } else { '_' }).collect();
     PathBuf::from(format!("adapm-{launcher}-{job}")).join("rendezvous")
 }
 
-/// Returns the time after which a node counts as lost, if anybody says.
+/// Returns the time after which a node counts as lost, if a flag or variable sets it.
 pub(super) fn dead_after(
     flag: Option<Duration>,
     environment: &Environment<'_>,
@@ -150,7 +149,7 @@ pub(super) fn dead_after(
     }
 }
 
-/// Returns what carries frames.
+/// Returns the kind of links.
 pub(super) fn link_kind(
     flag: Option<Kind>,
     environment: &Environment<'_>,
@@ -165,26 +164,24 @@ pub(super) fn link_kind(
     }
 }
 
-/// Reads a time that a person can mean: at least a millisecond, at most a day. What is less would
-/// be none at all once it is counted in nanoseconds.
+/// Parses a duration of at least a millisecond and at most a day. Smaller ones could round to 0 ns.
 ///
 /// # Errors
-/// What to give instead.
+/// The values to give instead.
 pub fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds =
         text.parse::<f64>().ok().filter(|seconds| (SECONDS_MIN..=SECONDS_MAX).contains(seconds));
     seconds.map(Duration::from_secs_f64).ok_or(SECONDS_WANTED)
 }
 
-/// Returns a number for a name, the same everywhere (FNV-1a): it keeps runs apart, and nothing
-/// else.
+/// Returns a number for a name, the same everywhere (FNV-1a); it only keeps runs apart.
 pub(super) fn digest(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |digest, byte| {
         (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Characters of a job's name that fit into that of a file.
+/// Characters of a job's name that fit into a file name.
 const NAME_MAX: usize = 100;
 
 const SECONDS_MIN: f64 = 0.001;

@@ -1,5 +1,4 @@
-//! What can be wrong with what a launcher left. Each message is one line and names the flag or
-//! variable.
+//! Errors in the variables of a launcher. Each message is one line and names the flag or variable.
 
 use core::fmt;
 
@@ -7,10 +6,10 @@ use adapm_core::error::OneLine;
 
 use crate::net::Kind;
 
-/// Why a process cannot find its place.
+/// Errors of finding a process's place.
 ///
-/// A message advises variables, which every program of this library reads; of a program with flags,
-/// [`LauncherError::with_flags`] advises those.
+/// Messages advise variables, which every program with this library reads; for a program with
+/// flags, [`LauncherError::with_flags`] advises those.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LauncherError {
@@ -18,55 +17,55 @@ pub enum LauncherError {
     NotANumber {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
     /// A time was expected.
     NotSeconds {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
-    /// Nothing that carries frames has this name.
+    /// There is no transport of this name.
     Transport {
-        /// What the variable holds.
+        /// The value of the variable.
         value: String,
     },
-    /// A launcher sets both or none.
+    /// A launcher sets only one of two variables that belong together.
     HalfSet {
         /// The launcher.
         launcher: &'static str,
         /// The variable that is set.
         present: &'static str,
-        /// The one that is not.
+        /// The variable that is not.
         missing: &'static str,
     },
-    /// Asked to be one of several, but not told which.
+    /// The process is one of several, but its node is unknown.
     NoNode {
-        /// The flag or variable that asks.
+        /// The flag or variable that tells so.
         because: &'static str,
     },
-    /// Asked to be one of several, but not told of how many.
+    /// The process is one of several, but their number is unknown.
     NoNodes {
-        /// The flag or variable that asks.
+        /// The flag or variable that tells so.
         because: &'static str,
     },
-    /// Nobody knows where to meet.
+    /// The meeting point is unknown.
     NoRendezvous {
         /// The flag or variable that makes the process one of several.
         because: &'static str,
         /// Number of nodes.
         nodes: usize,
     },
-    /// A number of nodes that no cluster has.
+    /// A number of nodes outside the allowed range.
     NodeCount {
         /// The flag or variable.
         origin: &'static str,
         /// The number.
         nodes: usize,
     },
-    /// Nodes count from 0.
+    /// A node at or beyond the number of nodes; nodes count from 0.
     NodeBeyond {
         /// The flag or variable of the node.
         origin: &'static str,
@@ -77,32 +76,32 @@ pub enum LauncherError {
         /// Number of nodes.
         nodes: usize,
     },
-    /// No `HOST:PORT` and no `file:PATH`.
+    /// Neither `HOST:PORT` nor `file:PATH`.
     Rendezvous {
         /// The flag or variable.
         origin: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
-    /// An address that means another link on each host.
+    /// An address with a zone, which means another link on each host.
     Zone {
         /// The flag or variable.
         origin: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
-    /// No port, or one that leaves no room for ours.
+    /// An invalid port, or one that leaves no room for the next.
     Port {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
-    /// No list of hosts.
+    /// An invalid list of hosts.
     Hostlist {
         /// The variable.
         name: &'static str,
-        /// What it holds.
+        /// Its value.
         value: String,
     },
 }
@@ -183,7 +182,7 @@ impl LauncherError {
 }
 
 impl fmt::Display for LauncherError {
-    /// One line, whatever the variables hold.
+    /// Writes one line, whatever the variables hold.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, &VARIABLES)
     }
@@ -199,7 +198,7 @@ impl fmt::Display for WithFlags<'_> {
     }
 }
 
-/// What to do, in the words of a program.
+/// Remedies, in the words of a program.
 struct Advice {
     place: &'static str,
     node: &'static str,
@@ -221,11 +220,11 @@ const FLAGS: Advice = Advice {
     rendezvous: "give --rendezvous HOST:PORT",
 };
 
-/// What to give instead of what is no time.
+/// The remedy for an invalid duration.
 pub(super) const SECONDS_WANTED: &str = "give seconds, from 0.001 to 86400";
 
-/// More than any cluster has that was ever tried, and far fewer than ids there are.
+/// More nodes than any cluster that was ever tried, and far fewer than there are ids.
 pub(super) const NODES_MAX: usize = 4096;
 
-/// What to do where colons do not tell address from port.
+/// The remedy where colons do not separate address and port.
 const BRACKETS: &str = "; an IPv6 address needs brackets, as in [fd00::1]:4157";

@@ -1,11 +1,12 @@
-//! What a launcher has left for the processes that it started, launcher by launcher.
+//! The variables of each launcher in the processes that it started.
 //!
-//! - torchrun, and what sets the same variables (PyTorch's Kubernetes operator, hand-written
-//!   scripts). Its own store listens on `MASTER_PORT`, so the nodes meet on the port after it.
-//! - Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and whoever speaks
+//! - torchrun, and programs that set the same variables (PyTorch's Kubernetes operator,
+//!   hand-written scripts). Its own store listens on `MASTER_PORT`, so the nodes meet on the port
+//!   after it.
+//! - Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and all that speak
 //!   PMIx or PMI. They tell ranks, not hosts. If all ranks are on one host they meet through a file
-//!   named after the job; else somebody has to say where.
-//! - Slurm, for what `srun` started.
+//!   named after the job; else the user has to name the meeting point.
+//! - Slurm, for processes started by `srun`.
 //! - Kubernetes, for the pods of an indexed job.
 
 use std::path::PathBuf;
@@ -15,21 +16,21 @@ use super::error::LauncherError;
 use super::hostlist;
 use crate::group::config::Rendezvous;
 
-/// What a launcher says. Any part may be missing.
+/// The findings of one launcher. Any part may be missing.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) launcher: &'static str,
     pub(super) node: Option<Sourced<usize>>,
     pub(super) nodes: Option<Sourced<usize>>,
     pub(super) rendezvous: Option<Sourced<Rendezvous>>,
-    /// The number is an index that says nothing about others.
+    /// The number is an index that implies no other nodes.
     pub(super) index_only: bool,
-    /// What tells this run from others of the same launcher.
+    /// A name that tells this run from others of the same launcher.
     pub(super) job: Option<String>,
 }
 
-/// Finds a process of torchrun. `RANK` is the sign: `WORLD_SIZE` and `MASTER_ADDR` are exported by
-/// scripts for what they start, whoever starts it.
+/// Finds a process of torchrun. `RANK` is the sign: scripts export `WORLD_SIZE` and `MASTER_ADDR`
+/// for any launcher.
 pub(super) fn find_torchrun(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let Some(node) = environment.sourced_number("RANK")? else { return Ok(None) };
     let Some(nodes) = environment.sourced_number("WORLD_SIZE")? else {
@@ -50,8 +51,8 @@ pub(super) fn find_torchrun(environment: &Environment<'_>) -> Result<Option<Foun
     }))
 }
 
-/// Complains of what a script exports for ranks that nobody numbers. Called once no launcher was
-/// found.
+/// Refuses variables that a script exports for several ranks without numbering them. Called once no
+/// launcher was found.
 pub(super) fn refuse_half(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let several = environment.number("WORLD_SIZE")?.is_some_and(|nodes| nodes > 1);
     if several && environment.has("MASTER_ADDR") {
@@ -79,7 +80,7 @@ fn torchrun_rendezvous(
     let port =
         value.parse::<u16>().ok().filter(|port| *port > 0).and_then(|port| port.checked_add(1));
     let Some(port) = port else { return Err(LauncherError::Port { name: "MASTER_PORT", value }) };
-    // On one host the name of the host would be an address that others can reach, for nothing.
+    // On one host the host's name would needlessly be an address that others can reach.
     let host = if one_host { "127.0.0.1" } else { &host };
     let value = Rendezvous::Address(join_host(host, port));
     Ok(Some(Sourced { value, origin: "MASTER_ADDR and MASTER_PORT + 1" }))
@@ -91,7 +92,7 @@ struct Dialect {
     rank: &'static str,
     size: &'static str,
     local_size: &'static str,
-    /// Any of these names the job; without one, the parent process does.
+    /// The variables that name the job; if none is set, the parent process does.
     job: &'static [&'static str],
 }
 
@@ -102,17 +103,17 @@ pub(super) fn find_mpirun(environment: &Environment<'_>) -> Result<Option<Found>
             return Ok(Some(found));
         }
     }
-    // Slurm can be asked to speak Hydra's language, but does not count the ranks of a host for it.
+    // Slurm can be told to speak Hydra's language, but does not count the ranks of a host for it.
     let hydra = environment.has("MPI_LOCALNRANKS") || environment.has("HYDI_CONTROL_FD");
     if hydra { find_ranked(environment, &HYDRA) } else { Ok(None) }
 }
 
-/// Finds a process of any launcher that speaks PMIx or PMI and says how many there are.
+/// Finds a process of any launcher that speaks PMIx or PMI and tells the number of processes.
 pub(super) fn find_pmi(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     if let Some(found) = find_ranked(environment, &HYDRA)? {
         return Ok(Some(found));
     }
-    // PMIx keeps the count to those who ask its daemon: it is left to a flag or to ADAPM_NODES.
+    // PMIx tells the number only through its daemon: a flag or ADAPM_NODES has to give it.
     let Some(node) = environment.sourced_number("PMIX_RANK")? else { return Ok(None) };
     let job = environment.text("PMIX_NAMESPACE");
     Ok(Some(Found { launcher: "PMIx", node: Some(node), job, ..Found::default() }))
@@ -154,9 +155,9 @@ fn find_ranked(
 
 /// Finds a process of a step of Slurm.
 ///
-/// A shell in an allocation (`salloc`, a batch script) has most of these variables too, and even
-/// `SLURM_PROCID=0`, but there is no step around it, or one of the numbers that Slurm keeps for
-/// such shells: a plain `adapm train` there is on its own.
+/// A shell in an allocation (`salloc`, a batch script) has most of these variables too, even
+/// `SLURM_PROCID=0`, but no step, or one of the step numbers that Slurm reserves for such shells: a
+/// plain `adapm train` there runs alone.
 pub(super) fn find_slurm(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let Some(step) = first_number(environment, &["SLURM_STEP_ID", "SLURM_STEPID"])? else {
         return Ok(None);
@@ -185,7 +186,7 @@ pub(super) fn find_slurm(environment: &Environment<'_>) -> Result<Option<Found>,
     Ok(Some(found))
 }
 
-/// A file if the step has one host, else a port of the first one.
+/// Returns a file if the step has one host, else a port of the first one.
 fn slurm_rendezvous(
     environment: &Environment<'_>,
     job: usize,
@@ -207,7 +208,8 @@ fn slurm_rendezvous(
     Ok(Some(Sourced { value, origin: name }))
 }
 
-/// Steps that run next to each other get ports apart, and none that the system gives to others.
+/// Returns a port of the step: steps that run side by side get different ports, none of which the
+/// system assigns.
 fn slurm_port(job: usize, step: usize) -> u16 {
     let mixed = (job as u64).wrapping_mul(31).wrapping_add((step as u64).wrapping_mul(7919));
     PORT_FIRST + u16::try_from(mixed % u64::from(PORTS)).unwrap_or(0)
@@ -227,9 +229,9 @@ fn first_number(
 
 /// Finds the index of a pod of an indexed job.
 ///
-/// A pod knows nothing else. How many there are and where they meet is told by `ADAPM_NODES` and
-/// `ADAPM_RENDEZVOUS` in the job's template; without them an index says nothing about other pods,
-/// and the process is on its own.
+/// A pod knows nothing else. `ADAPM_NODES` and `ADAPM_RENDEZVOUS` in the job's template give the
+/// number of pods and the meeting point; without them an index implies no other pods, and the
+/// process runs alone.
 pub(super) fn find_kubernetes(
     environment: &Environment<'_>,
 ) -> Result<Option<Found>, LauncherError> {
@@ -269,10 +271,10 @@ const HYDRA: Dialect = Dialect {
     job: &["PMI_JOBID"],
 };
 
-/// Steps from here on are shells and helpers: interactive, batch, external. Slurm counts the others
-/// from 0.
+/// Step numbers from here on are shells and helpers: interactive, batch, external. Slurm counts the
+/// others from 0.
 const STEP_RESERVED: usize = 0xffff_fff0;
 
-/// Below the ports that systems give to those who do not ask for one.
+/// Below the ports that systems assign.
 const PORT_FIRST: u16 = 10_000;
 const PORTS: u16 = 20_000;

@@ -1,10 +1,10 @@
-//! Slurm's short way to write many hosts: `gpu[01-03,7],cpu1` is gpu01, gpu02, gpu03, gpu7, cpu1.
+//! Slurm's compact lists of hosts: `gpu[01-03,7],cpu1` is gpu01, gpu02, gpu03, gpu7, cpu1.
 //!
-//! A name may have several brackets (`r[1-2]n[1-4]`); numbers keep the leading zeros of where their
-//! range begins. Suffixes such as `[0-6:2]` with steps are not known to Slurm's variables and not
-//! read.
+//! A name may have several brackets (`r[1-2]n[1-4]`); numbers keep the leading zeros of the start
+//! of their range. Slurm's variables have no suffixes with steps such as `[0-6:2]`, which are not
+//! parsed.
 
-/// The hosts of a list in its order; `None` if it is none, is empty, or has more than
+/// Returns the hosts of a list in its order; `None` if it is invalid, empty, or has more than
 /// [`HOSTS_MAX`].
 pub(crate) fn expand(list: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn expand(list: &str) -> Option<Vec<String>> {
     Some(hosts)
 }
 
-/// Cuts at the commas outside of brackets.
+/// Splits at the commas outside of brackets.
 fn split(list: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut begin, mut inside) = (0, false);
@@ -40,7 +40,7 @@ fn split(list: &str) -> Option<Vec<&str>> {
     (!inside).then_some(parts)
 }
 
-/// The hosts of one name: its first bracket varies slowest.
+/// Expands one name: its first bracket varies slowest.
 fn expand_name(name: &str) -> Option<Vec<String>> {
     let mut hosts = vec![String::new()];
     let mut rest = name;
@@ -59,7 +59,7 @@ fn expand_name(name: &str) -> Option<Vec<String>> {
     Some(hosts.into_iter().map(|host| host + rest).collect())
 }
 
-/// What stands in a bracket: `01-03,7`.
+/// Expands the content of a bracket: `01-03,7`.
 fn numbers(ranges: &str) -> Option<Vec<String>> {
     let mut numbers = Vec::new();
     for range in ranges.split(',') {
@@ -79,10 +79,10 @@ fn numbers(ranges: &str) -> Option<Vec<String>> {
     Some(numbers)
 }
 
-/// Digits of a number; every host of a range is as wide as its first number is written.
+/// Maximum digits of a number; every host of a range is as wide as its first number.
 const DIGITS_MAX: usize = 20;
 
-/// As many hosts as Slurm allows in one cluster.
+/// Maximum number of hosts, as in one Slurm cluster.
 const HOSTS_MAX: usize = 65_536;
 
 #[cfg(test)]

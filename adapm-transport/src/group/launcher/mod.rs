@@ -1,9 +1,9 @@
-//! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes say which node a process is, of how
-//! many, and where they meet.
+//! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes tell a process its node, the number
+//! of nodes, and the meeting point.
 //!
 //! Flags count first, then `ADAPM_*`, then the first launcher that is found, each value for itself:
-//! under `mpirun` on several hosts the ranks are Open MPI's and `--rendezvous` says where they
-//! meet. Every value remembers where it came from.
+//! under `mpirun` on several hosts the ranks are Open MPI's and `--rendezvous` names the meeting
+//! point. Every value remembers its origin.
 //!
 //! | launcher | node | nodes | rendezvous |
 //! |---|---|---|---|
@@ -13,8 +13,8 @@
 //! | PMIx, PMI | `PMIX_RANK`, `PMI_RANK` | `PMI_SIZE` | none |
 //! | Kubernetes | `JOB_COMPLETION_INDEX` | `ADAPM_NODES` | `ADAPM_RENDEZVOUS` |
 //!
-//! `mpirun` comes before Slurm because it starts its daemons as a Slurm step: what they start
-//! inherits the daemons' `SLURM_PROCID`. A launcher that started one process only leaves it alone,
+//! `mpirun` comes before Slurm because it starts its daemons as a Slurm step: their children
+//! inherit the daemons' `SLURM_PROCID`. A launcher that started only one process leaves it alone,
 //! and so does an allocation in which nothing was started by `srun`.
 //!
 //! Kubernetes counts no pods: `ADAPM_NODES` and `ADAPM_RENDEZVOUS` are in the job's template.
@@ -33,8 +33,7 @@
 //! A program with flags of its own calls [`place`] and [`Position::config`], and then
 //! [`Group::join`]. Processes of several hosts need a secret, the same for all ([`token`]).
 //!
-//! Nothing here looks at the machine but through [`Environment`], and nothing but [`join`]
-//! connects.
+//! The machine is only inspected through [`Environment`], and only [`join`] connects.
 
 mod environment;
 pub(super) mod error;
@@ -56,8 +55,8 @@ pub use error::LauncherError;
 pub use placement::{Flags, Placement, Position};
 pub use secret::{SecretError, read_secret, token, token_of};
 
-/// Joins the other processes of a run as whoever started them says, or `ADAPM_*`; `None` if this
-/// process is alone. The secret is that of `ADAPM_TOKEN` or of the file `ADAPM_TOKEN_FILE`.
+/// Joins the other processes of a run as its launcher or `ADAPM_*` tell; `None` if this process is
+/// alone. The secret is that of `ADAPM_TOKEN` or of the file `ADAPM_TOKEN_FILE`.
 ///
 /// # Errors
 /// Those of [`place`], [`token`] and [`Group::join`].
@@ -69,18 +68,17 @@ pub fn join(watch: &mut dyn FnMut(&Membership)) -> Result<Option<Group>, GroupEr
     Group::join(config, watch).map(Some)
 }
 
-/// Finds this process's place: what flags say, then `ADAPM_*`, then what a launcher has left.
+/// Finds this process's place: by flags, then `ADAPM_*`, then the variables of a launcher.
 ///
 /// # Errors
-/// Numbers that are none, half of what is needed, a node that there is not; each names the flag or
-/// variable.
+/// Invalid numbers, incomplete settings, a node out of range; each names the flag or variable.
 pub fn place(flags: &Flags, environment: &Environment<'_>) -> Result<Placement, LauncherError> {
     let own = placement::own(flags, environment)?;
     let found = if own.is_complete() { None } else { find(environment)? };
     placement::decide(own, found)
 }
 
-/// The first launcher that left its variables.
+/// Returns the first launcher whose variables are set.
 fn find(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     let launchers = [find_torchrun, find_mpirun, find_slurm, find_pmi, find_kubernetes];
     for launcher in launchers {

@@ -1,4 +1,4 @@
-//! From flags, `ADAPM_*` and a launcher to one place, or to being alone.
+//! From flags, `ADAPM_*` and a launcher to one place, or to a process alone.
 
 use core::time::Duration;
 
@@ -10,14 +10,14 @@ use super::found::Found;
 use crate::group::config::{GroupConfig, Rendezvous};
 use crate::net::{ClusterId, Kind};
 
-/// What a program's own flags say; each counts before the variables.
+/// The values of a program's own flags; each takes precedence over the variables.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
-    /// `--node`, else `ADAPM_NODE`, else as the launcher says.
+    /// `--node`, else `ADAPM_NODE`, else the launcher's value.
     pub node: Option<usize>,
-    /// `--nodes`, else `ADAPM_NODES`, else as the launcher says.
+    /// `--nodes`, else `ADAPM_NODES`, else the launcher's value.
     pub nodes: Option<usize>,
-    /// `--rendezvous`, else `ADAPM_RENDEZVOUS`, else as the launcher says: `HOST:PORT` or
+    /// `--rendezvous`, else `ADAPM_RENDEZVOUS`, else the launcher's value: `HOST:PORT` or
     /// `file:PATH`.
     pub rendezvous: Option<String>,
     /// `--transport`, else `ADAPM_TRANSPORT`. Defaults to TCP.
@@ -38,24 +38,24 @@ pub enum Placement {
 /// The place of a process among others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The node that this process is.
+    /// The node of this process.
     pub node: Sourced<usize>,
     /// The number of nodes.
     pub nodes: Sourced<usize>,
-    /// The place where they meet.
+    /// The meeting point.
     pub rendezvous: Sourced<Rendezvous>,
-    /// What tells this run from others, if whoever numbered the nodes says so.
+    /// The name of this run, if the launcher that numbered the nodes gives one.
     pub job: Option<String>,
-    /// Who started the processes, if that is known.
+    /// The launcher of the processes, if it is known.
     pub launcher: Option<&'static str>,
 }
 
 impl Position {
-    /// Returns the settings of this process's group, with what flags and variables say of its
-    /// links. The token is another matter ([`super::token`]).
+    /// Returns the settings of this process's group, with those that flags and variables give for
+    /// its links. The token is separate ([`super::token`]).
     ///
     /// # Errors
-    /// Variables that hold no name of a transport, or no time.
+    /// An unknown name of a transport, or an invalid duration.
     pub fn config(
         &self,
         flags: &Flags,
@@ -73,10 +73,9 @@ impl Position {
     }
 }
 
-/// Joins what was flags for and what was found to a place.
+/// Combines flags, variables and the launcher's findings into a place.
 pub(super) fn decide(own: Own, found: Option<Found>) -> Result<Placement, LauncherError> {
-    // A launcher that started one process has nothing to say to a person who starts several by
-    // hand.
+    // A launcher that started one process does not count for a user who starts several by hand.
     let found = found.filter(|found| found.nodes.as_ref().is_none_or(|nodes| nodes.value > 1));
     let found = found.unwrap_or_default();
     let Some(because) = own.reason().or_else(|| found.reason(&own)) else {
@@ -102,24 +101,23 @@ pub(super) fn decide(own: Own, found: Option<Found>) -> Result<Placement, Launch
     let rendezvous = own.rendezvous.or(found.rendezvous);
     let rendezvous =
         rendezvous.ok_or(LauncherError::NoRendezvous { because, nodes: nodes.value })?;
-    // Processes that are numbered by hand may be started in several ways, and are one run all the
-    // same.
+    // Processes numbered by hand may be started in several ways, and still are one run.
     let (job, launcher) = if numbered { (found.job, Some(found.launcher)) } else { (None, None) };
     let job = own.job.or(job);
     Ok(Placement::Among(Position { node, nodes, rendezvous, job, launcher }))
 }
 
 impl Found {
-    /// The variable by which a launcher makes this process one of several.
+    /// Returns the variable by which a launcher makes this process one of several.
     fn reason(&self, own: &Own) -> Option<&'static str> {
-        // An index of a pod is no sign that pods belong together; `--nodes 1` asks for being alone.
+        // A pod's index does not imply that pods belong together; `--nodes 1` asks for being alone.
         let alone = self.index_only || own.nodes.as_ref().is_some_and(|nodes| nodes.value == 1);
         let counted = self.nodes.as_ref().or(self.node.as_ref());
         counted.map(|number| number.origin).filter(|_| !alone)
     }
 }
 
-/// What flags and `ADAPM_*` say, flags first.
+/// The values of flags and `ADAPM_*`, flags first.
 #[derive(Debug)]
 pub(super) struct Own {
     node: Option<Sourced<usize>>,
@@ -129,12 +127,13 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// Whether no launcher needs to be flags.
+    /// Returns true if no launcher needs to be consulted.
     pub(super) fn is_complete(&self) -> bool {
         self.node.is_some() && self.nodes.is_some() && self.rendezvous.is_some()
     }
 
-    /// The flag or variable that makes this process one of several, whatever a launcher says.
+    /// Returns the flag or variable that makes this process one of several, regardless of
+    /// launchers.
     fn reason(&self) -> Option<&'static str> {
         let rendezvous = self.rendezvous.as_ref().map(|rendezvous| rendezvous.origin);
         let variable =

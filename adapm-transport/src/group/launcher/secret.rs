@@ -1,7 +1,7 @@
-//! The secret that the processes of a run share: where it comes from, and who else may read it.
+//! The secret that the processes of a run share: its origin, and who else may read it.
 //!
 //! In this order: a flag that names a file, `ADAPM_TOKEN`, `ADAPM_TOKEN_FILE`. Never a command
-//! line: everybody on the host can read it.
+//! line, which everybody on the host can read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -14,7 +14,7 @@ use super::environment::Environment;
 use crate::error::SystemError;
 use crate::net::{Token, WeakToken};
 
-/// Why a secret cannot be used.
+/// Errors of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretError {
@@ -25,7 +25,7 @@ pub enum SecretError {
         origin: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         error: SystemError,
     },
     /// Others may read or write the file.
@@ -38,18 +38,18 @@ pub enum SecretError {
         /// Its permissions.
         mode: u32,
     },
-    /// A text that is no secret.
+    /// A text that is too weak for a secret.
     #[error("the secret in {origin} {}", weakness(*fault))]
     Weak {
         /// The file or variable that holds it.
         origin: String,
-        /// Why it is none.
+        /// The weakness.
         fault: WeakToken,
     },
 }
 
-/// Finds the secret of this process: in the file that its flag `--token-file` names, else as
-/// variables say; `None` if nothing does.
+/// Finds the secret of this process: in the file of its flag `--token-file`, else by variables;
+/// `None` if neither is set.
 ///
 /// # Errors
 /// Files that cannot be read or that others may read, and secrets that can be guessed.
@@ -70,7 +70,7 @@ pub fn token(
     Ok(None)
 }
 
-/// Makes a token of the secret that `origin` holds.
+/// Makes a token of the secret in `origin`.
 ///
 /// # Errors
 /// If it can be guessed.
@@ -122,9 +122,9 @@ fn weakness(fault: WeakToken) -> String {
     }
 }
 
-/// Whether a file with these permissions may hold a secret. What nobody can write to and a group
-/// can read was made so on purpose, as orchestrators do it: it is private if the process is of that
-/// group.
+/// Returns true if a file with these permissions may hold a secret. A file that nobody can write to
+/// and a group can read was made so on purpose, as orchestrators do: it is private if the process
+/// is of that group.
 fn is_private(mode: u32, is_own_group: bool) -> bool {
     mode & OTHERS == 0 || mode == GROUP_READS && is_own_group
 }
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// The secret read from a file with these permissions.
+    /// Reads the secret from a file with these permissions.
     fn read(name: &str, mode: u32, text: &[u8]) -> Result<String, String> {
         let path = std::env::temp_dir().join(format!("adapm-token-{}-{name}", std::process::id()));
         let mut file = OpenOptions::new()
@@ -161,7 +161,7 @@ mod tests {
             .open(&path)
             .expect("a new file");
         file.write_all(text).expect("it can be written to");
-        // Not when it is made: the system leaves out what the user's mask forbids.
+        // Not at its creation, when the user's mask removes permissions.
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("it is ours");
         let read = read_secret("--token-file", &path).map_err(|error| error.to_string());
         fs::remove_file(&path).expect("it can be removed");

@@ -1,9 +1,9 @@
-//! Environments as launchers leave them, and broken ones, each with the place that follows.
+//! Environments of launchers, and broken ones, each with the resulting place.
 
 use super::*;
 use crate::group::config::Rendezvous;
 
-/// `2 of 4 at HOST:PORT [node, nodes, rendezvous]`, `alone`, or what is wrong.
+/// Returns `2 of 4 at HOST:PORT [node, nodes, rendezvous]`, `alone`, or the error.
 fn told(flags: &Flags, variables: &str) -> String {
     let variable = |name: &str| {
         let mut pairs = variables.split_whitespace().filter_map(|pair| pair.split_once('='));
@@ -37,7 +37,7 @@ fn table(rows: &[(&str, &str)]) {
     }
 }
 
-/// The answer must begin with what names the flag or variable.
+/// Checks that the answer begins with `words`, which name the flag or variable.
 #[track_caller]
 fn refused(flags: &Flags, variables: &str, words: &str) {
     let answer = told(flags, variables);
@@ -110,7 +110,7 @@ fn flags_win_value_by_value() {
             "2 of 4 at b:1 [ADAPM_NODE, ADAPM_NODES, --rendezvous]",
         ),
         (flags(Some(0), Some(2), Some("b:1")), "", "0 of 2 at b:1 [--node, --nodes, --rendezvous]"),
-        // Who says everything does not hear of a broken launcher.
+        // Complete settings hide a broken launcher.
         (
             flags(Some(0), Some(2), Some("b:1")),
             "RANK=x SLURM_STEP_ID=y",
@@ -257,7 +257,7 @@ fn ranks_of_mpi_on_one_host_meet_through_a_file() {
         ),
         ("OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_SIZE=1", "alone"),
         ("PMI_RANK=0 PMI_SIZE=1", "alone"),
-        // What `mpirun` starts in a Slurm job inherits the variables of Slurm's step for its
+        // Children of `mpirun` in a Slurm job inherit the variables of Slurm's step for its
         // daemons.
         (
             &format!("SLURM_JOB_ID=1 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 {OPEN_MPI}"),
