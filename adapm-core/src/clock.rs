@@ -22,7 +22,7 @@ impl Clock {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Whether the worker has ended.
+    /// Returns true if the worker has ended.
     #[must_use]
     pub fn is_ended(self) -> bool {
         self == Self::INFINITY
@@ -35,7 +35,7 @@ impl From<u64> for Clock {
     }
 }
 
-/// The clock so many later; never passes [`Clock::INFINITY`].
+/// Adds clocks, saturating at [`Clock::INFINITY`].
 ///
 /// ```
 /// use adapm_core::Clock;

@@ -1,4 +1,4 @@
-//! What a [`crate::engine::Engine`] must know before its first input.
+//! Configuration of a [`crate::engine::Engine`].
 
 use core::fmt;
 
@@ -24,43 +24,40 @@ pub struct NodeConfig {
     pub channel: ChannelId,
     /// Number of channels of every node, at least 1.
     pub channels: usize,
-    /// Whether locations learned from answers and grants are used for routing (AdaPM §B.2.3, Lapse
-    /// §3.3). Defaults to true.
+    /// Use locations learned from answers and grants for routing (AdaPM §B.2.3, Lapse §3.3).
+    /// Defaults to true.
     pub location_caches: bool,
-    /// Least time from the start of one round to the start of the next, in nanoseconds. Defaults to
-    /// 500 us.
+    /// Least time between the starts of two rounds, in nanoseconds. Defaults to 500 us.
     pub round_nanos_min: u64,
-    /// Most time by which rounds are put off that would carry few keys, from the start of the last,
-    /// in nanoseconds; at most four times the least. Defaults to 2 ms.
+    /// Longest delay of a round that would carry few keys, from the start of the previous round, in
+    /// nanoseconds; at most four times the least. Defaults to 2 ms.
     pub round_nanos_max: u64,
-    /// Most bytes of one part of a message, heads included; a single larger value still goes alone.
-    /// A response has two parts, what it was asked for and what the owner adds; other messages have
-    /// one. No part has more than 30,000 entries either. Defaults to 2 MiB.
+    /// Most bytes of one part of a message, heads included; a single larger value is still sent,
+    /// alone. A response has two parts (answers, and what the owner adds); other messages have one.
+    /// A part also has at most 30,000 entries. Defaults to 2 MiB.
     pub block_bytes_max: usize,
-    /// Largest number of intents and localizes that are granted at a time: a request for more is
-    /// answered in pieces, so that the requester takes in one while the next is written, by drivers
-    /// that send each output before they poll the next. 0 is as 1. Defaults to 512.
+    /// Most intents and localizes granted at a time. Larger requests are answered in pieces: the
+    /// requester processes one piece while the next is written, if the driver sends each output
+    /// before it polls the next. 0 means 1. Defaults to 512.
     pub grants_max: usize,
-    /// Largest number of keys that a round looks at to ask their owners for them, and, for each
-    /// peer, of those that waited for it with something to ask or to say; what more there are wait
-    /// for the next. 0 is as 1. Defaults to 65,536.
+    /// Most keys that a round examines to ask their owners for them, and, per peer, most deferred
+    /// keys that it examines. The rest wait for the next round. 0 means 1. Defaults to 65,536.
     ///
-    /// A round begins no further signal, and ends or forgets none, after so many keys.
+    /// After so many keys, a round starts, ends and forgets no further signals.
     pub requests_max: usize,
-    /// Largest number of entries of one node parked here; at the bound the node gets `Retry`.
-    /// Defaults to 65,536.
+    /// Most entries parked here per node; beyond that, the node gets `Retry`. Defaults to 65,536.
     pub parked_max: usize,
     /// Time after which a barrier or quiesce names the workers and nodes it waits for, in
     /// nanoseconds. Defaults to 5 s.
     pub barrier_report_nanos: u64,
-    /// Time after which a peer counts as unresponsive that owes an answer and has sent nothing, in
-    /// nanoseconds; found out up to a third later. `None`: never, the default. Must be much longer
-    /// than a message takes, unless the driver tells of slow ways
+    /// Time after which a peer counts as unresponsive if it owes an answer and has sent nothing, in
+    /// nanoseconds; detected up to a third later. `None`, the default, means never. Must be much
+    /// longer than a message takes, unless the driver reports slow links
     /// ([`crate::engine::Input::Heard`]).
     pub unresponsive_nanos: Option<u64>,
-    /// What nobody else knows, from which the node's tickets are made ([`crate::ticket`]): random
-    /// numbers, of each engine its own. Who knows it can answer for a node that was not asked.
-    /// Defaults to zeros.
+    /// Random numbers, different for each engine, from which the node's tickets are derived
+    /// ([`crate::ticket`]). Anyone who knows them can forge answers to this node. Defaults to
+    /// zeros.
     pub secret: [u64; 2],
 }
 
@@ -68,8 +65,8 @@ impl NodeConfig {
     /// The default of `round_nanos_min`: 500 us.
     pub const ROUND_NANOS: u64 = 500_000;
 
-    /// The configuration of `node` among `nodes`, with `workers` workers, one channel, and default
-    /// bounds.
+    /// Creates the configuration of `node` among `nodes`, with `workers` workers, one channel, and
+    /// default bounds.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize, workers: usize) -> Self {
         Self {
@@ -91,7 +88,7 @@ impl NodeConfig {
         }
     }
 
-    /// The same place, as engine `channel` of `channels`.
+    /// Makes this the configuration of engine `channel` of `channels`.
     #[must_use]
     pub fn on_channel(mut self, channel: ChannelId, channels: usize) -> Self {
         self.channel = channel;
@@ -124,7 +121,8 @@ impl NodeConfig {
         Ok(())
     }
 
-    /// The largest frame that an engine over `layout` with elements of type `V` makes, in bytes.
+    /// Returns the size of the largest frame of an engine over `layout` with values of type `V`, in
+    /// bytes.
     ///
     /// ```
     /// use adapm_core::wire::FRAME_BYTES_MAX;
@@ -150,7 +148,7 @@ impl NodeConfig {
         LISTS_BYTES + entries * HEAD_BYTES
     }
 
-    /// Checks that no message exceeds the largest frame.
+    /// Checks that no message can exceed the largest frame.
     ///
     /// # Errors
     /// If one could.
@@ -160,14 +158,13 @@ impl NodeConfig {
     }
 }
 
-/// Bytes of a head apart from its entries: version, variant, origin, hops, marks and the lengths of
-/// all lists.
+/// Bytes of a head apart from its entries: version, variant, origin, hops, flags and list lengths.
 pub(crate) const LISTS_BYTES: usize = 128;
-/// Bytes that an entry may need in a head: key, version, counter and ticket as varints, two bytes
-/// of marks or a node.
+/// Most bytes of an entry in a head: key, version, counter and ticket as varints, two bytes of
+/// flags or a node.
 pub(crate) const HEAD_BYTES: usize = 40;
-/// Most entries of one part of a message: an entry without a value may take 17 bytes more of memory
-/// than twice what it has in a frame, and two parts together at most
+/// Most entries of one part of a message. In memory, an entry without a value may take 17 bytes
+/// more than twice its size in a frame; two parts together take at most
 /// [`SPARE_BYTES`](crate::wire::SPARE_BYTES).
 pub(crate) const ENTRIES_MAX: usize = 30_000;
 

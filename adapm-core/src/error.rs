@@ -1,7 +1,7 @@
 //! Errors whose type says who is to blame: the caller, the bytes, or a peer.
 //!
-//! State is unchanged on every error. The text is one line: what, where, what to do; [`OneLine`]
-//! shows texts of others in it.
+//! State is unchanged on every error. The text is one line: problem, place, remedy; [`OneLine`]
+//! embeds foreign text in it.
 
 use alloc::format;
 use alloc::string::String;
@@ -133,14 +133,14 @@ pub enum OpError {
         /// The most there may be.
         max: usize,
     },
-    /// A sample was handed to a worker that did not prepare it.
+    /// A sample was given to a worker that did not prepare it.
     #[error(
         "sample was prepared by worker {} of node {} of this or another cluster: pull it there", worker.0, node.0
     )]
     ForeignSample {
-        /// The node of the worker that did.
+        /// The node of the worker that prepared it.
         node: NodeId,
-        /// That worker.
+        /// The worker that prepared it.
         worker: WorkerId,
     },
     /// The sampling API was used on a cluster that was built without `sampling`.
@@ -151,10 +151,10 @@ pub enum OpError {
     PeerLost {
         /// The node.
         node: NodeId,
-        /// Where it was reached; the engine does not know, drivers may.
+        /// Its address; unknown to the engine, but drivers may know it.
         address: Option<SocketAddr>,
     },
-    /// A node that is no other node of the cluster was said to be lost.
+    /// A node reported as lost is not another node of the cluster.
     #[error("node {node} is no peer: it is no other node of this cluster")]
     NotAPeer {
         /// The node.
@@ -166,7 +166,7 @@ pub enum OpError {
 }
 
 impl OpError {
-    /// That node was needed and is gone; its address is for the driver to add.
+    /// Creates the error for a lost node; the driver may add its address.
     #[must_use]
     pub const fn lost(node: NodeId) -> Self {
         Self::PeerLost { node, address: None }
@@ -181,11 +181,11 @@ impl OpError {
 pub struct ProtocolError {
     /// The peer that sent the message.
     pub peer: NodeId,
-    /// What is wrong with it.
+    /// The fault.
     pub fault: Fault,
 }
 
-/// What is wrong with a message.
+/// The fault of a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -217,11 +217,11 @@ pub enum Fault {
     Counter(Key),
 }
 
-/// Bytes that are no frame: whoever wrote them is to blame.
+/// Bytes that are not a frame: their writer is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The head ends too early, or holds something that is no message.
+    /// The head ends too early, or is not a message.
     #[error("frame head is cut short or holds no message")]
     Head,
     /// Bytes are left behind the head.
@@ -249,7 +249,7 @@ pub enum DecodeError {
     },
 }
 
-/// What [`crate::engine::Engine::handle_input`] refuses.
+/// The refusal of an input by [`crate::engine::Engine::handle_input`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InputError {
@@ -261,8 +261,8 @@ pub enum InputError {
     Peer(#[from] ProtocolError),
 }
 
-/// Shows `T`, a text of others, in one line: control characters as their escapes, everything else
-/// as it is. In a terminal a line end or an escape sequence would be obeyed.
+/// A wrapper that shows `T`, a foreign text, in one line: control characters are escaped,
+/// everything else is unchanged. A terminal would obey line ends and escape sequences.
 ///
 /// ```
 /// use adapm_core::error::OneLine;
@@ -289,7 +289,7 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// ` (10.0.0.7:4157)`, or nothing.
+/// Returns ` (10.0.0.7:4157)`, or nothing.
 fn in_brackets(address: Option<SocketAddr>) -> String {
     address.map(|address| format!(" ({address})")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Names of things and counters, each a type of its own, printed short (`n2`, `w0`, `k17`, `v4`).
+//! Ids and counters, each a type of its own, printed short (`n2`, `w0`, `k17`, `v4`).
 //!
 //! Not here: logical time ([`crate::clock`]) and physical time ([`crate::time`]).
 
@@ -29,7 +29,7 @@ macro_rules! id {
 }
 
 id! {
-    /// The name of a parameter, printed `k17`.
+    /// The id of a parameter, printed `k17`.
     Key(u64), "k"
 }
 id! {
@@ -50,12 +50,12 @@ id! {
     Version(u64), "v"
 }
 id! {
-    /// What proves that an entry was got: the secret of a message, or the ticket of one of its
+    /// Proof that an entry was received: the secret of a message, or the ticket of one of its
     /// entries ([`crate::ticket`]).
     Ticket(u64), "t"
 }
 id! {
-    /// A relocation counter: how often a key has been relocated, printed `r3`. At most
+    /// A relocation counter: the number of relocations of a key, printed `r3`. At most
     /// [`Counter::MAX`].
     Counter(u64), "r"
 }
@@ -66,7 +66,7 @@ impl From<u64> for Key {
     }
 }
 
-/// The key so many behind it.
+/// Adds to a key.
 ///
 /// ```
 /// use adapm_core::Key;
@@ -75,7 +75,7 @@ impl From<u64> for Key {
 /// ```
 ///
 /// # Panics
-/// As the sum of two `u64` does: a key that is too large does not exist.
+/// On overflow, as for `u64`, in debug builds.
 impl Add<u64> for Key {
     type Output = Self;
 
@@ -89,7 +89,7 @@ impl Counter {
     /// relocations of one key.
     pub const MAX: Self = Self((1 << 40) - 1);
 
-    /// The counter after one more relocation.
+    /// Returns the counter after one more relocation.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -97,7 +97,7 @@ impl Counter {
 }
 
 impl Version {
-    /// The version after one more change.
+    /// Returns the version after one more change.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.wrapping_add(1))
@@ -105,7 +105,7 @@ impl Version {
 }
 
 impl NodeId {
-    /// The node id as an index into a per-node table.
+    /// Returns the id as an index into a per-node table.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -113,7 +113,7 @@ impl NodeId {
 }
 
 impl WorkerId {
-    /// The worker id as an index into a per-worker table.
+    /// Returns the id as an index into a per-worker table.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
@@ -121,7 +121,7 @@ impl WorkerId {
 }
 
 impl ChannelId {
-    /// The channel id as an index into a per-channel table.
+    /// Returns the id as an index into a per-channel table.
     #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)

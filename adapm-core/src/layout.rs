@@ -1,8 +1,8 @@
-//! Which keys exist, how long their values are, and where they belong: homes and channels.
+//! Keys, the lengths of their values, and their placement: homes and channels.
 //!
 //! Lengths are fixed per key for a run. A *dense* layout names contiguous ranges of keys from 0; a
-//! *sparse* layout has the same shape but may cover all of `u64`, and its main copies come into
-//! being when first accessed.
+//! *sparse* layout has the same shape but may cover all of `u64`, and its main copies are created
+//! on first access.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,7 +12,7 @@ use crate::id::{ChannelId, Key, NodeId};
 use crate::value;
 use crate::value::Value;
 
-/// Keys of a run with their value lengths in elements.
+/// The keys of a run with their value lengths in elements.
 ///
 /// ```
 /// use adapm_core::{Key, Layout};
@@ -28,7 +28,7 @@ pub struct Layout {
     kind: Kind,
 }
 
-/// Whether main copies exist from the start or come into being on first access.
+/// The time at which main copies are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Every key has a main copy, filled before the first round.
@@ -42,7 +42,7 @@ pub enum Kind {
 pub struct Extent {
     /// The keys.
     pub keys: Range<Key>,
-    /// Elements of each value.
+    /// Number of elements of each value.
     pub value_len: usize,
 }
 
@@ -50,7 +50,7 @@ impl Layout {
     /// The longest value in elements.
     pub const VALUE_LEN_MAX: usize = value::LEN_MAX;
 
-    /// A dense layout: consecutive extents of (number of keys, value length) from key 0.
+    /// Creates a dense layout: consecutive extents of (number of keys, value length) from key 0.
     ///
     /// # Errors
     /// If there is no key, or a length is 0 or above [`Layout::VALUE_LEN_MAX`].
@@ -58,11 +58,11 @@ impl Layout {
         Self::new(extents, Kind::Dense)
     }
 
-    /// A sparse layout: as [`Layout::dense`], but nothing exists before it is accessed, so a range
-    /// may be huge.
+    /// Creates a sparse layout: like [`Layout::dense`], but main copies are created on first
+    /// access, so a range may be huge.
     ///
     /// # Errors
-    /// As [`Layout::dense`].
+    /// As for [`Layout::dense`].
     pub fn sparse(extents: &[(u64, usize)]) -> Result<Self, ConfigError> {
         Self::new(extents, Kind::Sparse)
     }
@@ -81,25 +81,25 @@ impl Layout {
         if ranges.is_empty() { Err(ConfigError::NoKeys) } else { Ok(Self { ranges, kind }) }
     }
 
-    /// Dense or sparse.
+    /// Returns the kind, dense or sparse.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The extents in key order.
+    /// Returns the extents in key order.
     #[must_use]
     pub fn extents(&self) -> &[Extent] {
         &self.ranges
     }
 
-    /// All keys: `0..end`.
+    /// Returns the range of all keys, `0..end`.
     #[must_use]
     pub fn keys(&self) -> Range<Key> {
         Key(0)..self.ranges.last().map_or(Key(0), |extent| extent.keys.end)
     }
 
-    /// Elements of the value of `key`, `None` if the layout has no such key.
+    /// Returns the number of elements of the value of `key`, `None` for unknown keys.
     #[must_use]
     pub fn value_len(&self, key: Key) -> Option<usize> {
         // Nearly all layouts have one to three extents: a scan beats a search.
@@ -116,7 +116,7 @@ impl Layout {
         self.ranges.get(at).map(|extent| extent.value_len)
     }
 
-    /// The node that starts as owner of `key` and knows its owner ever after.
+    /// Returns the node that owns `key` at first and always knows its owner.
     ///
     /// Hash partitioning; its bits are independent of [`Layout::channel`]'s.
     #[must_use]
@@ -125,14 +125,14 @@ impl Layout {
         NodeId(scale(mixed, nodes))
     }
 
-    /// The channel that manages `key` on every node (multiplicative hash).
+    /// Returns the channel that manages `key` on every node (multiplicative hash).
     #[must_use]
     pub fn channel(key: Key, channels: usize) -> ChannelId {
         ChannelId(scale(key.0.wrapping_mul(0x9e37_79b9_7f4a_7c15), channels))
     }
 
-    /// A number that differs between layouts (extents, kind, element type `V`), compared in
-    /// handshakes and checkpoints.
+    /// Returns a hash of the layout (extents, kind, element type `V`) for comparison in handshakes
+    /// and checkpoints.
     #[must_use]
     pub fn digest<V: Value>(&self) -> u64 {
         let mut digest =
@@ -146,7 +146,7 @@ impl Layout {
     }
 }
 
-/// Extents up to which a key's is found by a scan.
+/// Number of extents that are scanned; more are searched.
 const SCANNED_EXTENTS: usize = 8;
 
 /// Maps the upper 32 bits of `hash` onto `0..parts`.
@@ -154,8 +154,8 @@ fn scale(hash: u64, parts: usize) -> u16 {
     (((hash >> 32) * parts as u64) >> 32) as u16
 }
 
-/// A bijective mix of 64 bits in which every input bit reaches every output bit (the finisher of
-/// SplitMix64).
+/// Returns a bijective mix of 64 bits in which every input bit reaches every output bit (the
+/// finisher of SplitMix64).
 pub(crate) fn mix(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,12 +1,12 @@
 //! The protocol of an adaptive parameter manager, without I/O.
 //!
 //! Training with sparse access touches few of a model's many values at a time. Workers *signal
-//! intent* to access keys in a window of their logical clock; an [`engine::Engine`] decides per key
-//! and moment whether to relocate the main copy or to set up a replica, and learns when to act
+//! intent* to access keys in a window of their logical clock; an [`engine::Engine`] decides for
+//! each key whether to relocate the main copy or to set up a replica, and learns when to act
 //! (AdaPM, CIKM'23; Lapse, VLDB'20).
 //!
 //! The crate is *sans-IO*: it reads no clock, opens no socket, spawns no thread, never blocks. A
-//! [`driver::Driver`] feeds it [`engine::Input`]s and carries out what it says.
+//! [`driver::Driver`] feeds it [`engine::Input`]s and carries out its outputs.
 //!
 //! Deliberately absent: randomness, hash iteration that can reach an output, unsafe code, any
 //! knowledge of transports, stores, runtimes or tasks.
@@ -17,9 +17,9 @@
 //! | [`slot`] | transitions of one local copy |
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
 //! | [`engine`] | the protocol engine of one channel of one node |
-//! | [`driver`] | what every program around an engine has to do |
+//! | [`driver`] | duties of every program around an engine |
 //! | [`route`] | next hop of a key |
-//! | [`ticket`] | who can have answered |
+//! | [`ticket`] | proof that a node can have answered |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`wire`] | messages and frames |
 //! | [`link`] | frames once and in order over pipes that break |

@@ -12,20 +12,20 @@ const INLINE: usize = 6;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct NodeSet {
     few: heapless::Vec<NodeId, INLINE, u8>,
-    /// All nodes, if they are too many: a pointer, as most of the sets that an owner keeps, one a
-    /// key, have one or two.
+    /// All nodes, if they do not fit inline. A pointer, since most of the sets that an owner keeps,
+    /// one per key, have one or two nodes.
     #[expect(clippy::box_collection, reason = "a pointer is a third of a list")]
     many: Option<Box<Vec<NodeId>>>,
 }
 
 impl NodeSet {
-    /// The empty set.
+    /// Returns the empty set.
     #[must_use]
     pub const fn new() -> Self {
         Self { few: heapless::Vec::new(), many: None }
     }
 
-    /// Adds `node`; whether it was absent.
+    /// Adds `node`. Returns true if it was absent.
     pub fn insert(&mut self, node: NodeId) -> bool {
         let Err(at) = self.as_slice().binary_search(&node) else { return false };
         if let Some(many) = &mut self.many {
@@ -39,7 +39,7 @@ impl NodeSet {
         true
     }
 
-    /// Removes `node`; whether it was present.
+    /// Removes `node`. Returns true if it was present.
     pub fn remove(&mut self, node: NodeId) -> bool {
         let Ok(at) = self.as_slice().binary_search(&node) else { return false };
         let Some(many) = &mut self.many else {
@@ -54,30 +54,30 @@ impl NodeSet {
         true
     }
 
-    /// Whether `node` is in the set.
+    /// Returns true if `node` is in the set.
     #[must_use]
     pub fn contains(&self, node: NodeId) -> bool {
         self.as_slice().binary_search(&node).is_ok()
     }
 
-    /// The nodes in ascending order.
+    /// Returns the nodes in ascending order.
     #[must_use]
     pub fn as_slice(&self) -> &[NodeId] {
         self.many.as_ref().map_or(&*self.few, |many| many.as_slice())
     }
 
-    /// The nodes in ascending order.
+    /// Returns an iterator over the nodes in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.as_slice().iter().copied()
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.as_slice().len()
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

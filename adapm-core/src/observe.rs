@@ -1,8 +1,8 @@
-//! What a node tells about its decisions while it makes them: for traces, scenarios and checks.
+//! Events of a node's decisions: for traces, scenarios and checks.
 //!
-//! Totals are in [`crate::stats::Stats`]; an observer sees single events. Those about a copy come
-//! from the node that has it, so that each node's events alone tell what that node held when; what
-//! an owner knows of its holders comes beside.
+//! Totals are in [`crate::stats::Stats`]; an observer sees single events. Events about a copy come
+//! from the node that has it, so that each node's events alone show what it held and when; an owner
+//! additionally reports the holders that it knows.
 //!
 //! | at | a main copy | a replica |
 //! | --- | --- | --- |
@@ -12,7 +12,7 @@
 use crate::id::{Counter, Key, NodeId};
 use crate::time::Instant;
 
-/// Receives single events of one engine. Every method does nothing unless overridden.
+/// An observer of single events of one engine. Every method does nothing unless overridden.
 pub trait Observe {
     /// The main copy of `key` left this node for `to`, which owns it under `counter`.
     fn on_relocation(&mut self, now: Instant, key: Key, to: NodeId, counter: Counter) {
@@ -30,17 +30,17 @@ pub trait Observe {
         let _ = (now, key, owner);
     }
 
-    /// The replica of `key` here was given up, or died with its owner.
+    /// The replica of `key` here was released, or lost with its owner.
     fn on_replica_released(&mut self, now: Instant, key: Key) {
         let _ = (now, key);
     }
 
-    /// This owner let `holder` have a replica of `key`.
+    /// This owner granted `holder` a replica of `key`.
     fn on_replica_set_up(&mut self, now: Instant, key: Key, holder: NodeId) {
         let _ = (now, key, holder);
     }
 
-    /// `holder` gave up its replica of `key`, owned here.
+    /// `holder` released its replica of `key`, owned here.
     fn on_replica_dropped(&mut self, now: Instant, key: Key, holder: NodeId) {
         let _ = (now, key, holder);
     }

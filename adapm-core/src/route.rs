@@ -1,39 +1,41 @@
 //! The next hop of a key (Lapse §3.3, Lapse §3.5; AdaPM §B.2.3; protocol, "Routing").
 //!
-//! What a node knows of a key's place is its [`PackedState`]'s location, initially (home, 0). The
-//! home's residence record, the location cache and the memory of own give-aways are this one fact,
-//! in which the higher counter wins.
+//! A node's knowledge of a key's location is the location in its [`PackedState`], initially (home,
+//! 0). The home's residence record, the location cache and the memory of own hand-overs are all
+//! this one fact, in which the higher counter wins.
 
 use crate::id::{Counter, Key, NodeId};
 use crate::layout::Layout;
 use crate::slot::{Location, PackedState, State};
 
-/// What becomes of an entry that reached a node.
+/// The next step of an entry that reached a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
     /// This node owns the key.
     Here,
     /// Another node is closer to the owner.
     Next(Location),
-    /// The grant that makes this node the owner is on its way here: wait for it.
+    /// The grant that makes this node the owner is in flight: wait for it.
     Park,
 }
 
-/// Where `key` starts, with counter 0.
+/// Returns the initial location of `key`, with counter 0.
 #[must_use]
 pub fn home(key: Key, nodes: usize) -> Location {
     Location { node: Layout::home(key, nodes), counter: Counter(0) }
 }
 
-/// Where a node with this packed state believes `key` to be; of a key with a replica, where it is.
+/// Returns the location of `key` as a node with this packed state believes it; exact for a
+/// replica's owner.
 #[must_use]
 pub fn believed(packed: PackedState, key: Key, nodes: usize) -> Location {
     packed.location().unwrap_or_else(|| home(key, nodes))
 }
 
-/// Where a node sends an entry of its own: the location it knows, else the home.
+/// Returns the location to which a node sends an entry of its own: the known location, otherwise
+/// the home.
 ///
-/// Without location caches only the home uses what it knows; the others ask the home, with counter
+/// Without location caches only the home uses its knowledge; other nodes ask the home, with counter
 /// 0.
 #[must_use]
 pub fn first_hop(
@@ -50,8 +52,8 @@ pub fn first_hop(
     }
 }
 
-/// Where an entry goes on from node `me`, which got it with `counter`, the counter of the fact
-/// "`me` owns the key".
+/// Returns the next hop of an entry from node `me`, which received it with `counter`, the counter
+/// of the fact "`me` owns the key".
 ///
 /// Every forward follows a fact with a counter at least as high, so entries travel along a chain of
 /// owners and never in a circle.

@@ -1,6 +1,5 @@
-//! What happens to the local copy of one key: pure transitions, called under the key's latch by the
-//! worker's fast path and by [`crate::engine::Engine`] alike (AdaPM §4.1, AdaPM §B.1.2; Lapse
-//! §3.2).
+//! Transitions of the local copy of one key: pure functions, called under the key's latch by both
+//! the workers' fast path and [`crate::engine::Engine`] (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
 //! | state | holds | pull, push | left by |
 //! | --- | --- | --- | --- |
@@ -17,7 +16,7 @@ use core::fmt;
 use crate::id::{Counter, NodeId, Version};
 use crate::value::{Value, accumulate};
 
-/// What a node has of a key.
+/// The state of a node's copy of a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum State {
@@ -33,12 +32,12 @@ pub enum State {
     Releasing = 4,
 }
 
-/// Where a key is believed to be: (owner, relocation counter). The higher counter wins, always.
+/// The believed location of a key: (owner, relocation counter). The higher counter always wins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Location {
     /// The owner.
     pub node: NodeId,
-    /// How often the key had been relocated when that node became owner.
+    /// The key's number of relocations when that node became owner.
     pub counter: Counter,
 }
 
@@ -48,10 +47,9 @@ const WATCHED: u64 = 1 << 4;
 const NODE_SHIFT: u32 = 5;
 const COUNTER_SHIFT: u32 = 21;
 
-/// State, bits and location of one key in 61 bits; the store may use the top bit for itself.
+/// State, flags and location of one key in 61 bits; the store may use the top bit for itself.
 ///
-/// A packed state of 0 is a key of which nothing is known: it is at its home, which has never
-/// relocated it.
+/// Zero for a key without any record: it is at its home, never relocated.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 #[repr(transparent)]
 pub struct PackedState(u64);
@@ -63,20 +61,19 @@ impl PackedState {
     /// A main copy at its home, never relocated.
     pub const MAIN_AT_HOME: Self = Self(State::Main as u64);
 
-    /// The packed state with these bits, as a store keeps it. Bits that no packed state has are
-    /// dropped.
+    /// Creates the packed state from stored bits. Drops unused bits.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self(bits & (u64::MAX >> 3))
     }
 
-    /// The bits, the upper three of them zero.
+    /// Returns the bits, the upper three of them zero.
     #[must_use]
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// What the node has of the key.
+    /// Returns the state of the local copy.
     #[must_use]
     pub fn state(self) -> State {
         match self.0 & ((1 << STATE_BITS) - 1) {
@@ -88,32 +85,33 @@ impl PackedState {
         }
     }
 
-    /// Replica: has a delta. Main: changed since its holders were marked stale.
+    /// Returns true if a replica has a delta, or a main copy has changed since its holders were
+    /// marked stale.
     #[must_use]
     pub fn is_dirty(self) -> bool {
         self.0 & DIRTY != 0
     }
 
-    /// Main: has holders.
+    /// Returns true for a main copy with holders.
     #[must_use]
     pub fn is_watched(self) -> bool {
         self.0 & WATCHED != 0
     }
 
-    /// Whether workers are served from the local copy.
+    /// Returns true if workers are served from the local copy.
     #[must_use]
     pub fn is_local(self) -> bool {
         matches!(self.state(), State::Replica | State::Main)
     }
 
-    /// The relocation counter that goes with the location, or of the main copy.
+    /// Returns the relocation counter of the location or main copy.
     #[must_use]
     pub fn counter(self) -> Counter {
         Counter((self.0 >> COUNTER_SHIFT) & Counter::MAX.0)
     }
 
-    /// Where the key is believed to be; `None` while nothing but the home is known. Of a main copy:
-    /// where it came from.
+    /// Returns the believed location, `None` while only the home is known. For a main copy: its
+    /// former owner.
     #[must_use]
     pub fn location(self) -> Option<Location> {
         let counter = self.counter();
@@ -170,20 +168,20 @@ pub struct Slot<'a, V> {
     pub delta: &'a mut [V],
 }
 
-/// What became of a push under the latch.
+/// The outcome of a push under the latch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
 pub enum Pushed {
-    /// There is no local copy: the slow path must take it.
+    /// No local copy: use the slow path.
     Refused,
-    /// Added; nobody needs to be told.
+    /// Added; no report needed.
     Done,
-    /// Added, and the copy has become dirty by it: append the key to the dirty queue.
+    /// Added, and the copy has become dirty: append the key to the dirty queue.
     Dirtied,
 }
 
 impl<V: Value> Slot<'_, V> {
-    /// Copies the local value into `out` `[value_len]`; false if there is no local copy.
+    /// Copies the local value into `out` `[value_len]`. Returns false if there is no local copy.
     #[must_use]
     pub fn pull(&self, out: &mut [V]) -> bool {
         let local = self.packed.is_local();
@@ -193,10 +191,10 @@ impl<V: Value> Slot<'_, V> {
         local
     }
 
-    /// Adds `update` `[value_len]` to the local value, in a replica also to its delta (AdaPM
+    /// Adds `update` `[value_len]` to the local value, and in a replica also to its delta (AdaPM
     /// §B.1.2).
     ///
-    /// The delta is kept apart: value minus an older value drifts.
+    /// The delta is kept separately: the difference of two values would drift.
     pub fn push(&mut self, update: &[V]) -> Pushed {
         match self.packed.state() {
             State::Replica => {
@@ -213,27 +211,27 @@ impl<V: Value> Slot<'_, V> {
         }
     }
 
-    /// Main: overwrites the value with `value` `[value_len]`.
+    /// Overwrites the value of a main copy with `value` `[value_len]`.
     pub fn set(&mut self, value: &[V]) {
         self.expect(State::Main, "only an owner sets");
         self.value.copy_from_slice(value);
         *self.version = self.version.next();
     }
 
-    /// `None` to `Requested`: an intent or localize entry leaves for the owner.
+    /// `None` to `Requested`: an intent or localize entry is sent to the owner.
     pub fn request(&mut self) {
         self.expect(State::None, "only an absent key is requested");
         self.packed.set_state(State::Requested);
     }
 
-    /// `Requested` to `None`: the owner keeps the key, or asks to try again.
+    /// `Requested` to `None`: the owner keeps the key, or asks for another try.
     pub fn refuse(&mut self) {
         self.expect(State::Requested, "only a request is refused");
         self.packed.set_state(State::None);
     }
 
-    /// `None` to `Main`, value zero: this node is the key's home and nobody has ever owned it
-    /// elsewhere.
+    /// `None` to `Main`, value zero: this node is the key's home, and no node has ever owned the
+    /// key.
     pub fn create_main_copy(&mut self) {
         self.expect(State::None, "a main copy is founded once");
         debug_assert_eq!(self.packed.counter(), Counter(0), "a relocated key is not founded again");
@@ -254,8 +252,8 @@ impl<V: Value> Slot<'_, V> {
     /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is
     /// current.
     ///
-    /// What the replica has not sent yet stays in the value: it is now part of the main copy.
-    /// `former` is who had it before, and the counter under which it is here.
+    /// The replica's unsent changes stay in the value as part of the main copy. `former` is the
+    /// former owner, with the counter under which the key is here.
     pub fn arrive(&mut self, version: Version, value: Option<&[V]>, former: Location) {
         debug_assert!(
             matches!(self.packed.state(), State::Requested | State::Replica),
@@ -276,8 +274,7 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_location(former);
     }
 
-    /// Replica: the value becomes `value` `[value_len]` plus what has not been sent yet (AdaPM
-    /// §B.1.2).
+    /// Sets a replica's value to `value` `[value_len]` plus its unsent delta (AdaPM §B.1.2).
     pub fn refresh(&mut self, version: Version, value: &[V]) {
         self.expect(State::Replica, "only a replica is refreshed");
         self.value.copy_from_slice(value);
@@ -287,12 +284,12 @@ impl<V: Value> Slot<'_, V> {
         *self.version = version;
     }
 
-    /// Replica: moves the delta into `out` `[value_len]`, zeros, and leaves the copy clean.
+    /// Moves a replica's delta into `out` `[value_len]`, zeros before, and leaves the copy clean.
     pub fn take_delta(&mut self, out: &mut [V]) {
         self.take_delta_with(|delta| out.copy_from_slice(delta));
     }
 
-    /// As [`Slot::take_delta`], into wherever `take` puts it.
+    /// Passes a replica's delta to `take` and clears it, like [`Slot::take_delta`].
     pub fn take_delta_with(&mut self, take: impl FnOnce(&[V])) {
         self.expect(State::Replica, "only a replica has a delta");
         take(self.delta);
@@ -313,7 +310,7 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_state(State::None);
     }
 
-    /// `Replica` to `None`: the owner is lost, and with it what has not been sent.
+    /// `Replica` to `None`: the owner is lost, and the unsent delta with it.
     pub fn abandon(&mut self) {
         self.expect(State::Replica, "only a replica is abandoned");
         self.delta.fill(V::default());
@@ -321,14 +318,14 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_state(State::None);
     }
 
-    /// Main: adds a holder's `delta` `[value_len]`.
+    /// Adds a holder's `delta` `[value_len]` to a main copy.
     pub fn apply(&mut self, delta: &[V]) {
         self.expect(State::Main, "a delta meets its owner");
         accumulate(self.value, delta);
         *self.version = self.version.next();
     }
 
-    /// Main: clears the dirty bit; whether it was set, so that all holders are stale.
+    /// Clears a main copy's dirty flag. Returns true if it was set, so that all holders are stale.
     #[must_use]
     pub fn take_dirty(&mut self) -> bool {
         self.expect(State::Main, "only a main copy tells holders");
@@ -337,7 +334,7 @@ impl<V: Value> Slot<'_, V> {
         dirty
     }
 
-    /// Main: notes whether there are holders, so that local pushes are told to them.
+    /// Sets if a main copy has holders, which must be told of local pushes.
     pub fn watch(&mut self, watched: bool) {
         self.expect(State::Main, "only a main copy is watched");
         self.packed.set_flag(WATCHED, watched);
@@ -346,7 +343,7 @@ impl<V: Value> Slot<'_, V> {
         }
     }
 
-    /// `Main` to `None`: the main copy leaves for `to`, whose value must have been read in the same
+    /// `Main` to `None`: the main copy goes to `to`. Its value must have been read in the same
     /// latched step.
     pub fn hand_over(&mut self, to: Location) {
         self.expect(State::Main, "only an owner hands over");
@@ -354,7 +351,7 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_location(to);
     }
 
-    /// Not `Main`: learns where the key is; the higher counter wins.
+    /// Records the location of a copy that is not `Main`; the higher counter wins.
     pub fn learn(&mut self, location: Location) {
         if self.packed.state() != State::Main && location.counter > self.packed.counter() {
             self.packed.set_location(location);

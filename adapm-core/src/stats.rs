@@ -3,8 +3,8 @@
 /// Number of buckets of a [`Histogram`].
 pub const BUCKETS: usize = 40;
 
-/// Counts in powers of two: bucket 0 counts zeros, bucket `b` values of `2^(b-1)..2^b`, the last
-/// also all larger ones; with sum and maximum.
+/// A histogram in powers of two with sum and maximum: bucket 0 counts zeros, bucket `b` values of
+/// `2^(b-1)..2^b`, the last also all larger ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Histogram {
     /// Counts per bucket.
@@ -30,21 +30,21 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Number of values counted.
+    /// Returns the number of values counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Mean of all values, 0 if there is none.
+    /// Returns the mean of all values, 0 if there are none.
     #[must_use]
     pub fn mean(&self) -> f64 {
         let count = self.count();
         if count == 0 { 0.0 } else { self.sum as f64 / count as f64 }
     }
 
-    /// An upper bound of the `share` quantile: the end of the bucket in which it lies; the last one
-    /// ends with the maximum.
+    /// Returns an upper bound of the `share` quantile: the end of its bucket, or the maximum for
+    /// the last one.
     #[must_use]
     pub fn quantile_bound(&self, share: f64) -> u64 {
         let wanted = (self.count() as f64 * share) as u64;
@@ -67,7 +67,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// What was counted since this was `earlier`; the maximum is that of all the time.
+    /// Returns the counts since `earlier`; the maximum is that of the whole time.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = *self;
@@ -108,12 +108,12 @@ pub struct Stats {
     pub messages_sent: u64,
     /// Messages applied.
     pub messages_applied: u64,
-    /// Entries answered with `Retry` because a peer had too much parked here.
+    /// Entries answered with `Retry` because their origin had too many parked here.
     pub retries: u64,
     /// Forwards of an entry before it was served here.
     pub hops: Histogram,
     /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by
-    /// the owner when the refresh leaves.
+    /// the owner when it sends the refresh.
     pub staleness: Histogram,
     /// Time between two refresh opportunities of a holder in nanoseconds (the measure of AdaPM
     /// §5.6).

@@ -1,4 +1,4 @@
-//! The store contract: latched slots, one a key. A store knows slots, not messages.
+//! The store contract: latched slots, one per key. A store knows slots, not messages.
 //!
 //! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and
 //! `Rc<S>` are stores too). Check an implementation with `adapm_verify::store_suite!`.
@@ -11,16 +11,16 @@ use crate::id::Key;
 use crate::slot::{PackedState, Pushed, Slot};
 use crate::value::Value;
 
-/// What [`Store::look`] tells of a key.
+/// The answer of [`Store::look`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
-    /// Nothing: somebody has the latch, or the store cannot tell without it.
+    /// Unknown: the latch is taken, or the store cannot tell without it.
     Unknown,
-    /// It holds no value, and this is its packed state.
+    /// No value is held; carries the packed state.
     Absent(PackedState),
-    /// It holds a value.
+    /// A value is held.
     Held {
-        /// Whether with a delta.
+        /// True if with a delta.
         with_delta: bool,
     },
 }
@@ -29,48 +29,48 @@ pub enum Look {
 ///
 /// # Obligations
 /// - [`Store::with_slot`] runs `f` while it holds the key's latch: no other `with_slot`, `push`,
-///   `visit`, `reserve` or `release` of that key runs at the same time, and what `f` wrote is seen
-///   by the next.
+///   `visit`, `reserve` or `release` of that key runs at the same time, and the next one sees
+///   everything that `f` wrote.
 /// - A key that was never reserved has [`crate::slot::PackedState::EMPTY`], version 0 and empty
 ///   value and delta. A packed state written by `f` is kept whether or not a value is held; a
 ///   version only while one is.
 /// - `f` is bounded and never calls the store.
-/// - What [`Store::look`] tells, if anything, is exact for whoever calls `reserve` and `release`:
-///   the engine takes a value without a delta for a main copy.
-/// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or behind
-///   all of another; calls for different keys may come from several at once.
+/// - [`Store::look`] is exact, if not `Unknown`, for the caller of `reserve` and `release`: the
+///   engine takes a value without a delta for a main copy.
+/// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or happen
+///   after all calls of another; calls for different keys may be concurrent.
 pub trait Store {
     /// The element type.
     type Value: Value;
 
-    /// Elements of the value of `key`, 0 if the layout has no such key.
+    /// Returns the number of elements of the value of `key`, 0 for unknown keys.
     fn value_len(&self, key: Key) -> usize;
 
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, Self::Value>) -> R) -> R;
 
-    /// Adds `update` `[value_len]` to the local copy of `key`, which must be a key of the layout:
-    /// all that [`Slot::push`] does, under the latch (AdaPM §B.1.2); [`Pushed::Refused`] if there
-    /// is no copy. Costs one `with_slot`, which it is by default; a store may add with other
-    /// instructions of the machine, to the same bits but for the payload of a NaN.
+    /// Adds `update` `[value_len]` to the local copy of `key`, which must be a key of the layout,
+    /// as [`Slot::push`] does, under the latch (AdaPM §B.1.2). Returns [`Pushed::Refused`] if there
+    /// is no copy. Costs one `with_slot`, the default implementation; a store may add with other
+    /// machine instructions, to the same bits except for the payload of a NaN.
     fn push(&self, key: Key, update: &[Self::Value]) -> Pushed {
         self.with_slot(key, |mut slot| slot.push(update))
     }
 
     /// Gives `key` a value and, exactly if `with_delta`, a delta. Idempotent.
     ///
-    /// What is already held is kept: a value keeps its elements, packed state and version stay;
-    /// what is new is zero. A delta that is no longer wanted is freed.
+    /// Held data is kept: a value keeps its elements, packed state and version stay; new data is
+    /// zero. A delta that is no longer wanted is freed.
     fn reserve(&self, key: Key, with_delta: bool);
 
     /// Frees value and delta of `key`; the packed state stays. Idempotent.
     fn release(&self, key: Key);
 
-    /// Gives each of `keys` a value as [`Store::reserve`] without a delta does, and runs `f` on its
-    /// slot, in their order.
+    /// Gives each of `keys` a value, as [`Store::reserve`] without a delta does, and runs `f` on
+    /// its slot, in order.
     ///
-    /// Defaults to one after the other. A store may take the memory of many values at once: threads
-    /// that fill it together then get memory that lies apart, and do not wait for each other.
+    /// Defaults to one after the other. A store may allocate many values at once: threads that fill
+    /// it together then get separate memory, and do not wait for each other.
     fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, Self::Value>)) {
         for key in keys {
             self.reserve(*key, false);
@@ -81,22 +81,22 @@ pub trait Store {
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
 
-    /// What `key`, which must be a key of the layout, has, as far as it is to be seen without
-    /// taking the latch or waiting for anybody. Costs one look at the directory. Defaults to
-    /// [`Look::Unknown`], which is always right.
+    /// Returns the content of `key`, which must be a key of the layout, as far as visible without
+    /// the latch or any wait. Costs one look at the directory. Defaults to [`Look::Unknown`], which
+    /// is always right.
     ///
-    /// What it tells may have changed since, but for whoever alone changes it: `reserve` and
-    /// `release` are called, and the packed states of absent keys written, by one thread a key.
+    /// The answer may be outdated, except for the only thread that changes it: `reserve` and
+    /// `release` are called, and the packed states of absent keys written, by one thread per key.
     fn look(&self, key: Key) -> Look {
         let _ = key;
         Look::Unknown
     }
 
-    /// Whether `key`, which must be a key of the layout, has a value: exact while nobody else is at
-    /// the key, else a hint, for whoever may choose among many keys (local sampling, AdaPM §A.5).
-    /// Costs one look at the directory. Defaults to what [`Store::look`] tells, or the latch. Of
-    /// keys at random nobody can guess it, a processor neither: a store should find it without a
-    /// branch, and need not wait for whoever has the latch.
+    /// Returns true if `key`, which must be a key of the layout, has a value: exact without
+    /// concurrent changes of the key, otherwise a hint for choosing among many keys (local
+    /// sampling, AdaPM §A.5). Costs one look at the directory. Defaults to [`Store::look`], or the
+    /// latch. For random keys no branch predictor can guess the answer: implement it without a
+    /// branch, and without waiting for the latch.
     fn is_held(&self, key: Key) -> bool {
         match self.look(key) {
             Look::Held { .. } => true,
@@ -105,32 +105,33 @@ pub trait Store {
         }
     }
 
-    /// Asks the processor to bring the slot of `key` near; a hint for multi-key operations.
+    /// Prefetches the slot of `key` into the cache; a hint for multi-key operations.
     fn prefetch(&self, key: Key) {
         let _ = key;
     }
 
-    /// Asks the processor for what [`Store::prefetch`] of `key` looks at itself, such as the
-    /// directory: a hint some keys earlier, without which that would wait for it.
+    /// Prefetches data that [`Store::prefetch`] of `key` itself reads, such as the directory: a
+    /// hint some keys earlier, without which that would stall.
     fn prefetch_entry(&self, key: Key) {
         let _ = key;
     }
 
-    /// Asks the processor for what an access of `key` will probably touch, as far as that follows
-    /// from the key alone: a hint right before a single access, which may wait for nothing.
+    /// Prefetches memory that an access of `key` will probably touch, as far as that follows from
+    /// the key alone: a hint right before a single access, which may not stall.
     fn prefetch_guess(&self, key: Key) {
         let _ = key;
     }
 }
 
-/// Keys by which slots are fetched ahead of their use.
+/// Number of keys by which slots are prefetched ahead of their use.
 pub const SLOT_AHEAD: usize = 16;
 
-/// Keys by which what [`Store::prefetch`] looks at is fetched ahead of the use of slots.
+/// Number of keys by which the data that [`Store::prefetch`] reads is prefetched ahead of the use
+/// of slots.
 pub const ENTRY_AHEAD: usize = 40;
 
-/// Asks for the entry of the key [`ENTRY_AHEAD`] behind number `at`; `key` gives keys by number,
-/// `None` behind the last. For passes over keys that end with [`Store::look`]: they need no slots.
+/// Prefetches the entry of the key [`ENTRY_AHEAD`] after number `at`; `key` returns keys by number,
+/// `None` after the last. For passes over keys that only need [`Store::look`], not slots.
 #[inline]
 pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
     if let Some(key) = key(at + ENTRY_AHEAD) {
@@ -138,7 +139,8 @@ pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) 
     }
 }
 
-/// As [`prefetch_entry_ahead`], and asks for the slot of the key [`SLOT_AHEAD`] behind number `at`.
+/// Like [`prefetch_entry_ahead`], and prefetches the slot of the key [`SLOT_AHEAD`] after number
+/// `at`.
 #[inline]
 pub fn prefetch_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
     prefetch_entry_ahead(store, at, &key);

@@ -1,16 +1,16 @@
-//! Tickets: how a node knows that whoever answers an entry of its own has got that entry.
+//! Tickets: proof that the node that answers an entry has received that entry.
 //!
-//! An entry goes to the node that is believed to own its key, which may pass it on, and whoever
-//! owns the key answers. So an answer comes from the node that was asked, or from one to which that
-//! node, or one behind it, has passed the entry on. A request or operation carries a secret of its
-//! message. Who passes an entry on derives from it the ticket of that one key, which goes along
-//! with the entry and comes back with the answer: so a node knows the tickets of the entries that
-//! it has got, and of no other, not even of those that left in the same message. An answer without
-//! a ticket is believed of the node that was asked.
+//! An entry goes to the node that is believed to own its key, which may pass it on; the owner
+//! answers. So an answer comes from the node that was asked, or from one to which the entry was
+//! passed on. A request or operation carries a secret of its message. A node that passes an entry
+//! on derives the ticket of that key from the secret; the ticket travels with the entry and comes
+//! back with the answer. So a node knows the tickets of the entries that it has received, and of no
+//! others, not even of those in the same original message. An answer without a ticket is believed
+//! only from the node that was asked.
 //!
-//! Nothing is kept for it: a node makes its secrets from
-//! [`NodeConfig::secret`](crate::config::NodeConfig::secret) and what it keeps of its unanswered
-//! entries anyway. The function is SipHash-2-4 (Aumasson, Bernstein, 2012).
+//! Nothing is stored: a node derives its secrets from
+//! [`NodeConfig::secret`](crate::config::NodeConfig::secret) and its records of unanswered entries.
+//! The function is SipHash-2-4 (Aumasson, Bernstein, 2012).
 
 use crate::id::{Key, NodeId, Ticket};
 
@@ -18,7 +18,7 @@ use crate::id::{Key, NodeId, Ticket};
 #[derive(Clone, Copy)]
 pub(crate) struct Tickets {
     secret: [u64; 2],
-    /// Messages with operations so far.
+    /// Number of messages with operations so far.
     operations: u64,
 }
 
@@ -27,12 +27,12 @@ impl Tickets {
         Self { secret, operations: 0 }
     }
 
-    /// The secret of the request to `to` in a round, of whose number the low 32 bits count.
+    /// Returns the secret of the request to `to` in a round, given by the low bits of its number.
     pub(crate) fn of_request(&self, round: u32, to: NodeId) -> Ticket {
         some(siphash(self.secret, [u64::from(round), REQUEST | u64::from(to.0)]))
     }
 
-    /// The secret of the next message with operations, to `to`.
+    /// Returns the secret of the next message with operations to `to`.
     pub(crate) fn of_operation(&mut self, to: NodeId) -> Ticket {
         self.operations += 1;
         some(siphash(self.secret, [self.operations, OPERATION | u64::from(to.0)]))
@@ -40,22 +40,22 @@ impl Tickets {
 }
 
 impl Ticket {
-    /// That of what was asked directly.
+    /// The ticket of entries that were asked directly.
     pub const NONE: Self = Self(0);
 
-    /// The ticket of `key`, derived from the secret of a message.
+    /// Returns the ticket of `key`, derived from the secret of a message.
     #[must_use]
     pub fn of_key(self, key: Key) -> Self {
         some(siphash([self.0, ENTRY], [key.0, ENTRY]))
     }
 }
 
-/// A ticket that is not [`Ticket::NONE`].
+/// Returns a ticket that is not [`Ticket::NONE`].
 fn some(hash: u64) -> Ticket {
     Ticket(hash.max(1))
 }
 
-/// SipHash-2-4 of two words under a key of two words.
+/// Returns SipHash-2-4 of two words under a key of two words.
 fn siphash(key: [u64; 2], words: [u64; 2]) -> u64 {
     let mut state = [
         key[0] ^ 0x736f_6d65_7073_6575,
@@ -90,7 +90,7 @@ fn round([a, b, c, d]: &mut [u64; 4]) {
     *c = c.rotate_left(32);
 }
 
-/// What a hash is for, above the bits of a node: no two uses share an input.
+/// Purposes of hashes, above the bits of a node: no two purposes share an input.
 const REQUEST: u64 = 1 << 32;
 const OPERATION: u64 = 2 << 32;
 const ENTRY: u64 = 3 << 32;

@@ -13,31 +13,31 @@ impl Instant {
     /// The origin.
     pub const ZERO: Self = Self { nanos: 0 };
 
-    /// A point `nanos` nanoseconds after the origin.
+    /// Returns the point `nanos` nanoseconds after the origin.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self { nanos }
     }
 
-    /// A point `micros` microseconds after the origin.
+    /// Returns the point `micros` microseconds after the origin.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self { nanos: micros * 1_000 }
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[must_use]
     pub const fn nanos(self) -> u64 {
         self.nanos
     }
 
-    /// The point `nanos` nanoseconds later.
+    /// Returns the point `nanos` nanoseconds later.
     #[must_use]
     pub const fn plus_nanos(self, nanos: u64) -> Self {
         Self { nanos: self.nanos.saturating_add(nanos) }
     }
 
-    /// Nanoseconds since `earlier`, 0 if it is later.
+    /// Returns the nanoseconds since `earlier`, 0 if it is later.
     #[must_use]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
         self.nanos.saturating_sub(earlier.nanos)

@@ -1,5 +1,5 @@
-//! The transport contract: opaque frames between the nodes of one channel, and word of peers that
-//! are lost.
+//! The transport contract: opaque frames between the nodes of one channel, and notice of lost
+//! peers.
 //!
 //! [`crate::engine::Engine`] never calls a transport; a driver encodes its messages into frames and
 //! hands them over. Check an implementation with `adapm_verify::transport_suite!`.
@@ -22,39 +22,39 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Bytes of head and values.
+    /// Returns the number of bytes of head and values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.head.len() + self.values.len()
     }
 
-    /// Whether there is neither head nor value.
+    /// Returns true if there is neither head nor value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Drops the content and keeps the memory.
+    /// Drops the content but keeps the memory.
     pub fn clear(&mut self) {
         self.head.clear();
         self.values.clear();
     }
 }
 
-/// Ends the wait of a transport's [`Transport::recv`] from any thread.
+/// A handle that ends the wait of a transport's [`Transport::recv`] from any thread.
 pub trait Wake: Clone + Send + Sync + 'static {
-    /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may end in
-    /// one.
+    /// Makes the current or the next `recv` return [`Received::Woken`]. Several calls may be
+    /// merged.
     ///
-    /// If the `recv` before returned `Woken` too, a frame that waits goes first, so that threads
-    /// that keep waking starve no peer; the wake then stays for the `recv` after it.
+    /// If the previous `recv` returned `Woken` too, a waiting frame goes first, so that threads
+    /// that keep waking starve no peer; the wake then stays for the next `recv`.
     fn wake(&self);
 }
 
-/// Why a frame was not sent; it is unchanged.
+/// The reason that a frame was not sent; it is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError<E> {
-    /// The way to that node is full: keep the frame and try again after the next `recv`.
+    /// The queue to that node is full: keep the frame and try again after the next `recv`.
     #[error("the queue to that node is full: try again")]
     Full,
     /// The transport has failed.
@@ -62,42 +62,41 @@ pub enum SendError<E> {
     Transport(E),
 }
 
-/// Why `recv` returned.
+/// The reason that `recv` returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received {
     /// A frame of that node was written to the argument.
     Frame(NodeId),
-    /// A waker was called, or room came up for a frame refused with [`SendError::Full`].
+    /// A waker was called, or there is room again for a frame refused with [`SendError::Full`].
     Woken,
     /// The wait is over.
     TimedOut,
-    /// That node will never be heard of again; told once per node. Frames to it are dropped from
-    /// here on.
+    /// That node is lost for good; reported once per node. Frames to it are dropped from here on.
     Lost(NodeId, Loss),
 }
 
-/// Why a peer is lost.
+/// The reason that a peer is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// Nothing was heard of it for this long.
+    /// It has sent nothing for this long.
     #[error("nothing was heard of it for {:.1} s", .0.as_secs_f64())]
     Silent(Duration),
-    /// It lives, or seems to, and what is sent to it does not arrive.
+    /// It seems alive, but does not receive what is sent to it.
     #[error("{0}")]
     Stuck(Stall),
-    /// Its link lives, and it has answered nothing for this long.
+    /// Its link is alive, but it has answered nothing for this long.
     #[error("its link lives, but it has answered nothing for {:.1} s", .0.as_secs_f64())]
     Unresponsive(Duration),
-    /// It said that it ends because something failed there; its own error tells what.
+    /// It reported that it ends because something failed there; its own error has the details.
     #[error("it ended with an error of its own")]
     Failed,
-    /// It was started anew and has forgotten everything.
+    /// It was restarted and has lost its state.
     #[error("it was restarted and has lost its state")]
     Restarted,
-    /// It sent what no sound node sends.
+    /// It broke the protocol.
     #[error("it sent what no sound node sends")]
     Misbehaved,
-    /// That other node has lost it.
+    /// That other node reported it as lost.
     #[error("node {0} has lost it")]
     Reported(NodeId),
     /// It has given this node up as lost, and ends.
@@ -105,16 +104,16 @@ pub enum Loss {
     GaveUp,
 }
 
-/// How a way fails on which connections come up and what is sent does not arrive.
+/// A link on which connections are established but packets do not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
-    /// How long no acknowledgement has moved.
+    /// Time without a new acknowledgement.
     pub time: Duration,
-    /// Connections that came up meanwhile.
+    /// Connections established meanwhile.
     pub pipes: u32,
-    /// Bytes of the largest packet that has arrived; 0: none has.
+    /// Size of the largest packet that has arrived, in bytes; 0 if none has.
     pub passed: usize,
-    /// Bytes of the packet that does not.
+    /// Size of the packet that does not, in bytes.
     pub stuck: usize,
 }
 
@@ -144,28 +143,28 @@ impl fmt::Display for Stall {
     }
 }
 
-/// What the way to a peer carries, for drivers that judge whether the peer answers.
+/// The load of the link to a peer, for drivers that judge whether the peer answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
-    /// Pieces of frames to it that it has not acknowledged: as many at least as frames.
+    /// Unacknowledged pieces of frames to it: at least as many as frames.
     pub unacknowledged: usize,
-    /// Pieces of frames that have come of it since it was met.
+    /// Pieces of frames received from it in total.
     pub received: u64,
 }
 
-/// Where the last request to a peer stands among the frames that were sent to it: whether its
-/// answer may be late because of the way.
+/// The position of the last request to a peer among the frames sent to it: tells if its answer may
+/// be late because of the link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastRequest {
     sent: u64,
     /// Frames sent up to the request.
     asked: u64,
-    /// What had been received when that was looked at last.
+    /// Pieces received at the last check.
     received: u64,
 }
 
 impl LastRequest {
-    /// A frame follows those that were sent before.
+    /// Counts a sent frame.
     pub fn note_sent(&mut self, is_request: bool) {
         self.sent += 1;
         if is_request {
@@ -173,8 +172,8 @@ impl LastRequest {
         }
     }
 
-    /// Returns true if the request has not been acknowledged yet, or part of a frame has come of
-    /// the peer since the last call. `waiting` frames have not been given to the way.
+    /// Returns true if the request has not been acknowledged yet, or part of a frame has arrived
+    /// from the peer since the last call. `waiting` frames have not been given to the link.
     pub fn is_held_up(&mut self, way: Way, waiting: usize) -> bool {
         // As frames arrive in order, those that have not arrived are the last ones.
         let is_under_way = (waiting + way.unacknowledged) as u64 > self.sent - self.asked;
@@ -182,32 +181,33 @@ impl LastRequest {
     }
 }
 
-/// What a node tells its peers when it ends.
+/// The reason that a node gives its peers when it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
-    /// All work is done: nobody needs this node any more.
+    /// All work is done: this node is not needed any more.
     Finished,
     /// Something failed here.
     Failed,
-    /// This node cannot go on without that one.
+    /// This node cannot continue without that one.
     Lost(NodeId),
 }
 
-/// Carries opaque frames between this node and its peers: once, whole, in order per pair of nodes.
+/// A carrier of opaque frames between this node and its peers: once, whole, in order per pair of
+/// nodes.
 pub trait Transport {
-    /// What can fail.
+    /// The transport's error.
     type Error: core::error::Error;
     /// The handle that ends a wait.
     type Waker: Wake;
 
     /// Sends `frame` to `to`; never blocks.
     ///
-    /// After `Ok` the frame's content is unspecified: the transport copied or took it. It may leave
-    /// recycled memory.
+    /// After `Ok` the frame's content is unspecified: the transport copied or took it, and may
+    /// leave recycled memory.
     ///
     /// # Errors
-    /// [`SendError::Full`] if the way to `to` has no room, else what failed; the frame is then
-    /// unchanged.
+    /// [`SendError::Full`] if the queue to `to` has no room, otherwise the transport's failure; the
+    /// frame is then unchanged.
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>>;
 
     /// Waits at most `wait` (`None`: forever; zero: not at all) for a frame, and overwrites `frame`
@@ -220,25 +220,26 @@ pub trait Transport {
     /// If the transport has failed.
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Self::Error>;
 
-    /// A handle that ends a wait from any thread.
+    /// Returns a handle that ends a wait from any thread.
     fn waker(&self) -> Self::Waker;
 
-    /// Tells all peers that this node ends, and waits a bounded time until they have what was sent
-    /// before; called last.
+    /// Tells all peers that this node ends, and waits a bounded time until they have received all
+    /// earlier frames; called last.
     ///
-    /// An endpoint that is dropped without it has failed. Nothing to do where peers see each other
-    /// end.
+    /// An endpoint dropped without this call counts as failed. Does nothing by default: for
+    /// transports whose peers see each other end.
     fn leave(&mut self, reason: CloseReason) {
         let _ = reason;
     }
 
-    /// What the way to a peer carries. Nothing to tell where frames arrive at once.
+    /// Returns the load of the link to a peer. Defaults to none, for transports whose frames arrive
+    /// at once.
     fn way(&self, node: NodeId) -> Way {
         let _ = node;
         Way::default()
     }
 
-    /// Where a peer is reached, if it has an address; for messages to people.
+    /// Returns the address of a peer, if it has one; for error messages.
     fn address(&self, node: NodeId) -> Option<SocketAddr> {
         let _ = node;
         None

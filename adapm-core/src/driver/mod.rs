@@ -1,4 +1,4 @@
-//! What every program around an engine has to do, once: threads, a simulator, a test, a
+//! Duties of any program around an engine, implemented once: for threads, a simulator, tests, a
 //! microcontroller.
 //!
 //! ```text
@@ -8,11 +8,11 @@
 //!      └────────────> Driver [ Engine ] ───────┘
 //! ```
 //!
-//! A [`Driver`] knows when the keys that workers have made dirty must reach the engine, and drains
-//! it; its [`Host`] says where they are, and carries out what the engine says. [`order`] has the
-//! other duty: a worker must not overtake itself.
+//! A [`Driver`] decides when dirty keys must reach the engine, and drains its outputs; its [`Host`]
+//! supplies the dirty keys and carries out the outputs. [`order`] has the other duty: a worker must
+//! not overtake its own operations.
 //!
-//! Not here: threads, time, transports; which inputs there are ([`Input`]).
+//! Not here: threads, time, transports; the inputs themselves ([`Input`]).
 
 pub mod order;
 
@@ -27,21 +27,21 @@ use crate::time::Instant;
 use crate::wire::Message;
 use crate::wire::message::Body;
 
-/// What a driver needs of the program around it.
+/// Services that a driver needs from the program around it.
 pub trait Host<V> {
     /// Appends the keys that workers of this node have made dirty
-    /// ([`crate::slot::Pushed::Dirtied`]) since the last call, in any order. Everything that a
-    /// worker dirtied before what is fed now must be among them.
+    /// ([`crate::slot::Pushed::Dirtied`]) since the last call, in any order. Must include all keys
+    /// dirtied before the current input.
     fn take_dirty(&mut self, keys: &mut Vec<Key>);
 
     /// Sends the message, after all earlier ones to that node.
     fn transmit(&mut self, to: NodeId, message: Message);
 
-    /// Tells a worker.
+    /// Delivers an event to a worker.
     fn tell(&mut self, event: Event<V>);
 }
 
-/// An engine, fed and drained.
+/// An engine with its input and output loop.
 pub struct Driver<S: Store, P: Policy> {
     engine: Engine<S, P>,
     dirty: Vec<Key>,
@@ -50,20 +50,19 @@ pub struct Driver<S: Store, P: Policy> {
 }
 
 impl<S: Store, P: Policy> Driver<S, P> {
-    /// A driver of an engine that has been fed nothing.
+    /// Wraps an engine that has not had any input.
     pub fn new(engine: Engine<S, P>) -> Self {
         Self { engine, dirty: Vec::new(), until: None, reason: Reason::Idle }
     }
 
-    /// Feeds one input at time `now`, and carries out by `host` what the engine says.
+    /// Feeds one input at time `now`, and carries out the outputs through `host`.
     ///
-    /// The engine learns of dirty keys first, where an input needs that: before an operation, whose
-    /// worker may have pushed to the same keys; before a timeout, with which a round may begin;
-    /// before a request of a `wait_sync`, whose caller waits for every push that any worker had
-    /// made.
+    /// Reports dirty keys first where the input needs that: before an operation, whose worker may
+    /// have pushed to the same keys; before a timeout, which may begin a round; before a
+    /// `wait_sync` request, whose caller waits for all earlier pushes of all workers.
     ///
     /// # Errors
-    /// Who is to blame for an input that cannot be; nothing of it has been applied.
+    /// An invalid input, with the party to blame; nothing of it has been applied.
     pub fn feed(
         &mut self,
         now: Instant,
@@ -78,30 +77,29 @@ impl<S: Store, P: Policy> Driver<S, P> {
         verdict
     }
 
-    /// Looks at the dirty keys alone: what is dirty may make a round due, of which
-    /// [`Driver::until`] tells.
+    /// Reports dirty keys only. They may make a round due: see [`Driver::until`].
     pub fn look_at_dirty_keys(&mut self, host: &mut impl Host<S::Value>) {
         if self.take_dirty(host) {
             self.drain(host);
         }
     }
 
-    /// When to feed [`Input::Timeout`]; `None`: only other inputs matter.
+    /// Returns the time to feed [`Input::Timeout`]; `None` if only other inputs matter.
     pub fn until(&self) -> Option<Instant> {
         self.until
     }
 
-    /// What the node waits for.
+    /// Returns the reason for which the node waits.
     pub fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// The engine, to look at.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine<S, P> {
         &self.engine
     }
 
-    /// Returns true if there were dirty keys.
+    /// Reports dirty keys to the engine. Returns true if there were any.
     fn take_dirty(&mut self, host: &mut impl Host<S::Value>) -> bool {
         host.take_dirty(&mut self.dirty);
         let any = !self.dirty.is_empty();

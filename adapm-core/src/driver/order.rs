@@ -1,7 +1,7 @@
 //! The order rule: a worker with an operation in flight on a key does not use the fast path for
 //! that key (protocol, "Operations").
 //!
-//! Else its own later access could overtake the operation: a pull would miss the worker's own push
+//! Otherwise a later access could overtake the operation: a pull would miss the worker's own push
 //! once a copy has arrived.
 
 use core::hash::Hash;
@@ -13,9 +13,9 @@ use hashbrown::hash_map::Entry;
 
 use crate::id::Key;
 
-/// The operations of one worker that are in flight, by key and by call; `C` names calls.
+/// The operations of one worker that are in flight, by key and by call; `C` identifies calls.
 ///
-/// Costs next to nothing while there are none: [`InFlight::blocks`] is one comparison then.
+/// Nearly free while there are none: [`InFlight::blocks`] is one comparison then.
 #[derive(Clone, Debug)]
 pub struct InFlight<C> {
     keys: HashMap<Key, u32, foldhash::fast::FixedState>,
@@ -42,25 +42,25 @@ impl<C: Eq + Hash> InFlight<C> {
         self.keys.is_empty()
     }
 
-    /// The number of calls in flight.
+    /// Returns the number of calls in flight.
     #[must_use]
     pub fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] names next:
-    /// from the first refusal on, so that a duplicate of the key in the same call cannot overtake
-    /// it either.
+    /// Closes the fast path for `key` on behalf of the call that [`InFlight::track`] registers
+    /// next. Mark from the first refusal on, so that a duplicate of the key in the same call cannot
+    /// overtake it either.
     pub fn mark(&mut self, key: Key) {
         *self.keys.entry(key).or_default() += 1;
     }
 
-    /// Notes that `call` is in flight with `keys`, each marked as often as it stands there.
+    /// Registers `call` as in flight with `keys`, each marked as often as it is listed.
     pub fn track(&mut self, call: C, keys: Vec<Key>) {
         self.calls.insert(call, keys);
     }
 
-    /// Notes that `call` is done. Returns false if it was not in flight.
+    /// Ends `call`. Returns false if it was not in flight.
     pub fn finish(&mut self, call: &C) -> bool {
         let Some(keys) = self.calls.remove(call) else { return false };
         for key in keys {

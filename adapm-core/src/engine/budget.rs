@@ -1,15 +1,14 @@
-//! Room in messages, in bytes: how much fits into each part of a message, and who gets room in the
-//! requests of a round when not everything fits.
+//! Room in messages, in bytes: how much fits into each part of a message, and which keys get room
+//! in the requests of a round when not everything fits.
 //!
 //! Each part of a message holds at most
 //! [`NodeConfig::block_bytes_max`](crate::config::NodeConfig::block_bytes_max), heads included, and
-//! at most 30,000 entries, or one entry alone. Of a response there are two parts, what was asked
-//! for and what the owner adds; of every other message one.
+//! at most 30,000 entries, or one entry alone. A response has two parts, the answers and what the
+//! owner adds; every other message has one.
 //! [`NodeConfig::frame_bytes_max`](crate::config::NodeConfig::frame_bytes_max) follows from that.
 //!
-//! Keys of which a peer is to be told or asked, that did not fit into the last request to it, or
-//! came while it owed an answer, are
-//! [`Deferred`]: looked at again when it can be asked, not in every round until then.
+//! Keys that did not fit into the last request to a peer, or came while the peer owed an answer,
+//! are [`Deferred`]: examined again when the peer can be asked, not in every round.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -21,7 +20,7 @@ use crate::id::{Key, NodeId};
 use crate::value::Block;
 use crate::wire::message::SyncRequest;
 
-/// What is taken of one part of a message.
+/// Room taken in one part of a message.
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     bytes: usize,
@@ -30,8 +29,7 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Takes room for an entry with `values` bytes of values. Returns false, and takes nothing, if
-    /// the part would exceed `bytes_max`, or the number of entries that it may have; the first
-    /// entry always fits.
+    /// the part would exceed `bytes_max` or its number of entries; the first entry always fits.
     pub(super) fn take(&mut self, values: usize, bytes_max: usize) -> bool {
         let bytes = self.bytes + HEAD_BYTES + values;
         let fits = self.entries == 0 || (bytes <= bytes_max && self.entries < ENTRIES_MAX);
@@ -42,7 +40,7 @@ impl Budget {
         fits
     }
 
-    /// Takes room for `values` more bytes of an entry that fitted without them, if they fit.
+    /// Takes room for `values` more bytes of the last entry, if they fit. Returns false if not.
     pub(super) fn widen(&mut self, values: usize, bytes_max: usize) -> bool {
         let bytes = self.bytes + values;
         let fits = self.bytes <= HEAD_BYTES || bytes <= bytes_max;
@@ -53,15 +51,15 @@ impl Budget {
     }
 }
 
-/// A request that takes shape.
+/// A request under construction.
 #[derive(Default)]
 pub(super) struct RequestDraft {
     pub(super) request: SyncRequest,
     pub(super) values: Block,
     pub(super) sets: Block,
-    /// All candidates that there are, and their bytes.
+    /// Size of all candidates.
     demand: Budget,
-    /// Room of the candidates that go, counted if not all do.
+    /// Room taken by the candidates that go, counted if not all do.
     room: Budget,
 }
 
@@ -76,20 +74,20 @@ impl RequestDraft {
     }
 }
 
-/// A key that has something to say to a node in this round.
+/// A key with an entry for a node in this round.
 pub(super) struct Candidate<T> {
     pub(super) key: Key,
     pub(super) to: NodeId,
-    /// Bytes of its values in the request, or of its grant's in the response: grants are never cut.
+    /// Bytes of its values in the request or, for a grant, in the response: grants are never cut.
     pub(super) values: usize,
     /// True if it goes in this round.
     pub(super) goes: bool,
-    /// True if a mark waits for it, so that it comes first.
+    /// True if a mark waits for it; sealed candidates come first.
     pub(super) is_sealed: bool,
     pub(super) says: T,
 }
 
-/// The requests of a round, by receiver: of many nodes few get one.
+/// The requests of a round, by receiver; few of the nodes get one.
 pub(super) struct RequestDrafts(Vec<Option<Box<RequestDraft>>>);
 
 impl RequestDrafts {
@@ -97,7 +95,7 @@ impl RequestDrafts {
         Self((0..nodes).map(|_| None).collect())
     }
 
-    /// Returns the request to `to`, which is begun if there is none.
+    /// Returns the request to `to`, begun if needed.
     pub(super) fn of(&mut self, to: NodeId) -> &mut RequestDraft {
         self.0[to.index()].get_or_insert_default()
     }
@@ -107,7 +105,7 @@ impl RequestDrafts {
         self.0[to.index()].take()
     }
 
-    /// Counts a candidate, which goes unless room turns out to be short.
+    /// Adds a candidate; it goes unless room turns out to be short.
     pub(super) fn candidate<T>(
         &mut self,
         key: Key,
@@ -127,7 +125,7 @@ impl RequestDrafts {
         drafts.any(|draft| draft.demand.bytes > bytes_max || draft.demand.entries > ENTRIES_MAX)
     }
 
-    /// Makes room for the values of candidates that go.
+    /// Reserves memory for the values of candidates that go.
     pub(super) fn reserve<T>(&mut self, candidates: &[Candidate<T>]) {
         let mut bytes = alloc::vec![0; self.0.len()];
         for candidate in candidates.iter().filter(|candidate| candidate.goes) {
@@ -138,9 +136,9 @@ impl RequestDrafts {
         }
     }
 
-    /// Gives room to candidates for the peers of which `first` tells the key with which they begin,
-    /// as it is their turn: to those that are sealed, then from that key on. One that gets none
-    /// waits for a later round. Returns the first that got none, of each peer.
+    /// Gives room to candidates in turn: sealed ones first, then from the key `first(peer)` on;
+    /// peers for which `first` is `None` are skipped. Candidates without room wait for a later
+    /// round. Returns, for each peer, the first of them.
     pub(super) fn share<T>(
         &mut self,
         candidates: &mut [Candidate<T>],
@@ -165,8 +163,8 @@ impl RequestDrafts {
     }
 }
 
-/// Keys that wait for one peer, each once, with the fairness cursor: without it, keys that always
-/// have something to say would starve the others.
+/// Keys that wait for one peer, each once, with a fairness cursor: without it, keys with something
+/// to send in every round would starve the others.
 #[derive(Debug, Default)]
 pub(super) struct Deferred {
     keys: BTreeSet<Key>,
@@ -185,7 +183,7 @@ impl Deferred {
         self.keys.len() + self.sealed.len()
     }
 
-    /// Seals all keys that wait now: they come first.
+    /// Seals all waiting keys: they come first.
     pub(super) fn seal(&mut self) {
         self.sealed.append(&mut self.keys);
     }
@@ -198,7 +196,7 @@ impl Deferred {
         self.sealed.iter().copied()
     }
 
-    /// Puts a key off, among the sealed ones if it was one of them.
+    /// Defers a key, as a sealed one if `was_sealed`.
     pub(super) fn put_off(&mut self, key: Key, was_sealed: bool) {
         let keys = if was_sealed { &mut self.sealed } else { &mut self.keys };
         keys.insert(key);
@@ -214,13 +212,13 @@ impl Deferred {
         self.next
     }
 
-    /// Begins with `key` the next time that not all keys fit.
+    /// Moves the cursor to `key` for the next time that not all keys fit.
     pub(super) fn begin_with(&mut self, key: Key) {
         self.next = key;
     }
 
-    /// Takes at most `most` keys, of the sealed ones if there are any: those from the cursor on,
-    /// then those before it. If some are left, the cursor stands at the first of them.
+    /// Takes at most `most` keys, of the sealed ones if there are any: from the cursor on, then
+    /// from the beginning. If some are left, the cursor moves to the first of them.
     pub(super) fn take(&mut self, most: usize) -> Vec<Key> {
         let keys = if self.sealed.is_empty() { &mut self.keys } else { &mut self.sealed };
         if keys.len() <= most {
@@ -243,7 +241,7 @@ impl Deferred {
 mod tests {
     use super::*;
 
-    /// Also of keys that come back as soon as they were taken: none starves.
+    /// No key starves, even if keys come back as soon as they are taken.
     #[test]
     fn all_have_their_turn() {
         let mut deferred =

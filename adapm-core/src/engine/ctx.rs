@@ -1,6 +1,6 @@
-//! What all machines of an engine share: its place, the store, the policy, the time, what leaves.
-//! And how main copies come into being: at the home of their key, with a value that follows from
-//! the key alone; dense ones before the first input, sparse ones when they are asked for.
+//! State shared by all machines of an engine: configuration, store, policy, time, outputs. Also the
+//! creation of main copies, at the home of their key and with a value that follows from the key
+//! alone: before the first input in dense layouts, on first access in sparse ones.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -29,14 +29,14 @@ use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::Message;
 
-/// A map from keys whose iteration order is the same in every run; it must not reach an output all
-/// the same.
+/// A map from keys with the same iteration order in every run; the order must not reach an output
+/// nevertheless.
 pub(super) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedState>;
 
-/// A map from operations, as [`KeyMap`].
+/// A map from operations; see [`KeyMap`].
 pub(super) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
 
-/// What the user of an engine chooses.
+/// The types that the user of an engine chooses.
 pub(super) trait Env {
     type Value: Value;
     type Store: Store<Value = Self::Value>;
@@ -49,7 +49,7 @@ impl<S: Store, P: Policy> Env for (S, P) {
     type Policy = P;
 }
 
-/// What every machine may use, and none of them owns.
+/// State that every machine may use and none owns.
 pub(super) struct Ctx<E: Env> {
     pub(super) config: NodeConfig,
     pub(super) layout: Layout,
@@ -64,9 +64,9 @@ pub(super) struct Ctx<E: Env> {
     pub(super) clocks: Vec<Clock>,
     pub(super) tickets: Tickets,
     pub(super) outputs: VecDeque<Output<E::Value>>,
-    /// Entries that leave at the end of the input.
+    /// Entries to be sent at the end of the input.
     pub(super) outgoing: Outgoing<E::Value>,
-    /// What machines ask of each other, in order.
+    /// Requests from machines to other machines, in order.
     pub(super) effects: VecDeque<Effect>,
     pub(super) observer: Option<Box<dyn Observe + Send>>,
     pub(super) stats: Stats,
@@ -104,13 +104,13 @@ impl<E: Env> Ctx<E> {
         }
     }
 
-    /// All nodes, in order.
+    /// Returns all nodes, in order.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> + Clone + use<E> {
         (0..self.config.nodes)
             .map(|index| NodeId(u16::try_from(index).expect("node ids are 16 bits wide")))
     }
 
-    /// All other nodes, in order.
+    /// Returns all other nodes, in order.
     pub(super) fn peers(&self) -> impl Iterator<Item = NodeId> + Clone + use<E> {
         let own = self.config.node;
         self.nodes().filter(move |node| *node != own)
@@ -131,8 +131,8 @@ impl<E: Env> Ctx<E> {
         self.outputs.push_back(Output::Transmit(to, message));
     }
 
-    /// RequestDrafts an operation of this node on `key`; `payload` `[value_len]` is its update or
-    /// value, empty for a pull. Returns the secret of its message.
+    /// Queues an operation of this node on `key`; `payload` `[value_len]` is its update or value,
+    /// empty for a pull. Returns the secret of its message.
     pub(super) fn send_operation(
         &mut self,
         asked: Location,
@@ -143,7 +143,7 @@ impl<E: Env> Ctx<E> {
         self.outgoing.add_operation(&mut self.tickets, asked, key, access, payload)
     }
 
-    /// Sends what was drafted.
+    /// Sends all queued entries.
     pub(super) fn flush(&mut self) {
         if self.outgoing.is_empty() {
             return;
@@ -157,7 +157,7 @@ impl<E: Env> Ctx<E> {
         self.outgoing.keep_room(messages);
     }
 
-    /// Asks something of another machine.
+    /// Asks another machine for something.
     pub(super) fn ask(&mut self, effect: Effect) {
         self.effects.push_back(effect);
     }
@@ -175,7 +175,7 @@ impl<E: Env> Ctx<E> {
         self.outputs.push_back(Output::Event(event));
     }
 
-    /// Tells for whom a collective call has waited for long, if there is anybody.
+    /// Reports the missing participants of a collective call, if there are any.
     pub(super) fn tell_missing(&mut self, call: Collective, absent: Vec<Absent>) {
         if !absent.is_empty() {
             self.tell(Event::Missing { call, absent });
@@ -188,16 +188,16 @@ impl<E: Env> Ctx<E> {
         }
     }
 
-    /// Notes that an entry of `origin` was served here, after so many hops.
+    /// Records an entry of `origin` served here after `hops` hops.
     pub(super) fn count_served(&mut self, key: Key, origin: NodeId, hops: u32) {
         self.stats.hops.record(u64::from(hops));
         self.observe(|observer, now| observer.on_served(now, key, origin, hops));
     }
 
-    /// The elements of the keys' values together.
+    /// Returns the number of elements of all keys' values together.
     ///
     /// # Errors
-    /// A key that there is not, or that is of another channel.
+    /// An unknown key, or a key of another channel.
     pub(super) fn check_keys(&self, keys: &[Key]) -> Result<usize, OpError> {
         let mut len = 0;
         for &key in keys {
@@ -217,18 +217,18 @@ impl<E: Env> Ctx<E> {
             || Layout::channel(key, self.config.channels) == self.config.channel
     }
 
-    /// Elements of the value of a key of the layout.
+    /// Returns the number of elements of the value of a key of the layout.
     pub(super) fn value_len(&self, key: Key) -> usize {
         self.store.value_len(key)
     }
 
-    /// Bytes of the value of a key of the layout.
+    /// Returns the number of bytes of the value of a key of the layout.
     pub(super) fn value_bytes(&self, key: Key) -> usize {
         self.value_len(key) * E::Value::WIDTH
     }
 
-    /// The key's packed state. In a sparse layout, the main copy of a key at its home that nobody
-    /// has touched is created first.
+    /// Returns the key's packed state. In a sparse layout, first creates the main copy of an
+    /// untouched key at its home.
     pub(super) fn packed(&self, key: Key) -> PackedState {
         let packed = self.kept(key);
         if self.is_untouched(key, packed) {
@@ -238,14 +238,14 @@ impl<E: Env> Ctx<E> {
         packed
     }
 
-    /// The key's packed state as [`Self::packed`] would give it, without creating anything: for
-    /// checks, which may end in a refusal.
+    /// Returns what [`Self::packed`] would, without creating anything: for checks, which may end in
+    /// a refusal.
     pub(super) fn peek(&self, key: Key) -> PackedState {
         let packed = self.kept(key);
         if self.is_untouched(key, packed) { PackedState::MAIN_AT_HOME } else { packed }
     }
 
-    /// The packed state of a key as the store keeps it.
+    /// Returns the packed state of a key as stored.
     fn kept(&self, key: Key) -> PackedState {
         match self.store.look(key) {
             Look::Absent(packed) => packed,
@@ -260,8 +260,8 @@ impl<E: Env> Ctx<E> {
             && Layout::home(key, self.config.nodes) == self.config.node
     }
 
-    /// Creates the main copies of this channel's keys of a dense layout of which this node is the
-    /// home.
+    /// Dense layouts: creates the main copies of this channel's keys at their home, if that is this
+    /// node.
     pub(super) fn populate(&self) {
         if self.layout.kind() == Kind::Sparse {
             return;
@@ -275,7 +275,7 @@ impl<E: Env> Ctx<E> {
         }
     }
 
-    /// Creates the main copy of a key, of which this node is the home.
+    /// Creates the main copy of a key whose home is this node.
     pub(super) fn create_main_copy(&self, key: Key) {
         create_main_copies(&self.store, &[key], &self.initial);
     }
@@ -284,7 +284,7 @@ impl<E: Env> Ctx<E> {
         self.packed(key).state()
     }
 
-    /// Where an entry of this node's own goes first.
+    /// Returns the first hop of an entry of this node.
     pub(super) fn first_hop(&self, key: Key, packed: PackedState) -> Location {
         route::first_hop(
             packed,
@@ -295,14 +295,14 @@ impl<E: Env> Ctx<E> {
         )
     }
 
-    /// Returns true if a replica of `key` is here that `owner` owns.
+    /// Returns true if this node holds a replica of `key` and believes `owner` to own it.
     pub(super) fn holds_replica_of(&self, owner: NodeId, key: Key) -> bool {
         let packed = self.peek(key);
         packed.state() == State::Replica
             && route::believed(packed, key, self.config.nodes).node == owner
     }
 
-    /// A replica was granted of a key that was asked for.
+    /// Installs a granted replica.
     pub(super) fn install_replica(
         &mut self,
         key: Key,
@@ -316,7 +316,7 @@ impl<E: Env> Ctx<E> {
         self.observe(|observer, now| observer.on_replica_installed(now, key, owner.node));
     }
 
-    /// Ownership of a key in `state` has arrived from `former.node`, under the counter of `former`.
+    /// Takes ownership of a key in `state` from `former.node`, under the counter of `former`.
     pub(super) fn take_ownership(
         &mut self,
         key: Key,
@@ -342,15 +342,15 @@ impl<E: Env> Ctx<E> {
         self.store.with_slot(key, |mut slot| slot.refresh(version, value));
     }
 
-    /// A replica is gone with its owner, and with it what it had not sent.
+    /// Drops a replica whose owner is lost, with its unsent delta.
     pub(super) fn abandon_replica(&mut self, key: Key) {
         self.store.with_slot(key, |mut slot| slot.abandon());
         self.store.release(key);
         self.observe(|observer, now| observer.on_replica_released(now, key));
     }
 
-    /// Returns replicas that are here of keys that `owner` owns, in order. Costs one look at every
-    /// held copy of the store.
+    /// Returns the replicas held here of keys that `owner` owns, in order. Visits every held copy
+    /// of the store.
     pub(super) fn replicas_of(&self, owner: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
@@ -365,8 +365,8 @@ impl<E: Env> Ctx<E> {
         keys
     }
 
-    /// The lost node without which an operation on `keys` cannot be done; `None` if all of them are
-    /// local, or none is lost.
+    /// Returns the lost node that makes an operation on `keys` impossible; `None` if all of them
+    /// are local, or no node is lost.
     pub(super) fn lost_for(&self, keys: &[Key], needs_owner: bool) -> Option<NodeId> {
         let first = self.first_lost?;
         let local = |key: &&Key| match self.peek(**key).state() {
@@ -379,14 +379,14 @@ impl<E: Env> Ctx<E> {
         Some(if self.is_lost(hop) { hop } else { first })
     }
 
-    /// Learns where a key is, if this node keeps such facts.
+    /// Records the location of a key, if this node keeps locations.
     pub(super) fn learn(&self, key: Key, location: Location) {
         if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node
         {
             return;
         }
-        // Most of what answers tell is known, and the latch of an absent key that has nothing to
-        // learn is not needed.
+        // Most locations in answers are known already; then the latch of an absent key is not
+        // needed.
         let is_known = matches!(self.store.look(key), Look::Absent(packed) if packed.counter() >= location.counter);
         if !is_known {
             self.store.with_slot(key, |mut slot| slot.learn(location));
@@ -394,17 +394,17 @@ impl<E: Env> Ctx<E> {
     }
 }
 
-/// Writes the initial value of a key, `[value_len]` zeros before: a pure function of the key, the
-/// same on every node.
+/// A function that writes the initial value of a key into `[value_len]` zeros: pure, the same on
+/// every node.
 pub type Initial<V> = Arc<dyn Fn(Key, &mut [V]) + Send + Sync>;
 
-/// Creates the main copies of `keys` in the store of the node that is their home, before the first
-/// input of any of its channels; `initial` writes the value `[value_len]` of each. No message is
-/// sent: costs the memory of the values, and a latch a key.
+/// Creates the main copies of `keys` in the store of their home node, before the first input of any
+/// of its channels; `initial` writes the value `[value_len]` of each. Sends no message: costs the
+/// memory of the values, and a latch per key.
 ///
-/// What [`crate::engine::Engine::populate`] does for the keys of its channel, for a driver that has
-/// several threads do it: each calls this for keys of its own, and the engines see what it did if
-/// their threads start later.
+/// [`crate::engine::Engine::populate`] does this for the keys of its channel. A driver may instead
+/// call this from several threads, each for its own keys; the engines see the result if their
+/// threads start later.
 ///
 /// # Panics
 /// In debug builds, for a key that has a copy or a known location.

@@ -1,4 +1,5 @@
-//! What a machine asks of the others: it never calls them, the engine does ([`super::Engine`]).
+//! Requests from one machine to the others. Machines never call each other; the engine does
+//! ([`super::Engine`]).
 
 use alloc::boxed::Box;
 
@@ -7,37 +8,37 @@ use crate::engine::input::OpId;
 use crate::id::{Counter, Key, NodeId};
 use crate::route::Hop;
 
-/// Something that another machine has to do, in the same input.
+/// A request to another machine, carried out in the same input.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// To the round: somebody waits, so the next ones begin as early as they may.
+    /// To the round: somebody waits, so the next rounds begin as early as allowed.
     Hurry,
-    /// To the round: the peer is asked for an answer, whether there is something to say or not.
+    /// To the round: ask the peer for an answer even if there is nothing to send.
     Ask(NodeId),
-    /// To whoever has the key: intent for it has ended.
+    /// To the holder of the key: intent for it has ended.
     Unwanted(Key),
     /// To the intents: the main copy of `key` has left. `is_turn`: the signals for it have had
     /// their turn.
     Left { key: Key, is_turn: bool },
-    /// To the operations of peers: an intent or localize of a key that is not owned here goes on.
+    /// To the operations of peers: pass on an intent or localize of a key that is not owned here.
     PassOn(Box<PassOn>),
-    /// To the operations of peers: what waits for news of `key` is looked at again.
+    /// To the operations of peers: retry entries that wait for news of `key`.
     Unpark(Key),
-    /// To the intents: `asked` was asked for `key`, which is said to have moved since.
+    /// To the intents: `asked` was asked for `key`, which is reported to have moved since.
     AskedBefore { key: Key, asked: NodeId },
-    /// To the operations: one key of this one is done.
+    /// To the operations: one key of this operation is done.
     Finish(OpId),
     /// To the round: a replica of `key` has become dirty.
     Dirtied(Key),
-    /// To the owner's part: operations of this node have changed the main copy of `key`.
+    /// To the ownership: operations of this node have changed the main copy of `key`.
     Changed(Key),
-    /// To the intents: the next round looks whether somebody has to be asked for `key`.
+    /// To the intents: the next round checks if `key` has to be asked for.
     AskLater(Key),
-    /// To whoever wants `key`: its intent or localize entry came back, turned away.
+    /// To the machine that wants `key`: its intent or localize entry came back, turned away.
     TurnedAway(Key),
 }
 
-/// An entry that goes on: rare, and larger than all else that is asked.
+/// An entry to be passed on: rare, and larger than all other effects.
 #[derive(Debug)]
 pub(super) struct PassOn {
     pub(super) hop: Hop,

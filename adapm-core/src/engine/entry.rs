@@ -1,4 +1,4 @@
-//! Entries that nodes send to each other: whose they are, and what they ask for.
+//! Entries that nodes send to each other: their origin, and what they ask for.
 
 use alloc::vec::Vec;
 
@@ -12,10 +12,10 @@ pub(super) enum Access {
     Set,
 }
 
-/// The node that asks, and the way of its entry to this node.
+/// The origin of an entry, and its route to this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asker {
-    /// The node that asks.
+    /// The origin.
     pub(super) origin: NodeId,
     /// The node that sent the entry here: the origin, or the last that passed it on.
     pub(super) by: NodeId,
@@ -27,12 +27,12 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// `origin` has sent the entry here, in a message with this secret.
+    /// Describes an entry that `origin` has sent here, in a message with this secret.
     pub(super) fn direct(origin: NodeId, secret: Ticket) -> Self {
         Self { origin, by: origin, hops: 0, ticket: secret, is_direct: true }
     }
 
-    /// `by` has passed the entry on with its ticket.
+    /// Describes an entry that `by` has passed on with its ticket.
     pub(super) fn forwarded(origin: NodeId, by: NodeId, hops: u32, ticket: Ticket) -> Self {
         Self { origin, by, hops, ticket, is_direct: false }
     }
@@ -42,18 +42,18 @@ impl Asker {
         if self.is_direct { Ticket::NONE } else { self.ticket }
     }
 
-    /// Returns the ticket with which the entry, of `key`, is passed on.
+    /// Returns the ticket with which the entry, for `key`, is passed on.
     pub(super) fn onward(&self, key: Key) -> Ticket {
         if self.is_direct { self.ticket.of_key(key) } else { self.ticket }
     }
 }
 
-/// An entry of some node on its way to the owner of `key`.
+/// An entry on its way to the owner of `key`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<P> {
     pub(super) asker: Asker,
     pub(super) key: Key,
-    /// The counter of the fact by which it was sent here.
+    /// The counter of the location by which it was sent here.
     pub(super) counter: Counter,
     pub(super) asked: AskedFor<P>,
 }
@@ -72,7 +72,7 @@ impl<V> Entry<Vec<V>> {
     }
 }
 
-/// What an entry asks of an owner, with the update or value `[value_len]`.
+/// The request of an entry, with its update or value `[value_len]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum AskedFor<P> {
     Intent,
@@ -109,7 +109,7 @@ impl<P> AskedFor<P> {
     }
 }
 
-/// An intent or localize entry of this node that is unanswered.
+/// An unanswered intent or localize entry of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     /// The low [`ROUND_BITS`] of the number of the round that asked.
@@ -118,22 +118,22 @@ pub(super) struct Request {
     pub(super) localize: bool,
 }
 
-/// Low bits of a round's number that are kept: nothing is unanswered for as many rounds as these
-/// can count.
+/// Low bits of a round's number that are kept: no entry stays unanswered for as many rounds as
+/// these can count.
 pub(super) const ROUND_BITS: u32 = 24;
 
-/// Returns what is kept of a round's number with an unanswered entry.
+/// Returns the part of a round's number that is kept with an unanswered entry.
 pub(super) fn low_bits(round: u64) -> u32 {
     round as u32 & ((1 << ROUND_BITS) - 1)
 }
 
-/// What operations of this node do on a key.
+/// The state of this node's operations on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Nothing.
+    /// No operation.
     None,
-    /// They wait.
+    /// Operations wait.
     Waiting,
-    /// One is sent and not answered.
+    /// An operation message is sent and unanswered.
     Unanswered,
 }

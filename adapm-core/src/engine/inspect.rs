@@ -1,10 +1,10 @@
-//! What tests see of an engine.
+//! Views of an engine's state, for tests.
 
 use alloc::vec::Vec;
 
 use crate::id::NodeId;
 
-/// What an engine keeps for one key, for tests.
+/// The state that an engine keeps for one key, for tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyView {
     /// State, bits and location.
@@ -17,10 +17,10 @@ pub struct KeyView {
     pub stale: Vec<NodeId>,
     /// Active signals, each as often as it names the key, and the localize.
     pub intent_count: usize,
-    /// Entries of other nodes that wait here.
+    /// Parked entries of other nodes.
     pub parked: usize,
-    /// Where this node's unanswered operation message went first, if there is one.
+    /// First receiver of this node's unanswered operation message, if there is one.
     pub unanswered: Option<crate::slot::Location>,
-    /// Operations of this node that wait.
+    /// Waiting operations of this node.
     pub waiting: usize,
 }

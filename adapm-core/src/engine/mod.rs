@@ -87,7 +87,7 @@ pub struct Engine<S: Store, P: Policy> {
 }
 
 impl<S: Store, P: Policy> Engine<S, P> {
-    /// An engine over `store`, which workers of the node share.
+    /// Creates an engine over `store`, which it shares with the workers of the node.
     ///
     /// # Errors
     /// If the configuration does not fit the layout ([`NodeConfig::check`]).
@@ -115,7 +115,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Feeds one input at time `now`; then drain [`Engine::poll_output`].
     ///
     /// # Errors
-    /// Who is to blame for an input that cannot be; nothing of it has been applied.
+    /// An invalid input, with the party to blame; nothing of it has been applied.
     pub fn handle_input(
         &mut self,
         now: Instant,
@@ -142,13 +142,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// Workers have made these keys dirty.
+    /// Adds keys that workers have made dirty.
     pub(crate) fn note_dirty(&mut self, keys: &[Key]) {
         self.round.note_dirty(keys);
     }
 
-    /// The next output. Drain until [`Output::Wait`]: an input that is not done goes on when no
-    /// output is left.
+    /// Returns the next output. Drain until [`Output::Wait`]: unfinished work on an input continues
+    /// when no output is left.
     pub fn poll_output(&mut self) -> Output<S::Value> {
         loop {
             match self.ctx.outputs.pop_front() {
@@ -159,47 +159,47 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// When the peers are looked at next: the first [`Input::Timeout`] from then on counts
-    /// (protocol, "Links"). `None`: nothing is waited for, a peer is lost, or
+    /// Returns the time of the next check for unresponsive peers: the first [`Input::Timeout`] from
+    /// then on counts (protocol, "Links"). `None` if nothing is waited for, a peer is lost, or
     /// [`unresponsive_nanos`](NodeConfig::unresponsive_nanos) is not set. A driver that knows of
-    /// slow ways feeds [`Input::Heard`] before that.
+    /// slow links feeds [`Input::Heard`] before that.
     #[must_use]
     pub fn next_look_at(&self) -> Option<Instant> {
         self.watch.next_look_at(&self.ctx)
     }
 
-    /// Receives single events from here on.
+    /// Sends single events to `observer` from here on.
     pub fn set_observer(&mut self, observer: Box<dyn Observe + Send>) {
         self.ctx.observer = Some(observer);
     }
 
-    /// The engine's place and bounds.
+    /// Returns the engine's place and bounds.
     pub fn config(&self) -> &NodeConfig {
         &self.ctx.config
     }
 
-    /// The layout.
+    /// Returns the layout.
     pub fn layout(&self) -> &Layout {
         &self.ctx.layout
     }
 
-    /// The store.
+    /// Returns the store.
     pub fn store(&self) -> &S {
         &self.ctx.store
     }
 
-    /// The policy.
+    /// Returns the policy.
     pub fn policy(&self) -> &P {
         &self.ctx.policy
     }
 
-    /// Totals since the engine was made.
+    /// Returns the totals since the engine was made.
     pub fn stats(&self) -> &Stats {
         &self.ctx.stats
     }
 
-    /// Goes on with what the last input asks for, as far as the next output at most; once it is
-    /// done, sends what has come up on the way.
+    /// Continues work on the last input, up to the next output at most; when it is done, sends
+    /// everything that it has produced.
     fn go_on(&mut self) {
         if self.ownership.is_answering() {
             self.ownership.answer_on(&mut self.ctx, &self.intents);
@@ -213,7 +213,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Does what machines have asked of each other.
+    /// Carries out the effects that machines have asked for.
     fn follow_effects(&mut self) {
         while let Some(effect) = self.ctx.effects.pop_front() {
             match effect {
@@ -250,7 +250,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// At the end of an input: answers probes of waves with the state that it left.
+    /// Answers probes of waves with the state after this input.
     fn answer_probes(&mut self) {
         self.collectives.start_due_wave(&mut self.ctx);
         while let Some((wave, settles)) = self.collectives.take_probe() {
@@ -267,13 +267,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// What has begun here and is not done; of operations those with an access that is meant.
+    /// Returns the work that has begun here and is unfinished; of operations, those for which
+    /// `is_meant` returns true.
     fn begun(&self, is_meant: impl Fn(Option<Access>) -> bool) -> Begun {
         let ops = self.operations.unfinished(is_meant);
         Begun { ops, round: self.ctx.round, requests: self.intents.unanswered() }
     }
 
-    /// Moves calls of `wait_sync` on.
+    /// Advances calls of `wait_sync`.
     fn progress_syncs(&mut self) {
         if !self.collectives.waits_for_sync() {
             return;
@@ -367,7 +368,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             || self.collectives.waits_for_nodes()
     }
 
-    /// What this node waits for when nothing is left to do.
+    /// Returns the output when nothing is left to do: how long to wait, and for what.
     fn wait(&self) -> Output<S::Value> {
         let (until, reason) = self.round.wait(&self.ctx, self.has_work(), self.wants_mark());
         let others = [self.collectives.next_step_at(&self.ctx), self.watch.next_look_at(&self.ctx)];
@@ -377,15 +378,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Output::Wait { until, reason }
     }
 
-    /// Dense layouts: creates the main copies of this channel's keys of which this node is the
-    /// home, before the first input. Sparse layouts: nothing; their main copies come into being on
-    /// first access.
+    /// Creates, in dense layouts, the main copies of this channel's keys at their home, if that is
+    /// this node; call before the first input. Does nothing in sparse layouts, whose main copies
+    /// are created on first access.
     pub fn populate(&self) {
         self.ctx.populate();
     }
 
-    /// Returns true if nothing waits: no dirty keys, releases, sets, stale holders, parked or
-    /// unanswered entries, and no signals that a round was due to look at.
+    /// Returns true if nothing is pending: no dirty keys, releases, sets, stale holders, parked or
+    /// unanswered entries, and no signals that a round was due to examine.
     pub fn is_at_rest(&self) -> bool {
         self.ownership.is_at_rest(&self.ctx)
             && self.round.is_at_rest(&self.ctx)
@@ -394,7 +395,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
             && !self.collectives.waits_for_sync()
     }
 
-    /// Entries in all side maps and queues: the memory for protocol state in units of entries.
+    /// Returns the number of entries in all side maps and queues, a measure of the memory for
+    /// protocol state.
     pub fn side_entries(&self) -> usize {
         self.intents.side_entries()
             + self.operations.side_entries()
@@ -403,7 +405,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             + self.round.side_entries()
     }
 
-    /// What the engine keeps for `key`.
+    /// Returns the engine's state for `key`.
     #[cfg(feature = "inspect")]
     pub fn inspect(&self, key: Key) -> KeyView {
         let (packed, version) = self.ctx.store.with_slot(key, |slot| (*slot.packed, *slot.version));

@@ -22,7 +22,7 @@ use crate::wire::message::{
     self, Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Residence, Retry,
 };
 
-/// Entries that leave at the end of the input. Ordered maps: their order reaches the outputs.
+/// Entries to be sent at the end of the input. Ordered maps: their order reaches the outputs.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing<V> {
     operations: BTreeMap<NodeId, OperationDraft>,
@@ -31,7 +31,7 @@ pub(super) struct Outgoing<V> {
     grants: BTreeMap<NodeId, GrantDraft>,
     retries: BTreeMap<NodeId, Vec<Passed<V>>>,
     residences: BTreeMap<NodeId, Vec<(Key, Counter, NodeId)>>,
-    /// Room for messages.
+    /// Reused memory for messages.
     spare: Vec<(NodeId, Message)>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Passed<V> {
     pub(super) asked: AskedFor<Vec<V>>,
 }
 
-/// Operations of this node that take shape for one node, with what is pushed and set.
+/// Operations of this node for one receiver, with their updates and values.
 #[derive(Debug, Default)]
 struct OperationDraft {
     entries: Vec<OperationEntry>,
@@ -58,28 +58,28 @@ struct OperationEntry {
     key: Key,
     counter: Counter,
     access: Access,
-    /// Where the update or value stands; empty for a pull.
+    /// Position of the update or value; empty for a pull.
     bytes: Range<usize>,
 }
 
-/// Answers that take shape for one node, with the values read.
+/// Answers for one receiver, with the values read.
 #[derive(Debug, Default)]
 struct AnswerDraft {
     entries: Vec<AnswerEntry>,
     values: Block,
 }
 
-/// What has been done for one key.
+/// The answer for one key.
 #[derive(Debug)]
 struct AnswerEntry {
     key: Key,
     counter: Counter,
     ticket: Ticket,
-    /// Where the value read stands, in bytes; `None` if nothing was read.
+    /// Position of the value read, in bytes; `None` if nothing was read.
     read: Option<Range<usize>>,
 }
 
-/// Grants that take shape for one node, with their values.
+/// Grants for one receiver, with their values.
 #[derive(Debug, Default)]
 pub(super) struct GrantDraft {
     entries: Vec<GrantEntry>,
@@ -140,8 +140,8 @@ impl<V: Value> Outgoing<V> {
             && residences.is_empty()
     }
 
-    /// Answers a pull of `to` with the copy that is here; whether it was a main copy that workers
-    /// had changed, whose dirty flag it takes.
+    /// Answers a pull of `to` with the local copy. Returns true if that was a main copy that
+    /// workers had changed; takes its dirty flag.
     pub(super) fn answer_pull(
         &mut self,
         store: &impl Store<Value = V>,
@@ -160,7 +160,7 @@ impl<V: Value> Outgoing<V> {
         is_changed
     }
 
-    /// Answers a push or set of `to`, which is done.
+    /// Answers a push or set of `to` that is done.
     pub(super) fn answer_done(&mut self, to: NodeId, key: Key, counter: Counter, ticket: Ticket) {
         let draft = self.answers.entry(to).or_default();
         draft.entries.push(AnswerEntry { key, counter, ticket, read: None });
@@ -170,7 +170,7 @@ impl<V: Value> Outgoing<V> {
         self.residences.entry(home).or_default().push((key, owner.counter, owner.node));
     }
 
-    /// The grants that leave for `to` at the end of the input.
+    /// Takes the grants to be sent to `to` at the end of the input.
     pub(super) fn take_grant_draft(&mut self, to: NodeId) -> GrantDraft {
         self.grants.remove(&to).unwrap_or_default()
     }
@@ -179,8 +179,8 @@ impl<V: Value> Outgoing<V> {
         self.grants.insert(to, draft);
     }
 
-    /// Takes all drafts as messages that fit `bytes_max` each; `value_bytes` tells how long the
-    /// value of a key is.
+    /// Takes all drafts as messages of at most `bytes_max` bytes each; `value_bytes(key)` is the
+    /// size of a key's value.
     pub(super) fn take_messages(
         &mut self,
         bytes_max: usize,
@@ -222,7 +222,8 @@ impl<V: Value> Outgoing<V> {
             }
         }
         for (to, mut entries) in mem::take(&mut self.residences) {
-            // A key that left, returned and left again in one input: only the last fact matters.
+            // A key that left, returned and left again in one input: only the last location
+            // matters.
             entries.sort_unstable_by_key(|(key, counter, _)| (*key, core::cmp::Reverse(*counter)));
             entries.dedup_by_key(|(key, ..)| *key);
             for batch in mail.batches(entries, |(key, ..)| *key, |_| 0) {
@@ -234,14 +235,14 @@ impl<V: Value> Outgoing<V> {
         mail.messages
     }
 
-    /// Takes the list of messages back, for the next ones.
+    /// Takes the list of messages back, to reuse its memory.
     pub(super) fn keep_room(&mut self, mut messages: Vec<(NodeId, Message)>) {
         messages.clear();
         self.spare = messages;
     }
 }
 
-/// Messages that take shape.
+/// Messages under construction.
 struct Mail<F> {
     bytes_max: usize,
     value_bytes: F,
@@ -282,7 +283,7 @@ impl<F: Fn(Key) -> usize> Mail<F> {
         let AnswerDraft { entries, values } = draft;
         let ascends = entries.is_sorted_by(|one, other| one.key < other.key);
         if ascends && self.fits_one(entries.iter().map(|entry| entry.key)) {
-            // As usual, for one message of requests: the values stand in order already.
+            // The usual case, for one message of requests: the values are in order already.
             return self.add(to, Body::Answer(answered(&entries)), values);
         }
         for batch in self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
@@ -304,7 +305,7 @@ impl<F: Fn(Key) -> usize> Mail<F> {
         }
     }
 
-    /// Returns true if entries of so many keys fit one message, with the values of all.
+    /// Returns true if entries of these keys, with all their values, fit into one message.
     fn fits_one(&self, keys: impl ExactSizeIterator<Item = Key>) -> bool {
         let entries = keys.len();
         let values: usize = keys.map(&self.value_bytes).sum();
@@ -316,9 +317,9 @@ impl<F: Fn(Key) -> usize> Mail<F> {
         self.batches(entries, |entry| entry.key, |entry| (self.value_bytes)(entry.key))
     }
 
-    /// Splits entries into lists that ascend strictly, each of which fits a message with the
-    /// values, sent or asked for, of which `bytes` tells the length. What a key occurs twice with
-    /// keeps its order.
+    /// Splits entries into strictly ascending lists, each of which fits into a message with its
+    /// values, sent or asked for, whose sizes `bytes` returns. Entries of the same key keep their
+    /// order.
     fn batches<T>(
         &self,
         mut entries: Vec<T>,
@@ -350,7 +351,7 @@ impl<F: Fn(Key) -> usize> Mail<F> {
 }
 
 impl GrantDraft {
-    /// A draft with room for `grants` grants, whose values have `bytes` bytes together.
+    /// Creates a draft with room for `grants` grants, with `bytes` bytes of values together.
     pub(super) fn with_room(grants: usize, bytes: usize) -> Self {
         let mut values = Block::new();
         values.reserve(bytes);
@@ -372,19 +373,19 @@ impl GrantDraft {
         result
     }
 
-    /// The grants of one message: decided in key order, so the block is used as it is.
+    /// Returns the grants of one message: decided in key order, so the block is used as it is.
     pub(super) fn into_parts(self) -> (Grants, Block) {
         (listed(&self.entries), self.values)
     }
 
-    /// A message of grants that were decided in key order; `None`: there are none.
+    /// Returns a message of grants that were decided in key order; `None` if there are none.
     pub(super) fn into_message(self) -> Option<Message> {
         let (grants, values) = self.into_parts();
         (!grants.kinds.is_empty()).then(|| Message { body: Box::new(Body::Grant(grants)), values })
     }
 }
 
-/// The keys of an operation that it accesses in one way.
+/// Returns the entries of an operation for an access.
 fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
     match access {
         Access::Pull => &mut operation.pulls,
@@ -393,7 +394,7 @@ fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
     }
 }
 
-/// The control part of some answers.
+/// Returns the control part of some answers.
 fn answered(entries: &[AnswerEntry]) -> Answer {
     let mut answer = Answer::default();
     for entry in entries {
@@ -407,7 +408,7 @@ fn answered(entries: &[AnswerEntry]) -> Answer {
     answer
 }
 
-/// The control part of some grants.
+/// Returns the control part of some grants.
 fn listed(entries: &[GrantEntry]) -> Grants {
     Grants {
         at: entries.iter().map(|entry| (entry.key, entry.counter)).collect(),
@@ -417,12 +418,12 @@ fn listed(entries: &[GrantEntry]) -> Grants {
     }
 }
 
-/// The elements in a range of bytes of a block.
+/// Returns the elements in a range of bytes of a block.
 fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
     &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
 }
 
-/// The operations of a forward; appends their tickets.
+/// Returns the operations of a forward; appends their tickets.
 fn forwarded<V: Value>(entries: Vec<Passed<V>>, tickets: &mut Vec<Ticket>) -> (Operation, Block) {
     let mut operation = Operation::default();
     let mut values = Block::new();

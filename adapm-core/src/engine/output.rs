@@ -1,4 +1,4 @@
-//! What leaves a node: the one door out.
+//! Outputs of an engine: the one door out.
 
 use alloc::vec::Vec;
 
@@ -14,49 +14,49 @@ use crate::wire::Message;
 pub enum Output<V> {
     /// Send the message, after all earlier ones to that node.
     Transmit(NodeId, Message),
-    /// Tell a worker.
+    /// Deliver the event to a worker.
     Event(Event<V>),
-    /// Nothing more to do before the next input.
+    /// Nothing to do before the next input.
     Wait {
-        /// When to feed [`crate::engine::Input::Timeout`]; `None`: only other inputs matter.
+        /// Time to feed [`crate::engine::Input::Timeout`]; `None` if only other inputs matter.
         until: Option<Instant>,
-        /// What the node waits for.
+        /// The reason for which the node waits.
         reason: Reason,
     },
 }
 
-/// Something for a worker of this node.
+/// An event for a worker of this node.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event<V> {
-    /// The operation is done; a pull's values `[sum of value_len]` in the order of its keys, else
-    /// empty.
+    /// The operation is done. Carries a pull's values `[sum of value_len]` in the order of its
+    /// keys; empty otherwise.
     Done {
         /// The operation.
         op: OpId,
-        /// What it read.
+        /// The values read.
         values: Vec<V>,
     },
     /// The operation cannot be done.
     Failed {
         /// The operation.
         op: OpId,
-        /// Why.
+        /// The reason.
         error: OpError,
     },
-    /// A barrier or quiesce has waited for long. Told once a call: of its own workers by each node,
-    /// of nodes by node 0, and of a barrier by all that wait.
+    /// A barrier or quiesce has waited for long. Reported once per call: each node reports its own
+    /// workers, node 0 reports nodes, and for a barrier all nodes that wait do.
     Missing {
-        /// Which.
+        /// The call.
         call: Collective,
-        /// For whom.
+        /// The missing participants.
         absent: Vec<Absent>,
     },
     /// The peer owes an answer and has sent nothing at all for
-    /// [`crate::config::NodeConfig::unresponsive_nanos`]. Nothing follows by itself: the driver may
-    /// feed [`crate::engine::Input::PeerLost`].
+    /// [`crate::config::NodeConfig::unresponsive_nanos`]. The engine does nothing further: the
+    /// driver may feed [`crate::engine::Input::PeerLost`].
     Unresponsive {
-        /// Which.
+        /// The peer.
         node: NodeId,
     },
 }
@@ -75,31 +75,30 @@ pub enum Collective {
 pub struct Absent {
     /// The node.
     pub node: NodeId,
-    /// The worker; `None`: one of the node's at least, which knows more.
+    /// The worker; `None` for at least one worker of the node, which reports the details.
     pub worker: Option<WorkerId>,
-    /// It waits in the other collective call meanwhile.
+    /// True if it waits in the other collective call meanwhile.
     pub elsewhere: bool,
 }
 
 impl Absent {
-    /// Some worker of a node.
+    /// Describes some worker of a node.
     pub(super) fn node(node: NodeId, elsewhere: bool) -> Self {
         Self { node, worker: None, elsewhere }
     }
 }
 
-/// What a node waits for, most urgent first.
+/// The reason for which a node waits, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// A round is open: answers or grants are on their way.
     Round {
-        /// Whether there is something to say already in the next round, which begins when this one
-        /// ends or at `until`: nothing that happens here makes it begin earlier.
+        /// True if the next round, which begins when this one ends or at `until`, has something to
+        /// send already: no local input makes it begin earlier.
         more: bool,
     },
-    /// The next round may begin at `until`; of what happens here only operations make it begin
-    /// earlier.
+    /// The next round may begin at `until`; of local inputs only operations make it begin earlier.
     NextRound,
     /// A barrier or quiesce.
     Others,

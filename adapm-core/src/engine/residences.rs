@@ -1,10 +1,10 @@
-//! What a home knows of the owners of its keys (Lapse §3.5; protocol, "Routing").
+//! The home's knowledge of the owners of its keys (Lapse §3.5; protocol, "Routing").
 //!
-//! A key moves from owner to owner, each of whom tells the home where it went, and these facts may
-//! overtake each other. A fact is believed if it continues what is known: it comes from the owner
-//! that is recorded, and its counter is the next. Until then it is kept aside. So a node that never
-//! owned a key cannot lead its home astray, and a home is at most as far behind as the slowest of
-//! these messages.
+//! A key moves from owner to owner; each tells the home where the key went, and these facts may
+//! overtake each other. A fact is believed if it continues the record: it comes from the recorded
+//! owner, and its counter is the next. Until then it is kept aside. So a node that never owned a
+//! key cannot mislead its home, and a home is at most as far behind as the slowest of these
+//! messages.
 
 use alloc::vec::Vec;
 
@@ -18,27 +18,27 @@ use crate::slot::{Location, PackedState, State};
 use crate::store::Store;
 use crate::wire::message::Residence;
 
-/// What a node says of a key that it had.
+/// A former owner's report on a key.
 #[derive(Clone, Copy, Debug)]
 struct Fact {
     by: NodeId,
-    /// Where it went, and the counter there.
+    /// The new owner, and its counter.
     to: Location,
 }
 
 impl Fact {
-    /// Whether it continues `known`.
+    /// Returns true if it continues `known`.
     fn follows(&self, known: Location) -> bool {
         self.by == known.node && self.to.counter.0 == known.counter.0 + 1
     }
 }
 
-/// What a home waits for.
+/// Facts that a home cannot place yet.
 #[derive(Debug)]
 pub(super) struct Residences {
-    /// What does not follow on what is known of a key yet.
+    /// Facts that do not yet follow the record of their key.
     early: KeyMap<Vec<Fact>>,
-    /// How many of these facts each node has told.
+    /// Number of these facts, by the node that reported them.
     told: Vec<usize>,
 }
 
@@ -47,7 +47,7 @@ impl Residences {
         Self { early: KeyMap::default(), told: alloc::vec![0; nodes] }
     }
 
-    /// Facts that are kept aside.
+    /// Returns the number of facts kept aside.
     pub(super) fn side_entries(&self) -> usize {
         self.told.iter().sum()
     }
@@ -60,8 +60,7 @@ impl Residences {
     ) -> Result<(), Fault> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
-            // Only homes are told, and nobody is told what it was given itself, or that a key
-            // stays.
+            // Only homes are told; no node is told about its own arrivals, or that a key stays.
             let away = Layout::home(key, ctx.config.nodes) != ctx.config.node;
             if away || *owner == ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
@@ -76,9 +75,9 @@ impl Residences {
     fn hear_fact(&mut self, ctx: &mut Ctx<impl Env>, key: Key, fact: Fact) {
         let packed = ctx.packed(key);
         let known = route::believed(packed, key, ctx.config.nodes);
-        // Whoever gave the home a copy has told it the counter: it cannot be behind.
+        // The node that gave the home a copy has told it the counter: it cannot be behind.
         let is_held = matches!(packed.state(), State::Main | State::Replica);
-        // After a loss the fact in between may be gone, and who is left is believed.
+        // After a loss the fact in between may be gone, so survivors are believed.
         let is_believed = fact.follows(known) || ctx.first_lost.is_some();
         if is_held || fact.to.counter <= known.counter {
             self.settle_early(ctx, key);
@@ -91,8 +90,8 @@ impl Residences {
         }
     }
 
-    /// Looks again at facts that have come early: those that follow on what is known are believed,
-    /// those behind it are forgotten.
+    /// Re-examines early facts of `key`: believes those that follow the record, drops outdated
+    /// ones.
     fn settle_early(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         if self.early.is_empty() {
             return;
@@ -105,7 +104,7 @@ impl Residences {
             let known = route::believed(packed, key, ctx.config.nodes);
             let is_held = matches!(packed.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
-            // Facts in between begin with the recorded owner's: while it lives, its message is on
+            // Facts in between begin with the recorded owner's. While it lives, its report is on
             // its way; if it is lost, that may never come.
             let may_be_gone = any && (!ctx.is_lost(fact.by) || ctx.is_lost(known.node));
             let is_believed = is_news && !is_held && (fact.follows(known) || may_be_gone);
@@ -123,9 +122,9 @@ impl Residences {
         }
     }
 
-    /// A node is lost, and perhaps a fact between two others: all that survivors have told is
-    /// believed. What lost nodes have told still waits for what it follows on as long as the
-    /// recorded owner is alive, whose message may be on its way.
+    /// Believes everything that survivors have reported: a fact between two others may be lost with
+    /// a node. Facts of lost nodes still wait while the recorded owner is alive, whose report may
+    /// be on its way.
     pub(super) fn believe_survivors(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut keys: Vec<Key> = self.early.keys().copied().collect();
         keys.sort_unstable();
@@ -136,7 +135,7 @@ impl Residences {
 }
 
 fn record(ctx: &mut Ctx<impl Env>, key: Key, packed: PackedState, there: Location) {
-    // After a loss nobody is asked any more, and nothing takes back what is noted here.
+    // After a loss no new requests are made, and nothing would remove this record.
     if packed.state() == State::Requested && ctx.first_lost.is_none() {
         let asked = ctx.first_hop(key, packed).node;
         ctx.ask(Effect::AskedBefore { key, asked });
@@ -145,7 +144,6 @@ fn record(ctx: &mut Ctx<impl Env>, key: Key, packed: PackedState, there: Locatio
     ctx.ask(Effect::Unpark(key));
 }
 
-/// Facts of one node that are kept aside; of a node that tells so many ahead of others, the next
-/// are not heard, and entries reach their owners by way of former ones. As many of a lost node that
-/// lied may stay for good.
+/// Most facts of one node that are kept aside. Further ones are ignored, and entries reach their
+/// owners by way of former ones. As many facts of a lost liar may stay for good.
 const EARLY_MAX: usize = 1 << 16;

@@ -1,7 +1,7 @@
-//! Steps in which several machines have a part: a round, its answers, an entry of some node, the
-//! loss of a peer.
+//! Steps in which several machines take part: a round, its answers, an entry of some node, the loss
+//! of a peer.
 //!
-//! Each machine does what is its own; only here is it written in which order.
+//! Each machine does its own part; only this file defines their order.
 //!
 //! # After a loss
 //! (protocol, "Links")
@@ -21,13 +21,13 @@
 //! | messages of the lost node | ignored |
 //! | answers to what has failed, own entries that come back | ignored: they are late, nobody is to blame |
 //!
-//! Survivors hear of a loss at different moments, so no operation that needs another node begins
-//! after one. An operation that leaves now may pass a node that has dropped what it waits for, or
-//! be forwarded to the lost node by one that has not heard of it yet, and its answer would never
-//! come. To wait soundly, word of a loss would have to travel ahead of everything that its finder
-//! says afterwards: one more message for a cluster that must be started again anyway. So a node
-//! either serves an operation itself or fails it, and whoever waits for an entry that a survivor
-//! has dropped hears of the loss in time, which fails all that it waits for.
+//! Survivors learn of a loss at different moments, so no operation that needs another node begins
+//! after one: it may pass a node that has dropped the grant it waits for, or be forwarded to the
+//! lost node by one that has not learned of it yet, and its answer would never come. To wait
+//! soundly, news of a loss would have to travel ahead of all later messages of its finder: one more
+//! message for a cluster that must be restarted anyway. So a node either serves an operation itself
+//! or fails it; a node whose entry a survivor has dropped learns of the loss in time, which fails
+//! its pending operations.
 
 use alloc::vec::Vec;
 
@@ -113,7 +113,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Returns true if a round could have something to say.
+    /// Returns true if a round could have something to send.
     pub(super) fn has_work(&self) -> bool {
         self.round.has_work()
             || self.operations.has_work()
@@ -126,8 +126,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.collectives.wants_mark(|node| self.round.may_mark(node))
     }
 
-    /// A round: retires and lets through signals, looks at keys that are wanted and at replicas
-    /// that changed, and sends each peer at most one request.
+    /// Runs a round: processes signals, examines wanted keys and changed replicas, and sends each
+    /// peer at most one request.
     pub(super) fn begin_round(&mut self) {
         self.round.begin(&mut self.ctx);
         self.intents.update(&mut self.ctx);
@@ -236,8 +236,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         values: &[S::Value],
     ) -> Result<(), Fault> {
         check_grants(&self.ctx.config, from, &grants)?;
-        // What was not asked of `from`, and has not come to it by its ticket, is passed over:
-        // another node may have asked it in the name of this one.
+        // Entries that `from` was not asked and has not received by their ticket are skipped:
+        // another node may have asked in the name of this one.
         let is_awaited = |engine: &Self, key, ticket| {
             engine.intents.awaits_grant(&engine.ctx, from, key, ticket)
         };
@@ -245,7 +245,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// Applies those grants that are awaited and returns the values behind theirs.
+    /// Applies awaited grants. Returns the values after those of the grants.
     fn apply_grants<'v>(
         &mut self,
         from: NodeId,
@@ -287,8 +287,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         rest
     }
 
-    /// Ownership of a key in `state` has arrived, with a grant or hand-over of `former.node`, under
-    /// the counter of `former`.
+    /// Takes ownership of a key in `state`, by a grant or hand-over of `former.node` under the
+    /// counter of `former`.
     fn arrive(
         &mut self,
         key: Key,
@@ -304,7 +304,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.unpark_later(key);
     }
 
-    /// An intent or localize of this node, of a key that was not here, is answered.
+    /// Records the answer to an intent or localize of this node for an absent key.
     fn note_answered(&mut self, request: Option<Request>) {
         if let Some(request) = request {
             self.collectives.note_answered(request);
@@ -312,15 +312,16 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// `key` has become `None`: it is asked for again if it is wanted, else what waits for it is
-    /// sent.
+    /// Continues with `key`, which has become `None`: asks for it again if it is wanted, otherwise
+    /// sends its waiting operations.
     fn absent_again(&mut self, key: Key) {
         self.intents.ask_later(key);
         self.operations.advance(&mut self.ctx, &self.intents, key);
         self.unpark_later(key);
     }
 
-    /// `key` is a replica: a localize may still want it, or nobody may want it any more.
+    /// Re-examines a replica of `key`: a localize may still want ownership, or no intent may be
+    /// left.
     fn look_again(&mut self, key: Key) {
         if !self.intents.is_interested(key) {
             self.round.release_later(key);
@@ -329,18 +330,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// The copy of `key` that is here has changed: entries that wait for that are served behind
-    /// what this input still does.
+    /// Schedules parked entries of `key`, whose local copy has changed, after the rest of this
+    /// input.
     fn unpark_later(&mut self, key: Key) {
         if self.operations.has_parked() {
             self.ctx.ask(Effect::Unpark(key));
         }
     }
 
-    /// Intent for `key` has ended: a replica is given up, a main copy may go to who holds a
-    /// replica, operations need not wait any more.
+    /// Handles the end of intent for `key`: releases a replica, offers a main copy to a holder, or
+    /// sends waiting operations.
     pub(super) fn note_unwanted(&mut self, key: Key) {
-        // Of a main copy nobody else holds, there is nothing to decide.
+        // A main copy held nowhere else needs no decision.
         if self.ctx.store.look(key) == (Look::Held { with_delta: false })
             && !self.ownership.has_holders(key)
         {
@@ -354,8 +355,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// The intent or localize of `key` was turned away: the key is found again in a later round, by
-    /// its home.
+    /// Handles the refusal of this node's intent or localize of `key`: a later round asks the home.
     pub(super) fn note_turned_away(&mut self, key: Key) {
         self.ctx.store.with_slot(key, |mut slot| slot.refuse());
         let request = self.intents.note_turned_away(key);
@@ -363,8 +363,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.absent_again(key);
     }
 
-    /// What has not reached `from` it cannot turn away: to ask again meanwhile would be to ask
-    /// twice.
+    /// Handles refusals by `from`. Ignores entries that cannot have reached it: another one sent
+    /// meanwhile would ask twice.
     pub(super) fn handle_retry(&mut self, from: NodeId, retry: Retry) -> Result<(), Fault> {
         if self.ctx.first_lost.is_some() {
             return Ok(());
@@ -420,9 +420,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         Ok(())
     }
 
-    /// `next` tells of each entry whose it is. Entries of this node that come back must be
-    /// unanswered: what is not was never sent, or is answered already, for which the node that
-    /// passes it on need not be to blame.
+    /// Serves the entries of an operation; `next` returns the asker of each. Own entries that come
+    /// back are skipped unless they are unanswered: they were never sent, or are answered already,
+    /// and the node that passes them on need not be to blame.
     fn serve_operation(
         &mut self,
         operation: &Operation,
@@ -466,8 +466,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Every unfinished operation waits for another node: for the lost one, or for one that may
-    /// have dropped it. Costs one look at every held copy of the store, once per lost node.
+    /// Fails every unfinished operation, since it waits for the lost node or for one that may have
+    /// dropped it. Costs a visit of every held copy of the store, once per lost node.
     pub(super) fn handle_peer_lost(&mut self, node: NodeId) -> Result<(), OpError> {
         if node.index() >= self.ctx.config.nodes || node == self.ctx.config.node {
             return Err(OpError::NotAPeer { node });
@@ -494,10 +494,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 }
 
-/// The node that grants a key owns it, or has owned it so far.
+/// Checks that the node that grants a key owns it or has just owned it, as far as can be told.
 fn check_grants(config: &NodeConfig, from: NodeId, grants: &Grants) -> Result<(), Fault> {
     for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
-        // What was never relocated is owned by its home, and a word says no more of it than that.
+        // A key that was never relocated is owned by its home; that much is certain.
         let fact =
             if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
         let stranger = fact == Some(0) && Layout::home(key, config.nodes) != from;
@@ -508,7 +508,7 @@ fn check_grants(config: &NodeConfig, from: NodeId, grants: &Grants) -> Result<()
     Ok(())
 }
 
-/// Takes the first `len` elements.
+/// Takes the first `len` elements off `values`.
 fn take<'v, V>(values: &mut &'v [V], len: usize) -> &'v [V] {
     values.split_off(..len).expect("the shape of a message is checked before it is handled")
 }

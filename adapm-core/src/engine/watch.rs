@@ -1,19 +1,18 @@
-//! Peers that live and do not answer: their links send heartbeats and acknowledgements, and their
-//! engines nothing (protocol, "Links").
+//! Detection of peers that are alive and do not answer: their links send heartbeats and
+//! acknowledgements, and their engines nothing (protocol, "Links").
 //!
-//! # Whom to blame
-//! An operation may have been passed on, and a barrier waits for workers: that they take long says
-//! nothing of the node that was asked. A request is different. Whoever gets one answers it at once,
-//! whatever it asks for, so a request without an answer is evidence against its receiver, and
-//! against nobody else. A node that waits for others therefore asks each of them that owes it
-//! nothing, by a request that may be empty; so also one that waits for an operation which others
-//! have passed on finds out by itself which node does not answer.
+//! # Which peer to blame
+//! An operation may have been passed on, and a barrier waits for workers: a delay says nothing
+//! about the node that was asked. A request is different: its receiver answers it at once, whatever
+//! it asks for, so a missing answer is evidence against the receiver and no other node. A node that
+//! waits for others therefore sends a request, possibly empty, to each peer that owes it nothing;
+//! so a node whose operation was passed on finds the unresponsive node itself.
 //!
 //! # Time
-//! While something is waited for, the peers are looked at six times in the time allowed. A peer is
-//! unresponsive if at so many looks in a row it owed an answer and nothing of it had come since the
-//! look before. Looks are counted, not time: for a node that was stopped, or whose machine slept,
-//! the pause is one look, however long it took.
+//! While something is waited for, the peers are checked six times in the time allowed. A peer is
+//! unresponsive if at six checks in a row it owed an answer and had sent nothing since the check
+//! before. Checks are counted, not time: for a node that was stopped, or whose machine slept, the
+//! pause is one check, however long it took.
 
 use alloc::vec::Vec;
 
@@ -24,12 +23,12 @@ use crate::error::OpError;
 use crate::id::NodeId;
 use crate::time::Instant;
 
-/// When the peers are looked at, and what was seen.
+/// The time of the next check of the peers, and the results of the last ones.
 #[derive(Debug)]
 pub(super) struct Watch {
-    /// `None`: nothing was waited for at the last look, or there was none.
+    /// `None` if nothing was waited for at the last check, or there was none.
     next: Option<Instant>,
-    /// Of each node, looks in a row at which it owed an answer and nothing of it had come.
+    /// Checks in a row at which the node owed an answer and had sent nothing, by node.
     unheard: Vec<u8>,
 }
 
@@ -38,30 +37,29 @@ impl Watch {
         Self { next: None, unheard: alloc::vec![0; nodes] }
     }
 
-    /// When the peers are looked at next.
+    /// Returns the time of the next check.
     pub(super) fn next_look_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         self.next.filter(|_| ctx.first_lost.is_none())
     }
 
-    /// Returns true if the peers are to be looked at now.
+    /// Returns true if a check is due.
     pub(super) fn is_due(&self, ctx: &Ctx<impl Env>) -> bool {
         self.next_look_at(ctx).is_some_and(|due| due <= ctx.now)
     }
 
-    /// Returns true if nobody looks at the peers yet, and somebody would if something were waited
-    /// for.
+    /// Returns true if no check is scheduled, and one should be if something is waited for.
     pub(super) fn may_begin(&self, ctx: &Ctx<impl Env>) -> bool {
         self.next.is_none() && ctx.first_lost.is_none() && ctx.config.unresponsive_nanos.is_some()
     }
 
-    /// Begins to look at the peers.
+    /// Schedules a check.
     pub(super) fn begin(&mut self, ctx: &Ctx<impl Env>) {
         let nanos = ctx.config.unresponsive_nanos.unwrap_or(u64::MAX);
         self.next = Some(ctx.now.plus_nanos((nanos / u64::from(LOOKS)).max(1)));
     }
 
-    /// Looks at the peers, if that is due: at those of which `owes` says that they owe an answer.
-    /// The others are asked for one where something is waited for.
+    /// Checks the peers for which `owes` is true, if a check is due. Asks the others for an answer
+    /// if `waits`.
     pub(super) fn look(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -88,7 +86,7 @@ impl Watch {
         }
     }
 
-    /// Something of `node` has come, or arrives there of what it was sent.
+    /// Handles a sign of life of `node`, incoming or outgoing.
     pub(super) fn handle_heard(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -101,11 +99,11 @@ impl Watch {
         Ok(())
     }
 
-    /// Something of `node` has come.
+    /// Records that `node` has sent something.
     pub(super) fn hear(&mut self, node: NodeId) {
         self.unheard[node.index()] = 0;
     }
 }
 
-/// Looks in a row without a word of a peer that owes an answer, after which it is unresponsive.
+/// Checks in a row without a message of a peer that owes an answer after which it is unresponsive.
 const LOOKS: u8 = 6;

@@ -1,15 +1,15 @@
 //! AdaPM's own policy: adaptive choice of technique (AdaPM §4.1, AdaPM §B.2.4) and adaptive action
-//! timing (AdaPM §4.2), which also observes how much rounds vary ([`crate::policy::timing`]). And
-//! its ablations, each of which changes one choice of [`Adaptive`] and keeps the mechanism (AdaPM
-//! §5.5, AdaPM §5.8).
+//! timing (AdaPM §4.2), which also observes the variation of rounds ([`crate::policy::timing`]).
+//! Also its ablations, each of which changes one choice of [`Adaptive`] and keeps the mechanism
+//! (AdaPM §5.5, AdaPM §5.8).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
 use crate::policy::timing::ActionTimer;
 use crate::policy::{Placement, Policy, View};
 
-/// Relocate while exactly one node has active intent, replicate while several have, act just in
-/// time.
+/// The policy of AdaPM: relocate while exactly one node has active intent, replicate while several
+/// have, act just in time.
 ///
 /// | active intent | decision |
 /// | --- | --- |
@@ -22,22 +22,22 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// The policy for a node with `workers` workers.
+    /// Creates the policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { timer: ActionTimer::observing(workers) }
     }
 
-    /// The same with the timing of the paper's Algorithm 1, which takes clocks a round to be
-    /// Poisson distributed.
+    /// Creates the policy with the timing of the paper's Algorithm 1, which takes clocks per round
+    /// to be Poisson distributed.
     #[must_use]
     pub fn poisson(workers: usize) -> Self {
         Self { timer: ActionTimer::new(workers) }
     }
 }
 
-/// The rule of AdaPM §4.1: a node that holds a replica has active intent, or has just lost it and
-/// will say so.
+/// Returns the decision of AdaPM §4.1: a node that holds a replica has active intent, or has just
+/// lost it and will report so.
 pub(super) fn technique(view: &View<'_>) -> Placement {
     if view.holders.is_empty() && !view.owner_has_intent {
         Placement::Relocate
@@ -63,7 +63,7 @@ pub struct NoRelocation {
 }
 
 impl NoRelocation {
-    /// The policy for a node with `workers` workers.
+    /// Creates the policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { timer: ActionTimer::observing(workers) }
@@ -87,7 +87,7 @@ pub struct NoReplication {
 }
 
 impl NoReplication {
-    /// The policy for a node with `workers` workers.
+    /// Creates the policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { timer: ActionTimer::observing(workers) }

@@ -1,5 +1,5 @@
-//! Systems that decide nothing: a classic parameter server (AdaPM §A.2), full replication (AdaPM
-//! §A.1) and Lapse (VLDB'20).
+//! Systems without adaptive decisions: a classic parameter server (AdaPM §A.2), full replication
+//! (AdaPM §A.1) and Lapse (VLDB'20).
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
@@ -27,8 +27,8 @@ impl Policy for Classic {
     }
 }
 
-/// Static full replication: each node signals intent for every key and the whole run, which is
-/// acted on at once (AdaPM §A.1).
+/// Static full replication: each node signals intent for every key for the whole run, acted on at
+/// once (AdaPM §A.1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Full;
 
@@ -46,7 +46,7 @@ impl Policy for Full {
     }
 }
 
-/// Relocation on request only: intent is ignored, and localize, which asks no policy, does the work
+/// Relocation on request only: intent is ignored, and workers localize, which needs no policy
 /// (Lapse §3.2).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lapse;

@@ -1,6 +1,6 @@
 //! The quantile of the Poisson distribution that Algorithm 1 needs (AdaPM §4.2.1).
 //!
-//! Exact up to a mean of 1e6, a normal approximation above. Not here: what the mean is
+//! Exact up to a mean of 1e6, a normal approximation above. Not here: the choice of the mean
 //! ([`super::timing`]).
 
 use libm::{erfc, floor, lgamma, log, sqrt};
@@ -8,11 +8,12 @@ use libm::{erfc, floor, lgamma, log, sqrt};
 /// The largest mean with an exact quantile.
 pub const EXACT_MEAN_MAX: f64 = 1e6;
 
-/// The smallest `k` with `P(X <= k) >= p` for `X ~ Poisson(mean)`; 0 for a mean of 0. `p` lies in
-/// `0.5..1`.
+/// Returns the smallest `k` with `P(X <= k) >= p` for `X ~ Poisson(mean)`; 0 for a mean of 0. `p`
+/// must be in `0.5..1`.
 ///
-/// Above [`EXACT_MEAN_MAX`] the quantile of the normal distribution with the same mean and
-/// variance, rounded down; it ends at `u64::MAX`. Costs some `12 * sqrt(mean)` multiplications.
+/// Above [`EXACT_MEAN_MAX`], returns the quantile of the normal distribution with the same mean and
+/// variance, rounded down and saturating at `u64::MAX`. Costs some `12 * sqrt(mean)`
+/// multiplications.
 #[must_use]
 pub fn quantile(mean: f64, p: f64) -> u64 {
     debug_assert!(mean >= 0.0 && (0.5..1.0).contains(&p), "a mean and an upper quantile");
@@ -26,7 +27,7 @@ pub fn quantile(mean: f64, p: f64) -> u64 {
     }
 }
 
-/// Sums the upper tail from where it vanishes, smallest terms first, until it outgrows `1 - p`.
+/// Sums the upper tail from its vanishing end, smallest terms first, until it outgrows `1 - p`.
 fn exact(mean: f64, p: f64) -> u64 {
     let tail_max = 1.0 - p;
     let log_mean = log(mean);
@@ -45,7 +46,7 @@ fn exact(mean: f64, p: f64) -> u64 {
     k as u64
 }
 
-/// The upper quantile of the standard normal distribution, by bisection of its upper tail.
+/// Returns the upper quantile of the standard normal distribution, by bisection of its upper tail.
 fn normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 10.0);
     for _ in 0..60 {
@@ -89,7 +90,7 @@ mod tests {
         assert_is_quantile(EXACT_MEAN_MAX);
     }
 
-    /// The definition, evaluated by the other implementation: no search of its own is involved.
+    /// Checks the definition with the other implementation, without a search.
     fn assert_is_quantile(mean: f64) {
         let theirs = Poisson::new(mean).expect("a positive mean");
         let ours = quantile(mean, P);

@@ -1,4 +1,4 @@
-//! The systems that are a policy, by name: the one list for runtime, tests and command line.
+//! Systems that are a policy, by name: the one list for runtime, tests and command line.
 //!
 //! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of
 //! techniques.
@@ -11,8 +11,8 @@ use crate::policy::{
     Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply,
 };
 
-/// Declares the systems: each with its name on the command line, what it does in a few words, and
-/// its policy for a node of so many workers.
+/// Declares the systems: each with its name on the command line, a short summary, and its policy
+/// for a node with a given number of workers.
 macro_rules! systems {
     ($($(#[$attribute:meta])* $system:ident $name:literal $summary:literal $workers:pat => $policy:expr;)+) => {
         /// A parameter manager of the papers, printed by its name.
@@ -26,7 +26,7 @@ macro_rules! systems {
             /// All systems.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$system),+];
 
-            /// The name on the command line.
+            /// Returns the name on the command line.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -34,7 +34,7 @@ macro_rules! systems {
                 }
             }
 
-            /// What it does, in a few words, as help screens show it.
+            /// Returns a short summary for help screens.
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self {
@@ -42,7 +42,7 @@ macro_rules! systems {
                 }
             }
 
-            /// A policy for one engine of a node with `workers` workers.
+            /// Returns a policy for one engine of a node with `workers` workers.
             #[must_use]
             pub fn policy(self, workers: usize) -> SystemPolicy {
                 match self {
@@ -79,19 +79,19 @@ systems! {
 /// The policy of a [`System`].
 pub type SystemPolicy = Box<dyn Policy + Send>;
 
-/// A name that no system has; compare [`System::ALL`].
+/// An unknown name of a system; see [`System::ALL`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("no such system: use one of {}", System::ALL.map(System::name).join(", "))]
 pub struct UnknownSystem;
 
 impl System {
-    /// What brings copies to the nodes that use them.
+    /// Returns the mechanism that brings copies to the nodes that use them.
     #[must_use]
     pub fn supply(self) -> Supply {
         self.policy(1).supply()
     }
 
-    /// Returns true if workers and loaders localize what will be accessed.
+    /// Returns true if workers and loaders localize keys before access.
     #[must_use]
     pub fn localizes(self) -> bool {
         self.supply() == Supply::Localize

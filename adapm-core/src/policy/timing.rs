@@ -1,18 +1,18 @@
-//! When to act on an intent: Algorithm 1, as it is and with a variance that is observed (AdaPM
-//! §4.2.1, AdaPM §4.2.2, AdaPM Alg. 1).
+//! Action timing: Algorithm 1, as published and with an observed variance (AdaPM §4.2.1, AdaPM
+//! §4.2.2, AdaPM Alg. 1).
 //!
 //! The number of clocks that a worker takes in a round is assumed to be Poisson distributed; a high
-//! quantile of two rounds is a soft upper bound of the clocks that can pass before the *next* round
-//! has ended. Acting too late costs remote accesses, acting too early merely some traffic.
+//! quantile for two rounds is a soft upper bound on the clocks that can pass before the *next*
+//! round has ended. Acting too late costs remote accesses, acting too early merely some traffic.
 //!
 //! # Departure
-//! A Poisson distribution varies by the square root of its mean, so a worker of 150 clocks a round
-//! must not meet a round a quarter longer than usual. But rounds last as long as networks and
-//! schedulers take, and where steps are short it is they that vary: training a knowledge graph on
-//! two nodes, workers waited for late keys for a sixth of their time. [`ActionTimer::observing`]
-//! takes the variance from the rounds that there were instead, by the differences between
-//! neighbours, which neither a trend nor a bad first estimate disturbs. Where it is no larger than
-//! Poisson's, the bound is that of Algorithm 1.
+//! A Poisson distribution varies by the square root of its mean, so a worker with 150 clocks per
+//! round would hardly ever meet a round a quarter longer than usual. But rounds last as long as
+//! networks and schedulers take, and with short steps it is they that vary: in training of a
+//! knowledge graph on two nodes, workers waited for late keys for a sixth of their time.
+//! [`ActionTimer::observing`] takes the variance from past rounds instead, by the differences
+//! between neighbours, which neither a trend nor a bad first estimate disturbs. Where it is no
+//! larger than Poisson's, the bound is that of Algorithm 1.
 //!
 //! Not here: which intents exist, and what acting means ([`crate::engine`]).
 
@@ -24,18 +24,18 @@ use crate::policy::poisson;
 
 /// The share of the last round in the estimate: α of Algorithm 1.
 pub const SMOOTHING: f64 = 0.1;
-/// The share of the last round in the estimate of the variance: what happens in one round of 20
-/// must not be forgotten after ten.
+/// The share of the last round in the estimate of the variance: an event of one round in 20 must
+/// not be forgotten after ten.
 pub const SMOOTHING_VARIANCE: f64 = 0.02;
-/// Clocks of one round that count in the estimate of the variance, in mean rounds: a process that
-/// was stopped for a second is no reason to act early for the next ten.
+/// Cap on the clocks of one round in the estimate of the variance, in mean rounds: a process that
+/// was stopped for a second should not act early for the next ten.
 const PASSED_MAX: f64 = 8.0;
 /// The quantile of the upper bound: p of Algorithm 1.
 pub const QUANTILE: f64 = 0.9999;
-/// Clocks a round, estimated before anything was observed: the initial rate of Algorithm 1.
+/// Clocks per round before any observation: the initial rate of Algorithm 1.
 pub const RATE_INITIAL: f64 = 10.0;
 
-/// Bounds for all workers of one engine. Nothing in it needs tuning (AdaPM §4.2.3).
+/// Bounds for all workers of one engine. Nothing needs tuning (AdaPM §4.2.3).
 ///
 /// ```
 /// use adapm_core::policy::timing::ActionTimer;
@@ -49,48 +49,49 @@ pub struct ActionTimer {
     spread: Spread,
 }
 
-/// What rounds are taken to vary by.
+/// The assumed variance of rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Spread {
-    /// Their mean.
+    /// The mean.
     Poisson,
-    /// What was observed, their mean at least.
+    /// The observed variance, at least the mean.
     Observed,
 }
 
-/// What is known of one worker.
+/// The estimates for one worker.
 #[derive(Clone, Debug)]
 struct Estimate {
     rate: f64,
-    /// Of the clocks in a round.
+    /// Variance of the clocks per round.
     variance: f64,
     clock: Option<Clock>,
-    /// Clocks in the last round in which the worker moved, as far as they count.
+    /// Clocks in the last round in which the worker moved, capped.
     passed: Option<f64>,
-    /// The last quantile and its mean: the estimate of an idle worker does not change, and a
-    /// quantile is not cheap.
+    /// The last mean and its quantile: an idle worker's estimate does not change, and quantiles are
+    /// not cheap.
     cached: Option<(f64, u64)>,
 }
 
 impl ActionTimer {
-    /// Algorithm 1 for `workers` workers, of which nothing has been observed.
+    /// Creates Algorithm 1 for `workers` workers, without observations.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { estimates: alloc::vec![Estimate::new(); workers], spread: Spread::Poisson }
     }
 
-    /// As [`Self::new`], with the variance of rounds that is observed, if it is larger than that of
+    /// Like [`Self::new`], but with the observed variance of rounds if it is larger than that of
     /// Algorithm 1.
     #[must_use]
     pub fn observing(workers: usize) -> Self {
         Self { spread: Spread::Observed, ..Self::new(workers) }
     }
 
-    /// One step of Algorithm 1 for `worker`, which is at `clock` at the start of this round:
-    /// intents that start *before* the returned clock are acted on.
+    /// Performs one step of Algorithm 1 for `worker`, which is at `clock` at the start of this
+    /// round: intents that start *before* the returned clock are acted on.
     ///
-    /// A round in which the worker did not move leaves the estimate as it is; so does the first
-    /// one, which has nothing to compare with. A worker that has ended ends at [`Clock::INFINITY`].
+    /// A round in which the worker did not move leaves the estimate unchanged, as does the first
+    /// one, which has nothing to compare with. For a worker that has ended, returns
+    /// [`Clock::INFINITY`].
     pub fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
         if clock.is_ended() {
             return Clock::INFINITY;
@@ -107,7 +108,7 @@ impl ActionTimer {
         clock + clocks
     }
 
-    /// The estimated number of clocks that `worker` takes in a round.
+    /// Returns the estimated number of clocks that `worker` takes in a round.
     #[must_use]
     pub fn rate(&self, worker: WorkerId) -> f64 {
         self.estimates.get(worker.index()).map_or(RATE_INITIAL, |estimate| estimate.rate)
@@ -119,7 +120,7 @@ impl Estimate {
         Self { rate: RATE_INITIAL, variance: RATE_INITIAL, clock: None, passed: None, cached: None }
     }
 
-    /// The width of the window at `clock`, as Algorithm 1 has it.
+    /// Returns the width of the window at `clock` by Algorithm 1.
     fn observe(&mut self, clock: Clock) -> u64 {
         let passed = self.clock.map_or(0, |last| clock.since(last)) as f64;
         self.clock = Some(clock);
@@ -143,8 +144,8 @@ impl Estimate {
         }
     }
 
-    /// A window of Algorithm 1 whose margin over the mean has grown as the standard deviation of
-    /// rounds has over Poisson's.
+    /// Scales the window's margin over the mean by the ratio of the observed standard deviation to
+    /// Poisson's.
     fn widened(&self, window: u64) -> u64 {
         let Some((mean, _)) = self.cached else { return window };
         let dispersion = self.variance / self.rate;

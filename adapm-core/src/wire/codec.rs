@@ -1,10 +1,9 @@
-//! A message to a frame and back: version byte, control part in postcard, value block as it is
-//! (protocol, "Messages").
+//! Conversion of messages to frames and back: version byte, control part in postcard, raw value
+//! block (protocol, "Messages").
 //!
-//! A frame becomes a message whatever bytes it holds: no panic, and memory in proportion to the
-//! bytes received. The bound: twice the bytes of the frame and [`SPARE_BYTES`]. An entry may take 8
-//! times its bytes, so the lists are weighed before any is given room, where there are enough to
-//! matter.
+//! Decoding is safe for any bytes: no panic, and memory bounded by twice the bytes of the frame and
+//! [`SPARE_BYTES`]. An entry may take 8 times its bytes, so large lists are weighed before any
+//! memory is allocated.
 //!
 //! Not here: whether the message makes sense ([`crate::wire::shape`]), and how a transport delimits
 //! frames.
@@ -23,8 +22,7 @@ use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION, SPARE_BYTES};
 /// Overwrites `frame` with `message`. The value block is moved, not copied; the head reuses the
 /// frame's memory.
 ///
-/// A frame above [`FRAME_BYTES_MAX`] is refused by its receiver: whoever composes messages bounds
-/// them.
+/// Receivers refuse frames above [`FRAME_BYTES_MAX`]: composers of messages must stay below.
 ///
 /// ```
 /// use adapm_core::transport::Frame;
@@ -46,14 +44,14 @@ pub fn encode(message: Message, frame: &mut Frame) {
     );
 }
 
-/// Bytes of the head of a frame with this control part, without writing it.
+/// Returns the size of the head of a frame with this control part, without writing it.
 #[must_use]
 pub fn head_bytes(body: &Body) -> usize {
     let weight = postcard::serialize_with_flavor(body, Weight(0));
     1 + weight.expect("a control part is made of integers, booleans and lists of known length")
 }
 
-/// Counts what would be written.
+/// A counter of bytes that would be written.
 struct Weight(usize);
 
 impl Flavor for Weight {
@@ -74,7 +72,7 @@ impl Flavor for Weight {
     }
 }
 
-/// Appends to memory that is reused; postcard's own flavour allocates anew.
+/// A postcard flavour that appends to reused memory; postcard's own allocates.
 struct Head(Vec<u8>);
 
 impl Flavor for Head {
@@ -101,7 +99,7 @@ impl Flavor for Head {
     }
 }
 
-/// The message in `frame`. The value block is moved out of it, not copied; the head's memory stays.
+/// Takes the message from `frame`. The value block is moved, not copied; the head's memory stays.
 ///
 /// # Errors
 /// If the frame is of another version, above [`FRAME_BYTES_MAX`], cut short, longer than its
@@ -130,7 +128,7 @@ pub fn decode(frame: &mut Frame) -> Result<Message, DecodeError> {
     Ok(Message { body: Box::new(body), values: mem::take(&mut frame.values) })
 }
 
-/// Bytes of memory that the lists of a message take; `None` if the bytes end before it does.
+/// Returns the bytes of memory that the lists of a message take; `None` if the bytes end early.
 fn weight(mut control: &[u8]) -> Option<usize> {
     let kind = usize::try_from(number(&mut control)?).ok()?;
     let Some(fields) = FIELDS.get(kind)? else { return Some(2 * control.len()) };
@@ -153,7 +151,7 @@ fn weight(mut control: &[u8]) -> Option<usize> {
     Some(weight)
 }
 
-/// Takes a number off the front.
+/// Takes a varint off the front.
 fn number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -168,8 +166,8 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// The fields of each kind of message, in the order of [`Body`] and of their bytes in a head: the
-/// bytes of memory that an element of a list takes, or 0 for a number, a mark or a node. `None`:
-/// the kind has no list but one of nodes, of two bytes each.
+/// bytes of memory per element of a list, or 0 for a number, a flag or a node. `None` for kinds
+/// without lists, except one of nodes, of two bytes each.
 const FIELDS: [Option<&[u8]>; 11] = [
     Some(&[8, 8, 8, 8, 8, 8, 8, 0, 0]),
     Some(&[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0]),
@@ -192,7 +190,7 @@ mod tests {
     use crate::layout::mix;
     use crate::wire::message::{Asked, Barrier, Keys};
 
-    /// Whatever is sent is weighed as what it takes.
+    /// The weight equals the memory taken.
     #[test]
     fn the_weight_is_that_of_the_message() {
         let mut seen = [0; FIELDS.len()];
@@ -220,7 +218,7 @@ mod tests {
         assert!(seen.iter().all(|count| *count > 100), "{seen:?}");
     }
 
-    /// A kind without a row would be weighed as nothing that it is.
+    /// A kind without a row would be weighed wrongly.
     #[test]
     fn every_kind_has_a_row() {
         let is_kind = |kind: usize| {
@@ -230,7 +228,7 @@ mod tests {
         assert!((0..FIELDS.len()).all(is_kind) && !is_kind(FIELDS.len()));
     }
 
-    /// Bytes of the lists of a message.
+    /// Returns the bytes of the lists of a message.
     fn taken(body: &Body) -> usize {
         let keys = |keys: &Keys| size_of_val(&**keys);
         let asked = |asked: &Asked| keys(&asked.keys) + size_of_val(&*asked.counters);

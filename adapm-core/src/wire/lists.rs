@@ -1,13 +1,12 @@
 //! Lists on the wire. Sorted keys: the first key, then the gaps minus one, each a varint; others:
 //! element by element.
 //!
-//! Lists of keys that are not strictly ascending cannot be written down, so a decoded list always
-//! ascends. Encoding one gives bytes of other keys: composers append with [`Keys::push`], which
-//! checks the order in debug builds.
+//! Lists of keys that are not strictly ascending cannot be expressed, so a decoded list always
+//! ascends. Encoding one yields other keys: composers append with [`Keys::push`], which checks the
+//! order in debug builds.
 //!
-//! A list is given as much room as it needs, at once, and none if it claims more elements than
-//! there are bytes left. How much all lists of a frame may take is looked at before
-//! ([`crate::wire::decode`]).
+//! A list is allocated once at its exact size, and not at all if it claims more elements than there
+//! are bytes left. The total for all lists of a frame is checked before ([`crate::wire::decode`]).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -79,12 +78,11 @@ impl<'de> Visitor<'de> for Ascending {
     }
 }
 
-/// Reads a list of elements, each of which has a byte at least, with as much room as it needs, at
-/// once: for `#[serde(deserialize_with)]`. Serde's own lists grow, and end with up to twice as
-/// much.
+/// Reads a list of elements of at least one byte each into one exact allocation: for
+/// `#[serde(deserialize_with)]`. Serde's own lists grow, and end up to twice as large.
 ///
 /// # Errors
-/// If it claims more elements than there are bytes left, or one of them is not sound.
+/// If it claims more elements than there are bytes left, or an element is invalid.
 pub fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -109,8 +107,8 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for Elements<T> {
     }
 }
 
-/// A vector with room for all of `list`. Postcard does not say how long a list is that is longer
-/// than the bytes left.
+/// Allocates a vector for all of `list`. Postcard gives no length for a list longer than the bytes
+/// left.
 fn room<'de, A: SeqAccess<'de>, T>(list: &A) -> Result<Vec<T>, A::Error> {
     let len = list.size_hint().ok_or_else(|| A::Error::custom("a list longer than its frame"))?;
     Ok(Vec::with_capacity(len))

@@ -1,8 +1,7 @@
-//! What nodes say to each other (protocol, "Messages").
+//! Messages between nodes (protocol, "Messages").
 //!
-//! Entries of one kind stand together as parallel lists, sorted by key. Values stand in the
-//! message's one block, in the order in which the lists that carry values appear in the struct,
-//! each list in key order.
+//! Entries of one kind are parallel lists, sorted by key. Values are in the message's one block, in
+//! the order of the lists that carry values in the struct, each list in key order.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,17 +26,16 @@ pub struct Message {
 /// The control part of a message. The order of variants and fields is the wire format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
-    /// To the owner (or location, or home): all that a node has to say in a round. Answered by
-    /// `SyncResponse`.
+    /// To the owner (or location, or home): all entries of a round. Answered by `SyncResponse`.
     SyncRequest(SyncRequest),
     /// From the owner: the answer to one `SyncRequest`.
     SyncResponse(SyncResponse),
     /// From the owner to the origin of a forwarded intent or localize, or of a request for many
     /// keys, ahead of its response.
     Grant(Grants),
-    /// From the owner: there is something for you, send a request.
+    /// From the owner: there are news for the receiver, which should send a request.
     News,
-    /// From a node that is not the owner: entries of `origin`, on their way.
+    /// From a node that is not the owner: entries of `origin` to be passed on.
     Forward(Forward),
     /// Pulls, pushes and sets. Answered by `Answer`s that together cover all keys.
     Operation(Operation),
@@ -45,21 +43,21 @@ pub enum Body {
     Answer(Answer),
     /// From a node at its parking bound to the origin: ask again in a later round.
     Retry(Retry),
-    /// From the old owner to the home: who owns the keys from here on.
+    /// From the old owner to the home: the new owners of keys.
     Residence(Residence),
     /// Barrier among all workers; node 0 coordinates.
     Barrier(Barrier),
-    /// Waves that find the cluster at rest; node 0 coordinates.
+    /// Waves that detect rest; node 0 coordinates.
     Quiesce(Quiesce),
 }
 
-/// Keys with the counter of the fact "the receiver owns the key"; 0 where it is asked because it is
-/// the home.
+/// Keys with the counter of the fact "the receiver owns the key"; 0 if the receiver is asked as the
+/// home.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// The keys.
     pub keys: Keys,
-    /// One counter a key.
+    /// One counter per key.
     #[serde(deserialize_with = "list")]
     pub counters: Vec<Counter>,
 }
@@ -71,16 +69,17 @@ pub struct SyncRequest {
     pub deltas: Keys,
     /// Keys whose value is overwritten; the receiver owns them.
     pub sets: Keys,
-    /// Keys whose replica the sender gives up; the receiver owns them.
+    /// Keys whose replica the sender releases; the receiver owns them.
     pub releases: Keys,
     /// Keys for which the sender's intent has become active.
     pub intents: Asked,
     /// Keys that a worker of the sender wants moved there.
     pub localizes: Asked,
-    /// A mark: the sender waits for all that is due to it now. Fold every main copy that it holds a
-    /// replica of.
+    /// A mark: the sender waits for everything that is due to it now. The receiver takes the dirty
+    /// flag of every main copy of which the sender holds a replica.
     pub sync: bool,
-    /// From this the tickets of its intents and localizes derive; [`Ticket::NONE`] without any.
+    /// The secret from which the tickets of its intents and localizes derive; [`Ticket::NONE`]
+    /// without any.
     pub ticket: Ticket,
 }
 
@@ -90,25 +89,25 @@ pub struct Grants {
     /// The keys, each with the counter of the fact "this is its owner": for `Owner` the receiver,
     /// else the sender.
     pub at: Asked,
-    /// What the receiver gets.
+    /// The kind of each grant.
     #[serde(deserialize_with = "list")]
     pub kinds: Vec<GrantKind>,
     /// The version of each main copy; 0 for `Remote`.
     #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
-    /// The ticket of each entry, [`Ticket::NONE`] where it was asked directly; empty if all were.
+    /// The ticket of each entry, [`Ticket::NONE`] if it was asked directly; empty if all were.
     #[serde(deserialize_with = "list")]
     pub tickets: Vec<Ticket>,
 }
 
-/// What a requester gets.
+/// The kind of a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GrantKind {
     /// A replica, with a value.
     Replica,
     /// Ownership, with a value.
     Owner,
-    /// Nothing: the sender stays owner and the receiver asks by operations.
+    /// Nothing: the sender stays owner, and the receiver uses operations.
     Remote,
 }
 
@@ -121,7 +120,7 @@ pub struct Owners {
     /// The version of each main copy.
     #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
-    /// Whether a value comes along; it does not where the receiver's replica is current.
+    /// True if a value comes along; false if the receiver's replica is current.
     #[serde(deserialize_with = "list")]
     pub with_value: Vec<bool>,
 }
@@ -130,28 +129,28 @@ pub struct Owners {
 /// `hand_overs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncResponse {
-    /// Answers to the request's intents and localizes for keys the sender owns, as far as no
-    /// `Grant` has told them ahead.
+    /// Answers to the request's intents and localizes for keys the sender owns, except those sent
+    /// ahead by `Grant`.
     pub grants: Grants,
     /// Replicas of the receiver that had become stale.
     pub refreshes: Keys,
     /// The version of each refresh.
     #[serde(deserialize_with = "list")]
     pub versions: Vec<Version>,
-    /// Keys of whose replica the receiver becomes owner.
+    /// Keys whose replica at the receiver becomes the main copy.
     pub hand_overs: Owners,
-    /// There is more: ask again.
+    /// True if there is more: ask again.
     pub more: bool,
-    /// All is told that was due when the receiver's mark arrived.
+    /// True if everything is reported that was due when the receiver's mark arrived.
     pub synced: bool,
 }
 
 /// Entries on their way to their owner. Values: those of the operation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forward {
-    /// Who asked.
+    /// The node that asked.
     pub origin: NodeId,
-    /// How many nodes have passed the entries on.
+    /// The number of nodes that have passed the entries on.
     pub hops: u32,
     /// Intents of the origin.
     pub intents: Asked,
@@ -173,7 +172,7 @@ pub struct Operation {
     pub pushes: Asked,
     /// Keys to be overwritten.
     pub sets: Asked,
-    /// From this the tickets of its entries derive.
+    /// The secret from which the tickets of its entries derive.
     pub ticket: Ticket,
 }
 
@@ -201,7 +200,7 @@ pub struct Retry {
     pub tickets: Vec<Ticket>,
 }
 
-/// Where keys went.
+/// New owners of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residence {
     /// The keys, each with its new counter.
@@ -251,16 +250,16 @@ pub enum Quiesce {
     Probe {
         /// The wave.
         wave: u64,
-        /// Whether to report once all is done that has begun there by now, for a quiesce; else how
-        /// it stands now, for the end.
+        /// True to report once all work begun there is done, for a quiesce; false to report the
+        /// present state, for the end.
         settle: bool,
     },
     /// To node 0: the sender's state in wave `wave`.
     Report {
         /// The wave.
         wave: u64,
-        /// Whether anything waits: dirty keys, releases, sets, stale holders, parked or unanswered
-        /// entries.
+        /// True if anything is pending: dirty keys, releases, sets, stale holders, parked or
+        /// unanswered entries.
         busy: bool,
         /// Messages sent so far, control aside.
         sent: u64,
@@ -277,20 +276,20 @@ pub enum Quiesce {
 }
 
 impl Message {
-    /// A message without values.
+    /// Creates a message without values.
     #[must_use]
     pub fn bare(body: Body) -> Self {
         Self { body: Box::new(body), values: Block::new() }
     }
 
-    /// Whether the message only coordinates barriers and waves: it is not counted by quiesce.
+    /// Returns true if the message only coordinates barriers and waves: quiesce does not count it.
     #[must_use]
     pub fn is_control(&self) -> bool {
         matches!(*self.body, Body::Barrier(_) | Body::Quiesce(_))
     }
 }
 
-/// Keys must come in ascending order.
+/// Collects entries, which must come in ascending order of keys.
 impl FromIterator<(Key, Counter)> for Asked {
     fn from_iter<I: IntoIterator<Item = (Key, Counter)>>(entries: I) -> Self {
         let (keys, counters) = entries.into_iter().unzip();
@@ -305,18 +304,18 @@ impl Asked {
         self.counters.push(counter);
     }
 
-    /// The entries.
+    /// Returns an iterator over the entries.
     pub fn iter(&self) -> impl Iterator<Item = (Key, Counter)> + '_ {
         self.keys.iter().copied().zip(self.counters.iter().copied())
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
@@ -324,27 +323,27 @@ impl Asked {
 }
 
 impl Forward {
-    /// Number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         let Operation { pulls, pushes, sets, .. } = &self.operation;
         [&self.intents, &self.localizes, pulls, pushes, sets].into_iter().map(Asked::len).sum()
     }
 
-    /// Whether there is no entry.
+    /// Returns true if there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The tickets of a message as they go on the wire: none if all its entries were asked directly.
+/// Returns the tickets of a message in wire format: empty if all its entries were asked directly.
 #[must_use]
 pub fn tickets(each: impl Iterator<Item = Ticket> + Clone) -> Vec<Ticket> {
     if each.clone().all(|ticket| ticket == Ticket::NONE) { Vec::new() } else { each.collect() }
 }
 
-/// The nodes of a set as they go on the wire.
+/// Converts a set of nodes to its wire format.
 impl From<&NodeSet> for Vec<NodeId> {
     fn from(set: &NodeSet) -> Self {
         set.as_slice().to_vec()

@@ -1,10 +1,9 @@
-//! What can be said of a message without knowing the state of its receiver (protocol, "What must
-//! hold", invariant 11).
+//! State-independent checks of messages (protocol, "What must hold", invariant 11).
 //!
 //! A message that passes names only keys of the layout and channel and nodes of the cluster, in
 //! lists that fit each other and its value block, so the receiver may index by them. Not here:
-//! whether the message can occur in the state that the receiver is in, whether the sender may say
-//! it, and what arithmetic on counters at their bound does.
+//! whether the message is possible in the receiver's state, whether the sender may send it, and
+//! arithmetic on counters at their bound.
 
 use crate::error::Fault;
 use crate::id::{ChannelId, Counter, Key, NodeId, Ticket};
@@ -49,8 +48,8 @@ pub fn check<V: Value>(
     if expected == given { Ok(()) } else { Err(Fault::BlockLen { expected, given }) }
 }
 
-/// What messages are measured against. Its methods return the number of elements that the values of
-/// a part have together, saturating: no block is that long.
+/// The measures for messages. Its methods return the number of elements of all values of a part,
+/// saturating: no block is that long.
 struct Ruler<'a> {
     layout: &'a Layout,
     nodes: usize,
@@ -73,7 +72,7 @@ impl Ruler<'_> {
 
     fn response(&self, response: &SyncResponse) -> Result<usize, Fault> {
         let granted = self.grants(&response.grants)?;
-        // What a response grants was asked for directly.
+        // Keys granted in a response were asked for directly.
         if !response.grants.tickets.is_empty() {
             return Err(Fault::Malformed);
         }
@@ -147,7 +146,7 @@ impl Ruler<'_> {
         if nodes.is_sorted_by(|a, b| a < b) { Ok(0) } else { Err(Fault::Malformed) }
     }
 
-    /// Checks keys that come with a counter each; the elements of all of them.
+    /// Checks keys with a counter each. Returns the number of their elements.
     fn asked(&self, asked: &Asked) -> Result<usize, Fault> {
         let elements = self.keys(&asked.keys)?;
         same_len(&asked.keys, &asked.counters)?;
@@ -157,7 +156,7 @@ impl Ruler<'_> {
         }
     }
 
-    /// Checks a list of keys; the elements of all of them.
+    /// Checks a list of keys. Returns the number of their elements.
     fn keys(&self, keys: &[Key]) -> Result<usize, Fault> {
         let mut elements = 0_usize;
         let mut last = None;
@@ -175,7 +174,7 @@ impl Ruler<'_> {
         Ok(elements)
     }
 
-    /// The elements of checked keys.
+    /// Returns the number of elements of checked keys.
     fn elements(&self, keys: impl Iterator<Item = Key>) -> usize {
         keys.filter_map(|key| self.layout.value_len(key)).fold(0, usize::saturating_add)
     }
@@ -194,7 +193,7 @@ fn some_tickets(entries: usize, tickets: &[Ticket]) -> Result<(), Fault> {
     if tickets.is_empty() || tickets.len() == entries { Ok(()) } else { Err(Fault::Malformed) }
 }
 
-/// Checks that no key is in both ascending lists: applied one after the other, the two entries
+/// Checks that no key is in both ascending lists: two such entries, applied one after the other,
 /// would contradict.
 fn apart(a: &[Key], b: &[Key]) -> Result<(), Fault> {
     let (mut i, mut j) = (0, 0);

@@ -1,8 +1,8 @@
-//! `barrier`: all workers of all nodes that have not ended; node 0 coordinates (protocol,
+//! `barrier`: a collective call of all live workers of all nodes; node 0 coordinates (protocol,
 //! "Operations").
 //!
-//! That its workers have arrived or ended only a node itself can know, and is believed; for others
-//! it cannot speak.
+//! Only a node itself knows that its workers have arrived or ended, so its word is taken for its
+//! own workers; it cannot speak for other nodes.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -17,20 +17,20 @@ use crate::node_set::NodeSet;
 use crate::wire::Message;
 use crate::wire::message::{Barrier, Body};
 
-/// Barriers of this node, and of all nodes if it coordinates.
+/// Barriers of this node, and of all nodes on the coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
-    /// Own workers that wait, with their operations.
+    /// Waiting own workers, with their operations.
     calls: Vec<(WorkerId, OpId)>,
     /// Barriers passed.
     number: u64,
-    /// Whether this node's arrival is known to the coordinator.
+    /// True if this node has reported its arrival to the coordinator.
     told: bool,
     /// Coordinator: nodes that have arrived at the current barrier.
     arrived: NodeSet,
-    /// Waiting for own workers.
+    /// Wait for own workers.
     pub(super) own: Patience,
-    /// Coordinator: waiting for nodes.
+    /// Coordinator: wait for nodes.
     pub(super) all: Patience,
 }
 
@@ -39,22 +39,22 @@ impl Barriers {
         !self.calls.is_empty()
     }
 
-    /// Own workers that wait.
+    /// Returns own workers that wait.
     pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
         self.calls.iter().map(|(worker, _)| *worker)
     }
 
-    /// Barriers passed.
+    /// Returns the number of barriers passed.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Coordinator: nodes that have arrived at the current barrier.
+    /// Returns, on the coordinator, the nodes that have arrived at the current barrier.
     pub(super) fn arrived(&self) -> &NodeSet {
         &self.arrived
     }
 
-    /// Gives up all calls, and forgets all barriers. Returns the operations of the calls.
+    /// Gives up all calls and resets the barriers. Returns the operations of the calls.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
         mem::take(self).calls.into_iter().map(|(_, op)| op)
     }
@@ -70,7 +70,7 @@ impl Barriers {
         self.progress(ctx, presence);
     }
 
-    /// Arrives at the barrier, if all own workers have called.
+    /// Arrives at the barrier if all own workers have called.
     pub(super) fn progress(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
@@ -83,7 +83,7 @@ impl Barriers {
         }
     }
 
-    /// Handles a step other than [`Barrier::Ended`].
+    /// Handles any step but [`Barrier::Ended`].
     pub(super) fn handle(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -116,19 +116,19 @@ impl Barriers {
         Ok(())
     }
 
-    /// Whether a barrier at which `own` waits can wait for `nodes`, ascending.
+    /// Returns true if a barrier at which `own` waits can lack `nodes`, ascending.
     fn may_miss(&self, own: NodeId, nodes: &[NodeId]) -> bool {
         self.told && !nodes.is_empty() && nodes.binary_search(&own).is_err()
     }
 
-    /// Coordinator: a node has arrived.
+    /// Records the arrival of a node (coordinator only).
     fn arrive(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, node: NodeId) {
         self.arrived.insert(node);
         self.all.set(true, ctx.now);
         self.complete(ctx, presence);
     }
 
-    /// Coordinator: lets all pass, if nobody is missing.
+    /// Lets all nodes pass if none is missing (coordinator only).
     pub(super) fn complete(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         if !self.missing(ctx, presence).is_empty() || self.arrived.is_empty() {
             return;
@@ -145,7 +145,7 @@ impl Barriers {
         self.all.set(false, ctx.now);
     }
 
-    /// Coordinator: nodes that the current barrier waits for.
+    /// Returns the nodes that the current barrier waits for (coordinator only).
     pub(super) fn missing(&self, ctx: &Ctx<impl Env>, presence: &Presence) -> NodeSet {
         let is_there =
             |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
@@ -161,7 +161,7 @@ impl Barriers {
     }
 }
 
-/// Tells another node a step of a barrier.
+/// Sends a step of a barrier to another node.
 pub(super) fn tell(ctx: &mut Ctx<impl Env>, to: NodeId, step: Barrier) {
     ctx.send(to, Message::bare(Body::Barrier(step)));
 }

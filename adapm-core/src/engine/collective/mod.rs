@@ -1,12 +1,12 @@
-//! Calls that end when others have done their part: barrier, quiesce, the end of a run, `wait_sync`
-//! (protocol, "Operations").
+//! Collective calls, which end when all participants have done their part: barrier, quiesce, the
+//! end of a run, `wait_sync` (protocol, "Operations").
 //!
-//! Node 0 coordinates what all nodes take part in. [`Collectives`] is the machine; its parts do not
-//! know each other.
+//! Node 0 coordinates calls of all nodes. [`Collectives`] is the machine; its parts are
+//! independent.
 //!
-//! Of a call that waits for long it is told once who is missing. A node tells which of its own
-//! workers are missing when others of them have called; node 0 tells which nodes are. Who waits in
-//! the other call will never come: workers that mix a barrier with a quiesce wait for each other.
+//! A call that waits for long is told once which participants are missing: a node reports its own
+//! workers, node 0 reports nodes. Participants that wait in another collective call will never
+//! come: workers that mix a barrier with a quiesce deadlock.
 
 mod barrier;
 mod presence;
@@ -32,7 +32,7 @@ use sync::{Caller, Syncs};
 
 pub(super) use sync::Begun;
 
-/// Collective calls of this node, and of all nodes if it coordinates.
+/// Collective calls of this node, and of all nodes on the coordinator.
 #[derive(Debug)]
 pub(super) struct Collectives {
     presence: Presence,
@@ -51,12 +51,12 @@ impl Collectives {
         }
     }
 
-    /// Returns true if a barrier, a quiesce or the end of the run is waited for.
+    /// Returns true if a barrier, a quiesce or the end of the run is pending.
     pub(super) fn waits_for_nodes(&self) -> bool {
         self.barriers.is_waiting() || self.quiesces.is_waiting()
     }
 
-    /// Returns true if a `wait_sync`, or the part of this node in a quiesce, is not done.
+    /// Returns true if a `wait_sync`, or the part of this node in a quiesce, is unfinished.
     pub(super) fn waits_for_sync(&self) -> bool {
         !self.syncs.is_empty()
     }
@@ -66,12 +66,12 @@ impl Collectives {
         self.quiesces.is_leaving()
     }
 
-    /// When there is something to do here though nothing arrives.
+    /// Returns the time of the next action that is due without input.
     pub(super) fn next_step_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         self.next_report_at(ctx).into_iter().chain(self.quiesces.next_wave_at()).min()
     }
 
-    /// A message of `node`, which is not control, has been applied.
+    /// Counts a non-control message of `node` as applied.
     pub(super) fn note_applied(&mut self, node: NodeId) {
         self.quiesces.note_applied(node);
     }
@@ -86,12 +86,12 @@ impl Collectives {
         self.note_own_calls(ctx);
     }
 
-    /// No operation follows on this node.
+    /// Begins to leave: no operation follows on this node.
     pub(super) fn leave(&mut self, ctx: &mut Ctx<impl Env>, op: OpId) {
         self.quiesces.leave(ctx, &self.presence, op);
     }
 
-    /// The worker has ended: its intents expire with its clock, and nobody waits for it.
+    /// Ends a worker: its intents expire with its clock, and no call waits for it.
     pub(super) fn end_worker(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, op: OpId) {
         self.presence.live[worker.index()] = false;
         ctx.done(op, Vec::new());
@@ -123,7 +123,7 @@ impl Collectives {
         Ok(())
     }
 
-    /// Coordinator: a node has no live workers any more.
+    /// Records that a node has no live workers left (coordinator only).
     fn note_ended(&mut self, ctx: &mut Ctx<impl Env>, node: NodeId) {
         self.presence.ended.insert(node);
         self.quiesces.progress_waves(ctx, &self.presence);
@@ -144,50 +144,50 @@ impl Collectives {
         self.quiesces.start_due(ctx);
     }
 
-    /// The probe that is to be answered with the state that the input left, if there is one: the
-    /// wave, and whether it settles.
+    /// Takes the probe to be answered with the state after this input: the wave, and true if it
+    /// settles.
     pub(super) fn take_probe(&mut self) -> Option<(u64, bool)> {
         self.quiesces.take_probe()
     }
 
-    /// Answers a probe of `wave`: tells the coordinator how this node stands.
+    /// Answers a probe of `wave`: reports this node's state to the coordinator.
     pub(super) fn report(&mut self, ctx: &mut Ctx<impl Env>, wave: u64, busy: bool) {
         self.quiesces.report(ctx, &self.presence, wave, busy);
     }
 
-    /// `wait_sync` of a worker.
+    /// Begins a `wait_sync` of a worker.
     pub(super) fn wait_sync(&mut self, op: OpId, begun: Begun) {
         self.syncs.begin(Caller::Worker(op), begun);
     }
 
-    /// The part of this node in a wave of a quiesce, of which it reports when that is done: all
-    /// that has begun here.
+    /// Begins the part of this node in a settling wave: it reports once everything in `begun` is
+    /// done.
     pub(super) fn settle(&mut self, wave: u64, begun: Begun) {
         self.syncs.begin(Caller::Wave(wave), begun);
     }
 
-    /// Returns true if a mark could begin towards a peer of which `is_free` says that one may.
+    /// Returns true if a mark could begin towards a peer for which `is_free` returns true.
     pub(super) fn wants_mark(&self, is_free: impl Fn(NodeId) -> bool) -> bool {
         self.syncs.wants_mark(is_free)
     }
 
-    /// A mark begins towards `node`. Returns false, and none does, if no call waits for the node.
+    /// Begins a mark towards `node`. Returns false, and begins none, if no call waits for the node.
     pub(super) fn begin_mark(&mut self, node: NodeId) -> bool {
         self.syncs.cover(node)
     }
 
-    /// `node` has told all that was due when the mark arrived.
+    /// Records that `node` has sent everything that was due when the mark arrived.
     pub(super) fn note_synced(&mut self, node: NodeId) {
         self.syncs.note_synced(node);
     }
 
-    /// An intent or localize of this node is answered.
+    /// Records the answer to an intent or localize of this node.
     pub(super) fn note_answered(&mut self, request: Request) {
         self.syncs.note_answered(request);
     }
 
-    /// Moves calls of `wait_sync` on after an operation or an answer: `is_unfinished` tells of
-    /// operations, `concerned` which peers may have something to say, or have to be told.
+    /// Advances `wait_sync` calls after an operation or an answer. `concerned` lists the peers with
+    /// which changes may still have to be exchanged.
     pub(super) fn progress_syncs<I: Iterator<Item = NodeId>>(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -202,7 +202,7 @@ impl Collectives {
         }
     }
 
-    /// A peer is lost: gives up all calls, and coordinates nothing any more. Returns the operations
+    /// Gives up all calls and all coordination after the loss of a peer. Returns the operations
     /// that fail.
     pub(super) fn give_up(&mut self) -> Vec<OpId> {
         let mut ops: Vec<OpId> = self.syncs.take_ops().collect();
@@ -212,14 +212,14 @@ impl Collectives {
         ops
     }
 
-    /// When some collective call will have waited for long.
+    /// Returns the time of the next report of missing participants.
     fn next_report_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
         let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
-    /// Notes whether own workers wait for others of this node. Of all channels that a quiesce is
-    /// called on, the first tells.
+    /// Notes if own workers wait for others of this node. A quiesce is called on every channel;
+    /// channel 0 reports.
     fn note_own_calls(&mut self, ctx: &Ctx<impl Env>) {
         let live = self.presence.live();
         let waits = |calls: usize| calls > 0 && calls < live;
@@ -229,7 +229,7 @@ impl Collectives {
         self.quiesces.own.set(waits(quiesces) && ctx.config.channel == ChannelId(0), ctx.now);
     }
 
-    /// Tells who is missing, where a call has waited for long.
+    /// Reports missing participants of calls that have waited for long.
     pub(super) fn report_missing(&mut self, ctx: &mut Ctx<impl Env>) {
         let now = ctx.now;
         if self.barriers.own.is_over(&ctx.config, now) {
@@ -266,7 +266,7 @@ impl Collectives {
         }
     }
 
-    /// Own workers that are not among those that have called, and have not ended.
+    /// Returns own live workers that have not called.
     fn absent_workers(
         &self,
         ctx: &Ctx<impl Env>,

@@ -1,4 +1,5 @@
-//! Who can still take part in collective calls, and how long one of them has waited.
+//! Workers and nodes that can still take part in collective calls, and timers for reports of
+//! missing ones.
 
 use alloc::vec::Vec;
 
@@ -30,7 +31,7 @@ impl Presence {
     }
 }
 
-/// Since when something is waited for, and whether that was told.
+/// Start of a wait, and a flag for its report.
 #[derive(Debug, Default)]
 pub(super) struct Patience {
     since: Option<Instant>,
@@ -38,7 +39,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// From here on it is waited, or not any more.
+    /// Starts or clears the wait.
     pub(super) fn set(&mut self, waits: bool, now: Instant) {
         if waits {
             self.since.get_or_insert(now);
@@ -47,14 +48,14 @@ impl Patience {
         }
     }
 
-    /// When to tell, if that is still to be done.
+    /// Returns the time of the report, unless it has been made.
     pub(super) fn until(&self, config: &NodeConfig) -> Option<Instant> {
         self.since
             .filter(|_| !self.is_told)
             .map(|since| since.plus_nanos(config.barrier_report_nanos))
     }
 
-    /// Returns true once, when it is time to tell.
+    /// Returns true once, when the report is due.
     pub(super) fn is_over(&mut self, config: &NodeConfig, now: Instant) -> bool {
         let is_over = self.until(config).is_some_and(|until| until <= now);
         self.is_told |= is_over;

@@ -4,19 +4,20 @@
 //! After every live worker has called `quiesce`, two waves *settle*: each node reports once all is
 //! done that had begun there when the probe arrived ([`super::sync`]). After the first, every push
 //! made before the calls is in its main copy; after the second, it is in every replica as well.
-//! What begins later is not waited for, so a thread that goes on localizing or writing keeps no
+//! Later operations are not waited for, so a thread that goes on localizing or writing keeps no
 //! quiesce from ending.
 //!
 //! At the end of a run, after all nodes have begun to leave, waves look for *rest*: each node
-//! reports how it stands. Two successive waves in which no node has anything waiting and messages
-//! sent equal messages applied, with the same totals in both, prove that nothing is on its way.
+//! reports its state. Two successive waves in which no node has pending work and messages sent
+//! equal messages applied, with the same totals in both, prove that nothing is in flight.
 //!
 //! # What a peer may claim
-//! Only a node itself knows that its workers have called, that nothing waits there and what it has
-//! sent and applied. Whoever adds to its own totals what is under way between others ends a quiesce
-//! early, whoever is always busy lets none end: sums cannot tell. Refused is what contradicts them
-//! or this node: totals that shrink, that are below what has come from that node, or that none can
-//! reach; a second arrival; an end for which nobody here has called.
+//! Only a node itself knows that its workers have called, that it has no pending work, and what it
+//! has sent and applied. A liar that adds the messages in flight between others to its own totals
+//! ends a quiesce early, and one that is always busy lets none end: sums cannot tell. Claims that
+//! contradict earlier ones or this node are refused: totals that shrink, that are below the
+//! messages received from that node, or that no node can reach; a second arrival; an end for which
+//! no worker here has called.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -32,27 +33,27 @@ use crate::time::Instant;
 use crate::wire::Message;
 use crate::wire::message::{Body, Quiesce};
 
-/// Quiesces of this node, and of all nodes if it coordinates.
+/// Quiesces of this node, and of all nodes on the coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Quiesces {
     calls: Vec<(WorkerId, OpId)>,
     told: bool,
     number: u64,
     leave: Vec<OpId>,
-    /// A probe to be answered at the end of the input: the wave, and whether it settles.
+    /// A probe to be answered at the end of the input: the wave, and true if it settles.
     probe: Option<(u64, bool)>,
     arrived: NodeSet,
     leaving: NodeSet,
     wave: Option<Wave>,
     waves: u64,
     next_wave: Option<Instant>,
-    /// Of each node, messages of it that were applied here, control aside.
+    /// Messages applied here, by sender, control aside.
     applied: Vec<u64>,
-    /// Coordinator: what each node said in the last wave.
+    /// Coordinator: the last report of each node.
     reported: Vec<Totals>,
-    /// Waiting for own workers.
+    /// Wait for own workers.
     pub(super) own: Patience,
-    /// Coordinator: waiting for nodes to call.
+    /// Coordinator: wait for nodes to call.
     pub(super) all: Patience,
 }
 
@@ -73,7 +74,7 @@ struct Wave {
     total: Totals,
 }
 
-/// What a wave is for.
+/// The purpose of a wave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum WaveKind {
     /// A quiesce: the first or the second of its waves.
@@ -99,17 +100,17 @@ impl Quiesces {
         !self.leave.is_empty()
     }
 
-    /// Own workers that wait.
+    /// Returns own workers that wait.
     pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
         self.calls.iter().map(|(worker, _)| *worker)
     }
 
-    /// Coordinator: nodes that have arrived at the current quiesce.
+    /// Returns, on the coordinator, the nodes that have arrived at the current quiesce.
     pub(super) fn arrived(&self) -> &NodeSet {
         &self.arrived
     }
 
-    /// When the coordinator starts the next wave.
+    /// Returns the time of the coordinator's next wave.
     pub(super) fn next_wave_at(&self) -> Option<Instant> {
         self.next_wave
     }
@@ -118,7 +119,7 @@ impl Quiesces {
         self.applied[node.index()] += 1;
     }
 
-    /// Gives up all calls, and forgets all quiesces. Returns the operations of the calls.
+    /// Gives up all calls and resets the quiesces. Returns the operations of the calls.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
         let Self { calls, leave, .. } = mem::replace(self, Self::new(self.applied.len()));
         calls.into_iter().map(|(_, op)| op).chain(leave)
@@ -140,7 +141,7 @@ impl Quiesces {
         self.tell(ctx, presence, Quiesce::Leaving);
     }
 
-    /// Arrives at the quiesce, if all own workers have called.
+    /// Arrives at the quiesce if all own workers have called.
     pub(super) fn progress_calls(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         let calls = self.calls.len();
         if calls > 0 && !self.told && calls >= presence.live() {
@@ -150,7 +151,7 @@ impl Quiesces {
         }
     }
 
-    /// Tells the coordinator, which may be this node.
+    /// Sends a step to the coordinator, which may be this node.
     fn tell(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence, step: Quiesce) {
         if ctx.config.node == COORDINATOR {
             self.coordinate(ctx, presence, COORDINATOR, &step);
@@ -193,7 +194,7 @@ impl Quiesces {
         Ok(())
     }
 
-    /// Whether this node's workers have called, or none of them ever will.
+    /// Returns true if this node's workers have called, or none of them ever will.
     fn wants_rest(&self, presence: &Presence) -> bool {
         self.told || self.is_leaving() || presence.live() == 0
     }
@@ -236,18 +237,18 @@ impl Quiesces {
         self.progress_waves(ctx, presence);
     }
 
-    /// Whether every node waits for rest: it called, it leaves, or it has no workers left.
+    /// Returns true if every node waits for rest: it called, it leaves, or it has no workers left.
     fn all_want_rest(&self, ctx: &Ctx<impl Env>, presence: &Presence) -> bool {
         let someone = !self.arrived.is_empty() || self.leaving.len() == ctx.config.nodes;
         someone && ctx.nodes().all(|node| self.wants_rest_at(presence, node))
     }
 
-    /// Coordinator: whether that node waits for rest.
+    /// Returns true if `node` waits for rest (coordinator only).
     pub(super) fn wants_rest_at(&self, presence: &Presence, node: NodeId) -> bool {
         self.arrived.contains(node) || self.leaving.contains(node) || presence.ended.contains(node)
     }
 
-    /// Coordinator: starts the first wave, or looks whether the current one is complete.
+    /// Starts the first wave, or completes the current one if all have reported (coordinator only).
     pub(super) fn progress_waves(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
         if ctx.config.node != COORDINATOR {
             return;
@@ -291,7 +292,7 @@ impl Quiesces {
         }
     }
 
-    /// Starts the next wave, if it is time.
+    /// Starts the next wave if it is due.
     pub(super) fn start_due(&mut self, ctx: &mut Ctx<impl Env>) {
         if self.next_wave.is_some_and(|at| at <= ctx.now) {
             self.start_wave(ctx, self.first_wave());
@@ -313,12 +314,12 @@ impl Quiesces {
         self.probe = Some((number, settle));
     }
 
-    /// The probe to be answered: the wave, and whether it settles.
+    /// Takes the probe to be answered: the wave, and true if it settles.
     pub(super) fn take_probe(&mut self) -> Option<(u64, bool)> {
         self.probe.take()
     }
 
-    /// Tells the coordinator how this node stands in `wave`.
+    /// Reports the state of this node in `wave` to the coordinator.
     pub(super) fn report(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -343,7 +344,7 @@ impl Quiesces {
         self.progress_waves(ctx, presence);
     }
 
-    /// All nodes count quiesces, also those that only took part.
+    /// Ends a quiesce. All nodes count quiesces, even those without callers.
     fn end_quiesce(&mut self, ctx: &mut Ctx<impl Env>) {
         self.number += 1;
         self.told = false;
@@ -360,11 +361,11 @@ impl Quiesces {
     }
 }
 
-/// Tells another node a step of a quiesce.
+/// Sends a step of a quiesce to another node.
 fn tell(ctx: &mut Ctx<impl Env>, to: NodeId, step: Quiesce) {
     ctx.send(to, Message::bare(Body::Quiesce(step)));
 }
 
-/// No node counts as many messages, and as many times the most nodes there can be is still a sum of
-/// 64 bits.
+/// Bound on the messages that a node counts: this many, times the most nodes, still fits into 64
+/// bits.
 const TOTAL_END: u64 = 1 << 48;

@@ -1,17 +1,17 @@
 //! `wait_sync`: every push made before is in the main copies, and every replica here has been
 //! refreshed since the call (protocol, "Operations"). A quiesce has each node do the same, twice.
 //!
-//! # What happens after the call is not waited for
-//! What a call waits for is fixed when it begins, on both sides, so nobody who goes on writing can
-//! keep it from ending:
+//! # Later changes are not waited for
+//! A call fixes its conditions when it begins, on both sides, so continued writes cannot keep it
+//! from ending:
 //!
-//! - the operations and the intents that are unanswered then;
-//! - towards each owner, the changes that are put off then (`Deferred::sealed`): with the last of
-//!   them a request leaves that is marked, and what workers change meanwhile comes behind it;
-//! - at the owner, what is due to the requester when the mark arrives: the response with the last
-//!   of it says so.
+//! - the operations and intents that are unanswered then;
+//! - for each owner, the changes that are deferred then (`Deferred::sealed`): the request with the
+//!   last of them carries a mark, and later changes come behind it;
+//! - at the owner, the changes due to the requester when the mark arrives: the response with the
+//!   last of them says so.
 //!
-//! A peer has one mark at a time. Calls that come while one is on its way share the next.
+//! A peer has one mark at a time. Calls that come while one is in flight share the next.
 
 use alloc::vec::Vec;
 use core::mem;
@@ -20,13 +20,13 @@ use crate::engine::entry::{ROUND_BITS, Request};
 use crate::engine::input::OpId;
 use crate::id::NodeId;
 
-/// What had begun when a call came, and is not done.
+/// Unfinished work at the time of a call.
 #[derive(Debug)]
 pub(in crate::engine) struct Begun {
     /// Operations, ascending.
     pub(in crate::engine) ops: Vec<OpId>,
-    /// The round, and how many intents and localizes that left until then are unanswered: their
-    /// grants may tell of an earlier time.
+    /// The round, and the number of intents and localizes sent until then that are unanswered:
+    /// their grants may carry older values.
     pub(in crate::engine) round: u64,
     pub(in crate::engine) requests: usize,
 }
@@ -42,11 +42,11 @@ pub(super) struct Syncs {
 struct SyncWait {
     caller: Caller,
     begun: Begun,
-    /// Once that is done: peers that still have to answer a mark. `None` before.
+    /// Peers that still have to answer a mark; `None` while `begun` is unfinished.
     peers: Option<Vec<Awaited>>,
 }
 
-/// Who waits.
+/// The origin of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Caller {
     Worker(OpId),
@@ -57,7 +57,7 @@ pub(super) enum Caller {
 #[derive(Debug)]
 struct Awaited {
     node: NodeId,
-    /// Whether the mark that is on its way began after the call.
+    /// True if the mark in flight began after the call.
     is_covered: bool,
 }
 
@@ -78,7 +78,7 @@ impl Syncs {
         self.waits.push(SyncWait { caller, begun, peers: None });
     }
 
-    /// Gives up all calls. Returns the operations of workers among them.
+    /// Gives up all calls. Returns the operations of workers.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
         mem::take(&mut self.waits).into_iter().filter_map(|wait| match wait.caller {
             Caller::Worker(op) => Some(op),
@@ -86,8 +86,8 @@ impl Syncs {
         })
     }
 
-    /// Whether a call waits for a mark that has not begun, of a peer of which `is_free` says that
-    /// one may.
+    /// Returns true if a call waits for a mark that has not begun, towards a peer for which
+    /// `is_free` returns true.
     pub(super) fn wants_mark(&self, is_free: impl Fn(NodeId) -> bool) -> bool {
         let awaited = self.waits.iter().flat_map(|wait| wait.peers.iter().flatten());
         awaited.into_iter().any(|peer| !peer.is_covered && is_free(peer.node))
@@ -99,9 +99,8 @@ impl Syncs {
         }
     }
 
-    /// Moves calls on. Returns the callers of those that are done; a wave is only after the calls
-    /// of workers that were there when it came, since what was called before a quiesce ends before
-    /// it.
+    /// Advances calls. Returns the callers of those that are done. A wave ends only after earlier
+    /// calls of workers, since calls made before a quiesce end before it.
     pub(super) fn progress<I: Iterator<Item = NodeId>>(
         &mut self,
         is_unfinished: impl Fn(OpId) -> bool,
@@ -129,8 +128,8 @@ impl Syncs {
         done
     }
 
-    /// A mark begins towards `node`: it covers all calls that wait for the node. Returns false if
-    /// none does.
+    /// Covers all calls that wait for `node` by the mark that begins. Returns false if there are
+    /// none.
     pub(super) fn cover(&mut self, node: NodeId) -> bool {
         let mut is_wanted = false;
         for awaited in self.waits.iter_mut().filter_map(|wait| wait.peers.as_mut()).flatten() {
@@ -142,7 +141,7 @@ impl Syncs {
         is_wanted
     }
 
-    /// `node` has told all that was due when the mark arrived.
+    /// Records that `node` has sent everything that was due when the mark arrived.
     pub(super) fn note_synced(&mut self, node: NodeId) {
         for peers in self.waits.iter_mut().filter_map(|wait| wait.peers.as_mut()) {
             peers.retain(|peer| peer.node != node || !peer.is_covered);

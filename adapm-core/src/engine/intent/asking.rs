@@ -1,4 +1,4 @@
-//! Whom to ask for wanted keys, and of which of them somebody was asked and has not answered.
+//! The choice of the node to ask for a wanted key, and the check of its answer.
 
 use alloc::vec::Vec;
 
@@ -25,9 +25,9 @@ pub(in crate::engine) struct Want {
 }
 
 impl Intents {
-    /// Takes keys that may need an entry, in order: those put off for peers that can be asked now,
-    /// then of the listed ones as many as one round looks at. So what is signalled at once for
-    /// millions does not cost each round a look at all that are left.
+    /// Takes keys that may need an entry, in order: those deferred for peers that can be asked now,
+    /// then as many listed ones as one round examines. The bound keeps a signal for millions of
+    /// keys from costing each round a look at all that are left.
     fn take_listed(&mut self, ctx: &Ctx<impl Env>, owes: impl Fn(NodeId) -> bool) -> Vec<Key> {
         let most = ctx.config.requests_max.max(1);
         let mut keys = Vec::new();
@@ -41,9 +41,9 @@ impl Intents {
         keys
     }
 
-    /// Keys that are wanted and not here, in order, as candidates for the requests of this round.
-    /// Level-triggered: a key that left, or whose release was answered, is simply found again.
-    /// `activity` tells what operations do on a key, `owes` which peers cannot be asked.
+    /// Returns the wanted keys that are absent, in order, as candidates for the requests of this
+    /// round. Level-triggered: a key that left, or whose release was answered, is simply found
+    /// again. Peers for which `owes` is true cannot be asked.
     pub(in crate::engine) fn wanted(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -75,7 +75,7 @@ impl Intents {
                     self.listed.push_back(key);
                     continue;
                 }
-                // Found again when what it waits for is answered.
+                // Found again once the pending entry is answered.
                 _ => continue,
             };
             let Location { node, counter } = if is_here {
@@ -99,7 +99,7 @@ impl Intents {
         candidates
     }
 
-    /// Gives room to candidates for peers whose turn it is.
+    /// Gives room to candidates for peers for which `is_turn` is true.
     pub(in crate::engine) fn share(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -114,7 +114,8 @@ impl Intents {
         }
     }
 
-    /// Writes the entries into the requests. Returns for how many keys a grant is awaited.
+    /// Writes the entries into the requests. Returns the number of keys for which a grant is
+    /// awaited.
     pub(in crate::engine) fn draft(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -140,7 +141,7 @@ impl Intents {
         awaited
     }
 
-    /// There was no room for an entry that [`Self::wanted`] has taken for asked: it is put off.
+    /// Defers an entry that [`Self::wanted`] counted as asked, but that had no room.
     fn unask(&mut self, key: Key, to: NodeId, localize: bool) {
         self.deferred[to.index()].put_off(key, false);
         let Some(state) = self.states.get_mut(&key) else { return };
@@ -153,9 +154,9 @@ impl Intents {
         }
     }
 
-    /// Returns true if an intent or localize of `key` is unanswered, and has reached `from` to
-    /// judge by the ticket. After a loss nothing is kept of what was asked, and the lost node is
-    /// not heard.
+    /// Returns true if an intent or localize of `key` is unanswered and, judging by the ticket, has
+    /// reached `from`. After a loss no record of requests is kept, and messages of the lost node
+    /// are ignored.
     pub(in crate::engine) fn awaits_grant(
         &self,
         ctx: &Ctx<impl Env>,
@@ -178,8 +179,8 @@ impl Intents {
         }
     }
 
-    /// Whom this node has asked for `key`, which is `Requested`, and the low bits of the round in
-    /// which it did.
+    /// Returns the node that was asked for `key`, which is `Requested`, and the low bits of the
+    /// round that asked.
     pub(in crate::engine) fn asked_for(
         &self,
         ctx: &Ctx<impl Env>,
@@ -192,7 +193,7 @@ impl Intents {
         Some((before.copied().unwrap_or_else(|| asks(ctx, key, packed, state).node), round))
     }
 
-    /// The entry for `key` is answered.
+    /// Removes and returns the unanswered entry for `key`.
     pub(super) fn take_request(&mut self, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.states.entry(key) else { return None };
         let request = entry.get_mut().take_request()?;
@@ -211,8 +212,8 @@ impl Intents {
     }
 }
 
-/// Whom to ask for a key that is not here: by the location that is known, or, if the entry was
-/// turned away, the home.
+/// Returns the location to ask for an absent key: the known one or, if the entry was turned away,
+/// the home.
 fn asks(ctx: &Ctx<impl Env>, key: Key, packed: PackedState, state: &IntentState) -> Location {
     let home = route::home(key, ctx.config.nodes);
     let asks_home = state.is(IntentFlag::AskHome) && home.node != ctx.config.node;

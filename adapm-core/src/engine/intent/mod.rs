@@ -1,11 +1,11 @@
 //! "This node wants key k": signals of own workers, aggregated per key, and localizes (AdaPM §3,
 //! AdaPM §B.2.1; Lapse §3.2).
 //!
-//! A node keeps inactive intents to itself. What the action timer lets through (AdaPM §4.2.1)
-//! raises the key's reference count, what expires or is taken back lowers it; others learn only
-//! that the count has left or reached zero.
+//! A node keeps inactive intents to itself. Signals that the action timer lets through (AdaPM
+//! §4.2.1) raise the key's reference count; signals that expire or are taken back lower it. Other
+//! nodes only learn that the count has left zero or reached it.
 //!
-//! Here alone it is known which keys are wanted, and of which of them somebody was asked and has
+//! This is the only home of the facts which keys are wanted, and which of them were asked for and
 //! not answered.
 
 mod asking;
@@ -32,29 +32,29 @@ use signals::Signals;
 use state::{IntentFlag, IntentState, Localizes};
 
 /// Rounds after which a localize that brought a replica instead of ownership ends, if the node has
-/// no other intent. Counted in rounds, not in time: a node that has nothing to say begins none and
-/// keeps the replica, for which nothing is sent either as long as the main copy does not change. So
-/// these replicas are at most those of the localizes of this many rounds.
+/// no other intent. Counted in rounds, not in time: an idle node begins no rounds and keeps the
+/// replica, which costs no messages as long as the main copy does not change. So these replicas are
+/// at most those of the localizes of this many rounds.
 const LOCALIZE_ROUNDS: u64 = 1_024;
 
-/// What this node wants.
+/// The keys that this node wants.
 #[derive(Debug, Default)]
 pub(super) struct Intents {
     signals: Signals,
-    /// The last round has left something that was due to the next one.
+    /// True if the last round has left work to the next one.
     is_behind: bool,
-    /// Keys with acted-on intent or a localize, or with an entry for one that is unanswered.
+    /// Keys with acted-on intent, a localize, or an unanswered entry for one.
     states: KeyMap<IntentState>,
-    /// Localizes of keys that are not owned here yet; their [`IntentState`] says so.
+    /// Localizes of keys that are not owned here yet; flagged in their [`IntentState`].
     localizes: Localizes,
-    /// Keys that may need an intent or localize entry, once for each state, in the order in
-    /// which that was noted.
+    /// Keys that may need an intent or localize entry, each once, in the order in which they were
+    /// listed.
     listed: VecDeque<Key>,
-    /// Of each peer, listed keys for which it is to be asked when that is possible.
+    /// Listed keys that wait until their peer can be asked, by peer.
     deferred: Vec<Deferred>,
-    /// Entries of keys that are not here, that are unanswered.
+    /// Number of unanswered entries of absent keys.
     unanswered: usize,
-    /// As a home: who was asked for a key that is said to have moved since.
+    /// As a home: the nodes asked for keys that are reported to have moved since.
     asked_before: KeyMap<NodeId>,
 }
 
@@ -72,8 +72,8 @@ impl Intents {
         self.signals.any()
     }
 
-    /// Returns true if the next round has something to ask for, or to look at; `owes` tells of the
-    /// peers that cannot be asked.
+    /// Returns true if the next round has something to ask for or examine; peers for which `owes`
+    /// is true cannot be asked.
     pub(super) fn has_work(&self, owes: impl Fn(NodeId) -> bool) -> bool {
         let mut deferred = (0..).map(NodeId).zip(&self.deferred);
         !self.listed.is_empty()
@@ -81,7 +81,7 @@ impl Intents {
             || deferred.any(|(node, deferred)| !deferred.is_empty() && !owes(node))
     }
 
-    /// Entries of keys that are not here, that are unanswered.
+    /// Returns the number of unanswered entries of absent keys.
     pub(super) fn unanswered(&self) -> usize {
         self.unanswered
     }
@@ -95,7 +95,7 @@ impl Intents {
             && deferred.all(|(node, deferred)| deferred.is_empty() || ctx.is_lost(node))
     }
 
-    /// Entries in all maps and lists.
+    /// Returns the number of entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
         self.states.values().filter(|state| state.count() > 0).count()
             + self.localizes.len()
@@ -106,7 +106,8 @@ impl Intents {
             + self.signals.keys()
     }
 
-    /// Active signals, each as often as it names the key, and the localize.
+    /// Returns the number of active signals for the key, each as often as it names it, plus the
+    /// localize.
     #[cfg(feature = "inspect")]
     pub(super) fn count(&self, key: Key) -> usize {
         self.states.get(&key).map_or(0, IntentState::count)
@@ -145,7 +146,7 @@ impl Intents {
             return Err(OpError::Window { start, end });
         }
         ctx.check_keys(&intent.keys)?;
-        // On a single node every key is local, whatever is signaled.
+        // On a single node every key is local.
         if end > *clock && !intent.keys.is_empty() && ctx.config.nodes > 1 {
             self.signals.add(intent);
         }
@@ -161,17 +162,17 @@ impl Intents {
             return Err(OpError::UnknownWorker { worker: intent.worker });
         }
         ctx.check_keys(&intent.keys)?;
-        // Where there is nothing to forget, there need not be a round either.
+        // With nothing to forget, no round is needed.
         if self.signals.any() {
             self.signals.take_back(intent);
         }
         Ok(())
     }
 
-    /// Forgets what is taken back, lets through what the policy acts on, then retires what has
-    /// expired: an intent that continues another keeps the key. Stops behind the signal with which
-    /// it has looked at as many keys as a round may: so what ends for millions of keys at once
-    /// holds up nobody, and what comes later in this order waits for the next rounds.
+    /// Processes signals: forgets those taken back, lets those through that the policy acts on,
+    /// then retires those that have expired, so that an intent that continues another keeps the
+    /// key. Stops after the signal with which it has examined as many keys as a round may, so that
+    /// the end of an intent for millions of keys blocks no one; the rest waits for the next rounds.
     pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);
@@ -184,7 +185,7 @@ impl Intents {
         self.is_behind = !is_all && self.signals.any();
     }
 
-    /// Forgets what is taken back; false: there may be more.
+    /// Forgets signals that were taken back. Returns false if there may be more.
     fn forget_taken_back(&mut self, ctx: &mut Ctx<impl Env>, left: &mut usize) -> bool {
         while let Some(intent) = self.signals.next_taken_back() {
             let keys = intent.keys.len();
@@ -198,7 +199,8 @@ impl Intents {
         true
     }
 
-    /// Lets through what the policy acts on of a worker; false: there may be more.
+    /// Lets signals of a worker through that the policy acts on. Returns false if there may be
+    /// more.
     fn activate_due(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -207,8 +209,8 @@ impl Intents {
     ) -> bool {
         let clock = ctx.clocks[worker.index()];
         let before = if clock.is_ended() { clock } else { ctx.policy.act_before(worker, clock) };
-        // Whatever has started is looked at, so that what a policy never acts on is forgotten when
-        // it expires.
+        // Examines everything that has started, so that signals that a policy never acts on are
+        // forgotten when they expire.
         let mut late = Vec::new();
         let mut is_all = true;
         while is_all && let Some((place, batch)) = self.signals.next_started(worker, clock, before)
@@ -229,7 +231,7 @@ impl Intents {
         is_all
     }
 
-    /// Retires what has expired of a worker; false: there may be more.
+    /// Retires expired signals of a worker. Returns false if there may be more.
     fn expire_due(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, left: &mut usize) -> bool {
         while let Some(batch) = self.signals.next_expired(worker, ctx.clocks[worker.index()]) {
             for (at, &key) in batch.keys.iter().enumerate() {
@@ -252,7 +254,7 @@ impl Intents {
         if is_localized {
             self.localizes.schedule(key, None);
         }
-        // Most keys are here. One that leaves, or is answered, is looked at again then.
+        // Most keys are here. A key that leaves or is answered is examined again then.
         let is_held = || matches!(ctx.store.look(key), Look::Held { .. });
         let is_absent = || !is_held() && ctx.state(key) == State::None;
         if (first || had_turn) && (is_localized || is_absent()) {
@@ -281,7 +283,7 @@ impl Intents {
         }
     }
 
-    /// The reference count of `key` reaches zero.
+    /// Ends all intent for `key`.
     fn end(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         self.localizes.remove(key);
         if let Entry::Occupied(mut entry) = self.states.entry(key) {
@@ -292,8 +294,8 @@ impl Intents {
         }
     }
 
-    /// `localize` of a worker (Lapse §3.2): wants `keys` here. Returns for how many of them `op`
-    /// waits, and ends once for each.
+    /// Makes `op`, a localize (Lapse §3.2), want `keys` here. Returns the number of keys that it
+    /// waits for; `op` is finished once for each.
     pub(super) fn localize(&mut self, ctx: &mut Ctx<impl Env>, op: OpId, keys: &[Key]) -> usize {
         let mut awaited = 0;
         for &key in keys {
@@ -310,7 +312,7 @@ impl Intents {
         awaited
     }
 
-    /// A worker wants `key` here; `waiter` ends when it is local.
+    /// Makes `key` wanted here; `waiter` ends when it is local.
     fn want_ownership(&mut self, ctx: &mut Ctx<impl Env>, key: Key, waiter: OpId) {
         let state = self.states.entry(key).or_default();
         let first = state.count() == 0;
@@ -325,7 +327,7 @@ impl Intents {
         }
     }
 
-    /// The key is local: ends the localizes that wait for it.
+    /// Ends the localizes that wait for the key, which is local.
     fn end_waiters(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         let Some(waiters) = self.localizes.take_waiters(key) else { return };
         if self.states.get(&key).is_some_and(|state| state.signals == 0) {
@@ -334,8 +336,8 @@ impl Intents {
         waiters.into_iter().for_each(|waiter| ctx.ask(Effect::Finish(waiter)));
     }
 
-    /// The next round looks whether somebody has to be asked for `key`, if it is wanted. However
-    /// often it comes and goes until then, it is noted once.
+    /// Lists `key`, if it is wanted, for the next round to ask for. Listed once, however often it
+    /// comes and goes until then.
     pub(super) fn ask_later(&mut self, key: Key) {
         if let Some(state) = self.states.get_mut(&key)
             && state.is_wanted()
@@ -345,7 +347,8 @@ impl Intents {
         }
     }
 
-    /// Ends localizes that have brought no ownership for long while nothing else wants the key.
+    /// Ends localizes that have brought no ownership for long, if there is no other intent for the
+    /// key.
     pub(super) fn expire_localizes(&mut self, ctx: &mut Ctx<impl Env>) {
         while let Some(key) = self.localizes.due_in(ctx.round) {
             debug_assert!(self.localizes.is_unawaited(key), "who waits clears the date");
@@ -357,17 +360,19 @@ impl Intents {
         }
     }
 
-    /// As a home: `key`, which is `Requested`, is said to have moved. `asked` was asked for it.
+    /// Records, as a home, that `asked` was asked for `key`, which is `Requested` and reported to
+    /// have moved.
     pub(super) fn note_asked_before(&mut self, key: Key, asked: NodeId) {
         self.asked_before.entry(key).or_insert(asked);
     }
 
-    /// As a home: after a loss all is believed of where keys are.
+    /// Forgets, as a home, the nodes asked before a move: after a loss all reports of locations are
+    /// believed.
     pub(super) fn forget_asked_before(&mut self) {
         self.asked_before.clear();
     }
 
-    /// Ownership of `key` has arrived: nothing more is wanted. Returns the entry that this answers,
+    /// Clears requests for `key`, whose ownership has arrived. Returns the entry that this answers,
     /// if one was unanswered.
     pub(super) fn note_owned(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.states.entry(key) else { return None };
@@ -393,14 +398,15 @@ impl Intents {
         request
     }
 
-    /// A replica of `key` was granted. Returns the entry that this answers.
+    /// Records that a replica of `key` was granted. Returns the entry that this answers.
     pub(super) fn note_replica(&mut self, ctx: &mut Ctx<impl Env>, key: Key) -> Option<Request> {
         let request = self.take_request(key);
         self.end_waiters(ctx, key);
         request
     }
 
-    /// The owner keeps `key`, which is used where it is. Returns the entry that this answers.
+    /// Records that the owner keeps `key`, which is accessed remotely. Returns the entry that this
+    /// answers.
     pub(super) fn note_refused(&mut self, key: Key) -> Option<Request> {
         let request = self.take_request(key);
         if let Some(state) = self.states.get_mut(&key) {
@@ -409,8 +415,8 @@ impl Intents {
         request
     }
 
-    /// The entry for `key` was turned away: the key is found again in a later round, by its home.
-    /// Returns the entry.
+    /// Records that the entry for `key` was turned away; a later round asks the home. Returns the
+    /// entry.
     pub(super) fn note_turned_away(&mut self, key: Key) -> Option<Request> {
         let request = self.take_request(key)?;
         if let Some(state) = self.states.get_mut(&key) {
@@ -422,15 +428,15 @@ impl Intents {
         Some(request)
     }
 
-    /// `key` leaves under a policy that does not replicate it: it is not asked for again under the
-    /// same signals.
+    /// Records that `key` leaves under a policy that does not replicate it: the same signals do not
+    /// ask for it again.
     pub(super) fn note_turn_over(&mut self, key: Key) {
         if let Some(state) = self.states.get_mut(&key) {
             state.put(IntentFlag::HadTurn);
         }
     }
 
-    /// A peer is lost: nothing is asked for any more, and localizes end.
+    /// Gives up all requests and localizes after the loss of a peer.
     pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Env>) {
         self.unanswered = 0;
         self.listed = VecDeque::new();
@@ -452,13 +458,13 @@ impl Intents {
     }
 }
 
-/// Intent for `key` has ended.
+/// Reports that intent for `key` has ended.
 fn ended(ctx: &mut Ctx<impl Env>, key: Key) {
     ctx.observe(|observer, now| observer.on_intent(now, key, false));
     ctx.ask(Effect::Unwanted(key));
 }
 
-/// Takes keys off those that a round may still look at; false: none are left.
+/// Takes `keys` off the budget of a round. Returns false if none is left.
 fn spend(left: &mut usize, keys: usize) -> bool {
     *left = left.saturating_sub(keys);
     *left > 0

@@ -1,4 +1,4 @@
-//! Signals of own workers, before and after they were let through (AdaPM §3, AdaPM §B.2.1).
+//! Signals of own workers, inactive and active (AdaPM §3, AdaPM §B.2.1).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::id::{Key, WorkerId};
 pub(super) struct Signals {
     workers: Vec<WorkerSignals>,
     arrivals: u64,
-    /// What is to be forgotten in the next rounds.
+    /// Signals to be forgotten in the next rounds.
     taken_back: VecDeque<Intent>,
 }
 
@@ -24,7 +24,8 @@ struct WorkerSignals {
     active: BTreeMap<Place, Batch>,
 }
 
-/// A signal's start while inactive, then its end; its name; its arrival, as names may be shared.
+/// A signal's start while inactive, its end while active; its id; its arrival, as ids may be
+/// shared.
 pub(super) type Place = (Clock, SignalId, u64);
 
 /// The keys of one signal.
@@ -51,7 +52,7 @@ impl Signals {
                 .any(|worker| !worker.inactive.is_empty() || !worker.active.is_empty())
     }
 
-    /// Keys in all signals.
+    /// Returns the number of keys in all signals.
     pub(super) fn keys(&self) -> usize {
         let batches = self
             .workers
@@ -68,18 +69,18 @@ impl Signals {
         self.workers[worker.index()].inactive.insert(place, Batch { end: clocks.end, keys });
     }
 
-    /// Notes that a signal is to be forgotten.
+    /// Queues a signal to be forgotten.
     pub(super) fn take_back(&mut self, intent: Intent) {
         self.taken_back.push_back(intent);
     }
 
-    /// The next that is to be forgotten.
+    /// Takes the next signal to be forgotten.
     pub(super) fn next_taken_back(&mut self) -> Option<Intent> {
         self.taken_back.pop_front()
     }
 
-    /// Takes the next signal out that has not been acted on, and has started or starts before
-    /// `before`. Those that have expired are forgotten.
+    /// Takes the next inactive signal that has started or starts before `before`. Drops expired
+    /// ones.
     pub(super) fn next_started(
         &mut self,
         worker: WorkerId,
@@ -100,25 +101,25 @@ impl Signals {
         None
     }
 
-    /// Puts signals back that are not acted on yet.
+    /// Puts signals back that are still inactive.
     pub(super) fn put_back(&mut self, worker: WorkerId, signals: Vec<(Place, Batch)>) {
         self.workers[worker.index()].inactive.extend(signals);
     }
 
-    /// Notes that a signal is acted on until it expires.
+    /// Makes a signal active until it expires.
     pub(super) fn note_active(&mut self, worker: WorkerId, (_, id, arrival): Place, batch: Batch) {
         self.workers[worker.index()].active.insert((batch.end, id, arrival), batch);
     }
 
-    /// Takes the next signal out that was acted on and has expired.
+    /// Takes the next active signal that has expired.
     pub(super) fn next_expired(&mut self, worker: WorkerId, clock: Clock) -> Option<Batch> {
         let first = self.workers[worker.index()].active.first_entry()?;
         let (end, ..) = *first.key();
         (end <= clock).then(|| first.remove())
     }
 
-    /// Forgets signals of that worker, name and window, as often as each key stands there. Returns
-    /// the keys of those that were acted on.
+    /// Forgets signals of that worker, id and window, as often as each key is listed. Returns the
+    /// keys of those that were active.
     pub(super) fn forget(&mut self, intent: Intent) -> Vec<Key> {
         let Intent { worker, id, keys, clocks } = intent;
         let WorkerSignals { inactive, active } = &mut self.workers[worker.index()];

@@ -1,5 +1,5 @@
-//! What an engine knows of the intent of its node for a key: 8 bytes, as windows may be long and
-//! their keys many; and localizes of this node that have not brought ownership yet (Lapse §3.2).
+//! An engine's record of its node's intent for a key: 8 bytes, since windows may be long and keys
+//! many; and localizes of this node that have not brought ownership yet (Lapse §3.2).
 
 use alloc::collections::BTreeSet;
 use core::mem;
@@ -11,8 +11,8 @@ use crate::engine::entry::Request;
 use crate::engine::input::OpId;
 use crate::id::Key;
 
-/// Acted-on intent of this node, and whether the owner has been asked: intent may end before the
-/// answer is here.
+/// Acted-on intent of this node, and the unanswered entry, if any: intent may end before the answer
+/// is here.
 #[derive(Debug, Default)]
 pub(crate) struct IntentState {
     /// Signals acted on and not expired that name the key, each as often as it does.
@@ -22,27 +22,27 @@ pub(crate) struct IntentState {
     flags: u8,
 }
 
-/// What may be so of an state.
+/// A flag of an intent state.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(crate) enum IntentFlag {
-    /// There is a localize, of which more is in [`Localizes`]; counts as intent.
+    /// A localize is pending ([`Localizes`]); counts as intent.
     Localize = 1,
-    /// It still has to be told to the owner.
+    /// The owner has not been told of it yet.
     Unsent = 2,
-    /// Answered by `Remote` since the count was last zero: not asked again before it is.
+    /// Answered by `Remote` since the count was last zero: not asked for again until then.
     Refused = 4,
     /// Relocated away under this intent, without replication: a signal has one turn, so that a key
-    /// moves at most as often as it is signaled, and whatever else is on its way to its owner
-    /// arrives. Not asked again before the next signal.
+    /// moves at most as often as it is signaled, and entries on their way to its owner arrive. Not
+    /// asked for again before the next signal.
     HadTurn = 8,
-    /// In [`super::Intents::listed`], or put off with what waits for a peer.
+    /// In [`super::Intents::listed`], or deferred for a peer.
     Listed = 16,
-    /// The intent or localize entry, of a key that is not here, is on its way and not answered.
+    /// The intent or localize entry of an absent key is unanswered.
     Asked = 32,
     /// It is a localize.
     AskedToLocalize = 64,
-    /// The entry was turned away, where only the home can have it passed on: the home is asked.
+    /// The entry was turned away, and only the home can have it passed on: ask the home.
     AskHome = 128,
 }
 
@@ -51,33 +51,33 @@ impl IntentState {
         self.flags & flag as u8 != 0
     }
 
-    /// Sets `flag`; whether it was set.
+    /// Sets `flag`. Returns true if it was set before.
     pub(crate) fn put(&mut self, flag: IntentFlag) -> bool {
         let was = self.is(flag);
         self.flags |= flag as u8;
         was
     }
 
-    /// Clears `flag`; whether it was set.
+    /// Clears `flag`. Returns true if it was set.
     pub(crate) fn take(&mut self, flag: IntentFlag) -> bool {
         let was = self.is(flag);
         self.flags &= !(flag as u8);
         was
     }
 
-    /// The reference count: active signals, and the localize.
+    /// Returns the reference count: active signals, and the localize.
     pub(crate) fn count(&self) -> usize {
         self.signals as usize + usize::from(self.is(IntentFlag::Localize))
     }
 
-    /// Whether the owner has to be asked while the key is not local.
+    /// Returns true if the owner has to be asked while the key is not local.
     pub(crate) fn is_wanted(&self) -> bool {
         self.is(IntentFlag::Localize)
             || (self.signals > 0 && !self.is(IntentFlag::Refused) && !self.is(IntentFlag::HadTurn))
     }
 
-    /// Notes that the owner is asked. What the owner of a replica is asked for stands with the
-    /// request to it.
+    /// Records the unanswered entry of an absent key. Localizes of replicas are recorded with the
+    /// request to the owner instead.
     pub(crate) fn ask(&mut self, request: Request) {
         let [round @ .., _] = request.round.to_le_bytes();
         self.round = round;
@@ -87,13 +87,13 @@ impl IntentState {
         }
     }
 
-    /// The low bits of the number of the round that asked, if an entry is unanswered.
+    /// Returns the low bits of the number of the round that asked, if an entry is unanswered.
     pub(crate) fn asked_in(&self) -> Option<u32> {
         let [low, middle, high] = self.round;
         self.is(IntentFlag::Asked).then_some(u32::from_le_bytes([low, middle, high, 0]))
     }
 
-    /// What is asked and not answered, once.
+    /// Takes the unanswered entry, if there is one.
     pub(crate) fn take_request(&mut self) -> Option<Request> {
         let [low, middle, high] = self.round;
         let round = u32::from_le_bytes([low, middle, high, 0]);
@@ -102,14 +102,14 @@ impl IntentState {
         self.unask().then_some(Request { round, localize })
     }
 
-    /// The entry does not leave after all: whom to ask stays as it is. Returns true if there was
-    /// one.
+    /// Cancels an entry that could not be sent, without a change of whom to ask. Returns true if
+    /// there was one.
     pub(super) fn unask(&mut self) -> bool {
         self.take(IntentFlag::AskedToLocalize);
         self.take(IntentFlag::Asked)
     }
 
-    /// Forgets what belongs to intent that has ended; whether nothing is left to be remembered.
+    /// Clears per-intent state. Returns true if the entry can be removed.
     pub(crate) fn end(&mut self) -> bool {
         self.signals = 0;
         for flag in
@@ -140,7 +140,7 @@ struct PendingLocalize {
     /// Operations that wait for the key to be local.
     waiters: Waiters,
     /// The round in which it may end, its place in [`Localizes::due`]; `None` while other intent
-    /// lasts or somebody waits.
+    /// lasts or an operation waits.
     due: Option<u64>,
 }
 
@@ -150,7 +150,7 @@ impl Localizes {
         self.pending.len() + self.due.len()
     }
 
-    /// `waiter` waits for `key` to be local: until then the localize is due in no round.
+    /// Makes `waiter` wait for `key` to be local; meanwhile the localize never falls due.
     pub(super) fn add(&mut self, key: Key, waiter: OpId) {
         let localize = self.pending.entry(key).or_default();
         localize.waiters.push(waiter);
@@ -159,7 +159,7 @@ impl Localizes {
         }
     }
 
-    /// Notes in which round the localize of `key` may end, if there is one.
+    /// Sets the round in which the localize of `key` may end, if there is one.
     pub(super) fn schedule(&mut self, key: Key, due: Option<u64>) {
         let Some(localize) = self.pending.get_mut(&key) else { return };
         if let Some(due) = mem::replace(&mut localize.due, due) {
@@ -173,7 +173,7 @@ impl Localizes {
         self.pending.get(&key).is_some_and(|localize| localize.waiters.is_empty())
     }
 
-    /// Takes the operations that wait for `key`; `None`: no localize of it is pending.
+    /// Takes the operations that wait for `key`; `None` if no localize of it is pending.
     pub(super) fn take_waiters(&mut self, key: Key) -> Option<Waiters> {
         self.pending.get_mut(&key).map(|localize| mem::take(&mut localize.waiters))
     }

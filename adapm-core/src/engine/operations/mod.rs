@@ -33,7 +33,7 @@ use crate::wire::message::Answer;
 
 use waiting::{Item, OpState, Parked, Queue, Unanswered};
 
-/// What waits for keys here.
+/// Operations and entries that wait for keys here.
 #[derive(Debug)]
 pub(super) struct Operations<V> {
     ops: OpMap<OpState<V>>,
@@ -41,7 +41,7 @@ pub(super) struct Operations<V> {
     queues: KeyMap<Queue<V>>,
     /// Replicas with a set at the front of their queue, which leaves with the next request.
     sets: Vec<Key>,
-    /// Keys whose operation was turned away, for want of room to park it.
+    /// Keys whose operation was turned away because the receiver had no room to park it.
     resend: Vec<Key>,
     parked: Parked<V>,
 }
@@ -66,7 +66,7 @@ impl<V: Value> Operations<V> {
         self.ops.contains_key(&op)
     }
 
-    /// Returns unfinished operations, ascending: those with an access that is meant.
+    /// Returns unfinished operations, ascending, whose access makes `is_meant` return true.
     pub(super) fn unfinished(&self, is_meant: impl Fn(Option<Access>) -> bool) -> Vec<OpId> {
         let meant = self.ops.iter().filter(|(_, state)| is_meant(state.access));
         let mut ops: Vec<OpId> = meant.map(|(id, _)| *id).collect();
@@ -90,7 +90,7 @@ impl<V: Value> Operations<V> {
         queues + self.parked.len() + self.sets.len() + self.resend.len() + self.ops.len()
     }
 
-    /// Returns what operations of this node do on `key`.
+    /// Returns the state of this node's operations on `key`.
     pub(super) fn activity(&self, key: Key) -> Activity {
         match self.queues.get(&key) {
             None => Activity::None,
@@ -99,8 +99,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Where the unanswered operation message on `key` went first, operations that wait, and
-    /// entries of other nodes that do.
+    /// Returns the first receiver of the unanswered operation message on `key`, the number of
+    /// waiting operations, and the number of parked entries of other nodes.
     #[cfg(feature = "inspect")]
     pub(super) fn view(&self, key: Key) -> (Option<Location>, usize, usize) {
         let queue = self.queues.get(&key);
@@ -109,7 +109,7 @@ impl<V: Value> Operations<V> {
         (unanswered.map(|unanswered| unanswered.asked), waiting, self.parked.count(key))
     }
 
-    /// A localize begins, which waits for so many keys.
+    /// Begins a localize that waits for `keys` keys.
     pub(super) fn begin_localize(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -122,7 +122,7 @@ impl<V: Value> Operations<V> {
         self.ops.insert(op, OpState { remaining: keys, values: Vec::new(), access: None });
     }
 
-    /// A pull, push or set of `keys` begins; `values` `[sum of value_len]`, zeros for a pull.
+    /// Begins a pull, push or set of `keys`; `values` `[sum of value_len]`, zeros for a pull.
     pub(super) fn access(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -178,8 +178,8 @@ impl<V: Value> Operations<V> {
             ctx.stats.local += 1;
             return;
         };
-        // A set on a replica is the node's own entry of the next round, a copy on its way is waited
-        // for: all else is remote.
+        // A set on a replica is the node's own entry of the next round, and a copy on its way is
+        // waited for: all else is remote.
         let sent = queue.unanswered.is_some() || queue.set_sent;
         match ctx.state(key) {
             State::Requested | State::Releasing | State::None if !sent => ctx.stats.waited += 1,
@@ -187,8 +187,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Runs what waits on `key` as far as it can: at a local copy in place, else as one operation
-    /// message.
+    /// Runs operations that wait on `key` as far as possible: in place at a local copy, otherwise
+    /// as one operation message.
     pub(super) fn advance(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -217,7 +217,7 @@ impl<V: Value> Operations<V> {
                 }
                 State::Requested | State::Releasing => return,
                 State::None => {
-                    // Who waits for a grant sends nothing meanwhile: it could starve the grant.
+                    // While a grant is awaited, nothing is sent: operations could starve the grant.
                     if !intents.is_wanted(key) && !self.send_waiting(ctx, key) {
                         continue;
                     }
@@ -227,8 +227,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Serves one key of an operation at the copy that is here. What has failed meanwhile is passed
-    /// over.
+    /// Serves one key of an operation at the local copy. Skips operations that have failed
+    /// meanwhile.
     fn serve(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key, item: Item, state: State) {
         let Some(op) = self.ops.get_mut(&item.op) else { return };
         let len = ctx.value_len(key);
@@ -251,7 +251,7 @@ impl<V: Value> Operations<V> {
         self.finish(ctx, item.op);
     }
 
-    /// Takes the longest run of equal operations from the front of the queue and drafts one message
+    /// Takes the longest run of equal operations from the front of the queue and queues one message
     /// for it. Returns false if all of it has failed meanwhile, so that nothing was sent.
     fn send_waiting(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, key: Key) -> bool {
         let len = ctx.value_len(key);
@@ -300,8 +300,7 @@ impl<V: Value> Operations<V> {
         unanswered.secret = ctx.send_operation(asked, key, unanswered.access, payload);
     }
 
-    /// RequestDrafts operations that were turned away once more, for where their keys are believed
-    /// to be.
+    /// Queues operations again that were turned away, for the believed locations of their keys.
     pub(super) fn resend(&mut self, ctx: &mut Ctx<impl Env<Value = V>>) {
         let mut keys = mem::take(&mut self.resend);
         keys.sort_unstable();
@@ -314,8 +313,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Returns true if an operation on `key`, a pull or not, is unanswered, and has reached `from`
-    /// to judge by the ticket.
+    /// Returns true if an operation on `key` (a pull if `is_pull`) is unanswered and, judging by
+    /// the ticket, has reached `from`.
     pub(super) fn awaits_answer(
         &self,
         (from, ticket): (NodeId, Ticket),
@@ -329,8 +328,8 @@ impl<V: Value> Operations<V> {
         })
     }
 
-    /// What was not asked of `from`, and has not come to it by its ticket, is passed over: another
-    /// node may have asked it in the name of this one.
+    /// Handles answers. Skips those to entries that `from` was not asked and has not received by
+    /// their ticket: another node may have asked in the name of this one.
     pub(super) fn handle_answer(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -358,7 +357,8 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// The owner has executed the unanswered operation on `key`; `value` is what a pull read.
+    /// Records that the owner has executed the unanswered operation on `key`; `value` is a pull's
+    /// result.
     pub(super) fn note_executed(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -393,7 +393,7 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// One key of the operation is done, of one that has failed meanwhile as well.
+    /// Finishes one key of the operation. Ignores operations that have failed meanwhile.
     pub(super) fn finish(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId) {
         let Some(state) = self.ops.get_mut(&op) else { return };
         state.remaining -= 1;
@@ -402,15 +402,15 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Every key of the operation is done.
+    /// Ends the operation: every key is done.
     fn end(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, op: OpId) {
         let state = self.ops.remove(&op).expect("an operation ends once");
         let values = if state.access == Some(Access::Pull) { state.values } else { Vec::new() };
         ctx.done(op, values);
     }
 
-    /// `from` has turned entries away. What has not reached it it cannot: to ask again meanwhile
-    /// would be to ask twice.
+    /// Handles a refusal of `from` to take an entry. Ignores entries that cannot have reached it:
+    /// another one sent meanwhile would ask twice.
     pub(super) fn handle_retry(&mut self, from: NodeId, (key, ticket): (Key, Ticket)) {
         let unanswered = self.queues.get(&key).and_then(|queue| queue.unanswered.as_ref());
         if unanswered.is_some_and(|unanswered| unanswered.has_reached(from, key, ticket)) {
@@ -423,15 +423,15 @@ impl<V: Value> Operations<V> {
         mem::take(&mut self.sets)
     }
 
-    /// Of a replica on which something waits: true if a set is at the front that has not been sent.
-    /// `None`: nothing waits.
+    /// Returns, for a replica with waiting operations, true if an unsent set is at the front;
+    /// `None` if nothing waits.
     pub(super) fn unsent_set(&self, key: Key) -> Option<bool> {
         let queue = self.queues.get(&key)?;
         queue.waiting.front().map(|item| item.access == Access::Set && !queue.set_sent)
     }
 
-    /// The set at the front of the replica's queue leaves. Returns its value; `None` if it has
-    /// failed meanwhile.
+    /// Marks the set at the front of the replica's queue as sent. Returns its value; `None` if it
+    /// has failed meanwhile.
     pub(super) fn send_set(&mut self, key: Key, len: usize) -> Option<&[V]> {
         let queue = self.queues.get_mut(&key)?;
         let item = queue.waiting.front()?;
@@ -440,8 +440,8 @@ impl<V: Value> Operations<V> {
         Some(&op.values[item.offset..item.offset + len])
     }
 
-    /// The owner has installed the set at the front of the key's queue. After a loss the set has
-    /// failed and is not there.
+    /// Finishes the set at the front of the key's queue, which the owner has installed. After a
+    /// loss the set has failed and is not there.
     pub(super) fn note_installed(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -455,7 +455,7 @@ impl<V: Value> Operations<V> {
         self.advance(ctx, intents, key);
     }
 
-    /// Passes an entry on, or parks it until this node's grant arrives, or asks its origin to try
+    /// Passes an entry on, parks it until this node's grant arrives, or asks its origin to try
     /// again.
     pub(super) fn pass_on(
         &mut self,
@@ -477,7 +477,7 @@ impl<V: Value> Operations<V> {
                     passed,
                 );
             }
-            // The grant that would let it go on may be gone, and its origin will fail it.
+            // The grant that it would wait for may be gone, and its origin will fail it.
             Hop::Park if ctx.first_lost.is_some() => {}
             Hop::Park if self.parked.has_room(asker.origin, ctx.config.parked_max) => {
                 self.parked.park(entry)
@@ -486,7 +486,7 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Asks the origin to ask again.
+    /// Asks the origin to try again.
     pub(super) fn turn_away(&mut self, ctx: &mut Ctx<impl Env<Value = V>>, entry: Entry<&[V]>) {
         let Entry { asker, key, counter, asked } = entry;
         ctx.stats.retries += 1;
@@ -511,7 +511,8 @@ impl<V: Value> Operations<V> {
         self.parked.take(key)
     }
 
-    /// A peer is lost: gives up everything that waits. Returns the operations that fail, ascending.
+    /// Gives up everything that waits after the loss of a peer. Returns the operations that fail,
+    /// ascending.
     pub(super) fn give_up(&mut self) -> Vec<OpId> {
         let ops = self.unfinished(|_| true);
         self.ops.clear();
@@ -523,7 +524,7 @@ impl<V: Value> Operations<V> {
     }
 }
 
-/// What the message of an operation carries for one of its keys, of `len` elements.
+/// Returns the payload of one key of an operation's message, of `len` elements.
 fn payload_of<V>(ops: &OpMap<OpState<V>>, item: Item, len: usize) -> &[V] {
     if item.access == Access::Pull {
         return &[];

@@ -1,4 +1,4 @@
-//! What waits here: operations of this node by key, and entries of other nodes for a grant on its
+//! Waiting operations of this node, by key, and entries of other nodes that wait for a grant on its
 //! way to this node (protocol, "Routing").
 
 use alloc::collections::VecDeque;
@@ -27,22 +27,22 @@ pub(super) struct OpState<V> {
 pub(super) struct Item {
     pub(super) op: OpId,
     pub(super) access: Access,
-    /// Where the key's elements stand in the operation's values.
+    /// Offset of the key's elements in the operation's values.
     pub(super) offset: usize,
 }
 
 /// Operations of this node on one key, in program order.
 #[derive(Debug, Default)]
 pub(super) struct Queue<V> {
-    /// The one operation message sent and not answered.
+    /// The one unanswered operation message.
     pub(super) unanswered: Option<Unanswered<V>>,
     pub(super) waiting: VecDeque<Item>,
-    /// True if the front is a set that has left with a request and is not answered.
+    /// True if the front is a set that was sent with a request and is unanswered.
     pub(super) set_sent: bool,
 }
 
 impl<V> Queue<V> {
-    /// A queue in which nothing waits behind an operation message.
+    /// Creates a queue with an operation message and nothing waiting behind it.
     pub(super) fn sent(unanswered: Unanswered<V>) -> Self {
         Self { unanswered: Some(unanswered), waiting: VecDeque::new(), set_sent: false }
     }
@@ -58,17 +58,18 @@ impl<V> Queue<V> {
 pub(super) struct Unanswered<V> {
     pub(super) access: Access,
     pub(super) items: SmallVec<[Item; 1]>,
-    /// Several updates added up, kept to be sent again; empty where the operation of the only item
-    /// has what was sent.
+    /// Several updates added up, kept to be sent again; empty if the only item's operation has the
+    /// payload.
     pub(super) payload: Vec<V>,
-    /// Where it went first, and by which fact.
+    /// First receiver, and the location by which it was chosen.
     pub(super) asked: Location,
-    /// The secret of the message by which it went.
+    /// The secret of its message.
     pub(super) secret: Ticket,
 }
 
 impl<V> Unanswered<V> {
-    /// Returns true if `from` can have got the entry, of `key`: it was asked, or has the ticket.
+    /// Returns true if `from` can have received the entry, for `key`: it was asked, or has the
+    /// ticket.
     pub(super) fn has_reached(&self, from: NodeId, key: Key, ticket: Ticket) -> bool {
         if ticket == Ticket::NONE {
             from == self.asked.node
@@ -78,7 +79,7 @@ impl<V> Unanswered<V> {
     }
 }
 
-/// Entries by the key of which they wait for news, at most `max` of each node.
+/// Parked entries, by the key whose news they wait for, at most `max` of each node.
 #[derive(Debug)]
 pub(super) struct Parked<V> {
     entries: KeyMap<Vec<Entry<Vec<V>>>>,
@@ -99,7 +100,7 @@ impl<V: Copy> Parked<V> {
         self.of.iter().sum()
     }
 
-    /// The number of entries that wait for news of `key`.
+    /// Returns the number of entries that wait for news of `key`.
     #[cfg(feature = "inspect")]
     pub(super) fn count(&self, key: Key) -> usize {
         self.entries.get(&key).map_or(0, Vec::len)
@@ -117,7 +118,7 @@ impl<V: Copy> Parked<V> {
 
     /// Takes the entries that wait for news of `key`.
     pub(super) fn take(&mut self, key: Key) -> Vec<Entry<Vec<V>>> {
-        // As most of the time: an empty map is not looked into.
+        // The usual case: no look-up in an empty map.
         if self.entries.is_empty() {
             return Vec::new();
         }

@@ -1,5 +1,5 @@
 //! The owner's half of a round: dirty flags, deltas, sets, releases, decisions, then one grouped
-//! response, after grants in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
+//! response; grants are sent in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ impl Ownership {
         self.answering.is_some()
     }
 
-    /// `dirty` are keys that workers here have changed.
+    /// Applies a request and begins its answer. `dirty` are keys that workers here have changed.
     pub(in crate::engine) fn handle_request<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -56,8 +56,8 @@ impl Ownership {
         Ok(())
     }
 
-    /// Answers the next keys of a request: grants in advance, or the response with the last of
-    /// them.
+    /// Answers the next keys of a request: sends grants in advance, or the response with the last
+    /// of them.
     pub(in crate::engine) fn answer_on(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents) {
         let Some(mut answering) = self.answering.take() else { return };
         let Answering { from, request, asked, done, handing } = &mut *answering;
@@ -70,7 +70,7 @@ impl Ownership {
         };
         let piece = left.iter().take(ctx.config.grants_max.max(1)).take_while(fits).count();
         let piece = &left[..piece];
-        // A guess: all are granted with values, as long as the first.
+        // A guess: all are granted, with values as long as the first.
         let bytes = piece.len() * piece.first().map_or(0, |(key, ..)| ctx.value_bytes(*key));
         let mut draft = GrantDraft::with_room(piece.len(), bytes.min(ctx.config.block_bytes_max));
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
@@ -80,8 +80,8 @@ impl Ownership {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {
-                        // It knows what it has: another node has asked for this replica in its
-                        // name.
+                        // `from` knows what it holds: another node has asked for this replica in
+                        // its name.
                         self.drop_holder(ctx, intents, key, from);
                     }
                     ctx.count_served(key, from, 0);
@@ -103,11 +103,11 @@ impl Ownership {
         }
     }
 
-    /// Whatever a request says must be possible: a delta, set or release meets its owner, who knows
-    /// the holder.
+    /// Checks that a request is possible: a delta, set or release reaches the key's owner, which
+    /// knows the sender as holder.
     fn check_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
         for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
-            // Whoever knows the holders of a key owns it.
+            // A node that knows holders of a key owns it.
             if !self.is_holder(*key, from) {
                 return Err(Fault::Impossible(*key));
             }
@@ -127,11 +127,11 @@ impl Ownership {
         }
     }
 
-    /// For `wait_sync`: holders hear of everything that workers here have changed before the
-    /// answer.
+    /// Takes the dirty flags of keys of which `from` holds replicas, for `wait_sync`: the answer
+    /// then covers all earlier changes of workers here.
     fn fold_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
-        // Not what is put off: that has become a main copy at most, whose dirty flag is taken
-        // before anybody gets a replica of it.
+        // Deferred keys are left out: they can only have become main copies, whose dirty flag is
+        // taken before any replica is granted.
         for &key in dirty {
             if self.is_holder(key, from) {
                 self.take_dirty(ctx, key);
@@ -139,7 +139,7 @@ impl Ownership {
         }
     }
 
-    /// Applies deltas and sets to keys, takes their dirty flags, then releases.
+    /// Applies deltas and sets, takes the dirty flags of their keys, then applies releases.
     fn apply_changes<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -164,7 +164,7 @@ impl Ownership {
             let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
             ctx.store.with_slot(key, |mut slot| {
-                // All holders are told of the set, and with it of what workers changed before.
+                // All holders are told of the set, and thereby of earlier changes of workers.
                 let _ = slot.take_dirty();
                 slot.set(value);
             });
@@ -176,7 +176,8 @@ impl Ownership {
         }
     }
 
-    /// `localized` are keys of which `to` holds a replica and asked to become owner.
+    /// Completes the answer. `localized` are keys of which `to` holds a replica and asked to become
+    /// owner.
     fn respond(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -206,7 +207,7 @@ impl Ownership {
         handing.sort_unstable_by_key(|hand_over| hand_over.key);
         for HandOver { key, with_value, has_room } in handing {
             let room = (!has_room).then_some(&mut room);
-            // Without room, a worker has changed the key since it was looked at.
+            // Fails without room: a worker has changed the key since it was examined.
             let owners = &mut response.hand_overs;
             if !self.write_hand_over(ctx, (key, to), with_value, room, owners, &mut values) {
                 self.decide_hand_over(key, to);
@@ -222,9 +223,9 @@ impl Ownership {
         ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
-    /// What `to` is told besides what it asks for, in the order in which that came about, as far as
-    /// there is room: else keys that change all the time would starve the others. The refresh of a
-    /// set is what its worker waits for, and never cut.
+    /// Takes the changes to report to `to` besides the answers, oldest first, as far as there is
+    /// room, so that keys that change all the time cannot starve the others. The refresh of a set,
+    /// for which a worker waits, is never cut.
     fn take_due(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -277,7 +278,7 @@ impl Ownership {
         due
     }
 
-    /// What `to` is to be told of `key`, if anything still.
+    /// Returns the pending report to `to` about `key`, if there still is one.
     fn due_of(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -300,7 +301,7 @@ impl Ownership {
         is_stale.then_some(Saying::Refresh)
     }
 
-    /// `to` no longer lacks a change of `key`; since when it did, if it did.
+    /// Clears `to`'s staleness for `key`. Returns the time since which it was stale, if it was.
     fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
         let replicas = self.replica_sets.get_mut(&key)?;
         let at = replicas.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
@@ -308,7 +309,7 @@ impl Ownership {
     }
 }
 
-/// Value and version of each key, in order.
+/// Writes value and version of each key, in order.
 fn write_refreshes(
     ctx: &mut Ctx<impl Env>,
     due: &[(Key, Instant)],
@@ -331,30 +332,30 @@ fn write_refreshes(
     }
 }
 
-/// What a holder is told of a key that it has not asked for.
+/// A report to a holder about a key that it has not asked for.
 #[derive(Clone, Copy)]
 enum Saying {
     Refresh,
-    /// Whether a value goes along, if nobody changes the main copy meanwhile.
+    /// `with_value`: the value goes along, unless the main copy changes meanwhile.
     HandOver {
         with_value: bool,
     },
 }
 
-/// What a response tells besides what was asked for.
+/// The part of a response besides the answers.
 #[derive(Default)]
 struct Due {
-    /// In order, each with the time since when it was stale.
+    /// In order, each with the time since which it was stale.
     refreshes: Vec<(Key, Instant)>,
     hand_overs: Vec<HandOver>,
 }
 
-/// A key that leaves for its single holder.
+/// A key to be handed over to its single holder.
 struct HandOver {
     key: Key,
-    /// Whether the holder lacks a change, so that the value goes along; it does too if a worker
-    /// changes it before it leaves.
+    /// True if the holder lacks a change, so that the value goes along; it also does if a worker
+    /// changes it before the key leaves.
     with_value: bool,
-    /// Whether there is room for the value in any case.
+    /// True if room for the value is reserved.
     has_room: bool,
 }

@@ -1,5 +1,5 @@
-//! Keys owned here: who holds replicas, what they lack, and where the main copy goes (AdaPM §4.1,
-//! AdaPM §B.1, AdaPM §B.2.4; protocol, "Rounds" and "Decisions").
+//! Keys owned here: their holders, pending refreshes, and the moves of their main copies (AdaPM
+//! §4.1, AdaPM §B.1, AdaPM §B.2.4; protocol, "Rounds" and "Decisions").
 //!
 //! The policy proposes between relocation and replication; the mechanism lets the main copy move
 //! only when no node other than the receiver holds a replica. The owner is the hub of all replicas
@@ -36,67 +36,67 @@ use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind, Owners, SyncRequest};
 
-/// What is known of the holders of keys owned here, and what they are to be told.
+/// Holders of keys owned here, and pending reports to them.
 pub(super) struct Ownership {
     /// Only keys that have holders.
     replica_sets: KeyMap<ReplicaSet>,
     holders: Vec<Holder>,
-    /// Peers for which something may have come up while this input is handled.
+    /// Peers for which this input may have brought news.
     newsworthy: Vec<NodeId>,
-    /// A request whose answer is not complete.
+    /// A request whose answer is incomplete.
     answering: Option<Box<Answering>>,
 }
 
-/// A request whose answer takes shape.
+/// A request with an incomplete answer.
 #[derive(Debug)]
 struct Answering {
     from: NodeId,
     request: SyncRequest,
     /// Its intents and localizes in key order; true: a localize.
     asked: Vec<(Key, Counter, bool)>,
-    /// How many of them are answered.
+    /// Number of them that are answered.
     done: usize,
     /// Keys of which `from` has a replica and asks to become owner.
     handing: Vec<Key>,
 }
 
-/// What the owner of a key knows of its holders.
+/// The owner's record of a key's holders.
 #[derive(Debug, Default)]
 struct ReplicaSet {
     /// Nodes with a replica, or a replica grant on its way.
     nodes: NodeSet,
-    /// Holders that lack a change, ascending, with the time of the oldest.
+    /// Holders that lack a change, ascending, with the time of the oldest change that they lack.
     stale: SmallVec<[(NodeId, Instant); 1]>,
-    /// Whether a hand-over to the single holder is decided and waits for its request.
+    /// True if a hand-over to the single holder is decided and waits for its request.
     hand_over: bool,
 }
 
-/// What one other node is to be told of keys owned here.
+/// Pending reports to one other node about keys owned here.
 #[derive(Debug, Default)]
 struct Holder {
-    /// Keys of which it lacks a change, or whose hand-over to it is decided, in the order in which
-    /// that came about; some may be in it twice or in vain.
+    /// Keys of which it lacks a change, or whose hand-over to it is decided, oldest first; may
+    /// contain duplicates and obsolete entries.
     due: VecDeque<Key>,
-    /// How many keys have left `due` at its front, and how many have to before all is told that was
-    /// due when its mark arrived.
+    /// Number of keys that have left `due` at its front, and the number at which everything is
+    /// reported that was due when the node's mark arrived.
     due_told: u64,
     due_marked: Option<u64>,
-    /// Whether it knows already that a request would bring something.
+    /// True if it has been told that a request would bring something.
     told: bool,
-    /// When it was last answered.
+    /// Time of the last answer to it.
     answered: Option<Instant>,
 }
 
-/// What became of an entry.
+/// The outcome of serving an entry.
 #[derive(Debug)]
 pub(super) enum Served<V> {
-    /// It is served, its answer drafted.
+    /// Served; its answer is queued.
     Done,
-    /// It was an operation of this node, which is executed; the value that a pull read.
+    /// An operation of this node, executed; carries the value that a pull read.
     Own(Vec<V>),
     /// The key is not owned here.
     Elsewhere(Hop),
-    /// Its sender cannot have passed it on: its origin is to ask again.
+    /// Its sender cannot have passed it on: its origin must ask again.
     Refused,
 }
 
@@ -110,14 +110,14 @@ impl Ownership {
         }
     }
 
-    /// Returns true if no holder that is left is to be told anything.
+    /// Returns true if no report to a live holder is pending.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let nothing_due =
             |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
         self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
     }
 
-    /// Entries in all maps and lists.
+    /// Returns the number of entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
         let replica_sets = self
             .replica_sets
@@ -126,14 +126,14 @@ impl Ownership {
         replica_sets.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
     }
 
-    /// Nodes with a replica of `key`, and those of them that lack a change.
+    /// Returns the nodes with a replica of `key`, and those of them that lack a change.
     #[cfg(feature = "inspect")]
     pub(super) fn holders_of(&self, key: Key) -> [Vec<NodeId>; 2] {
         let Some(replicas) = self.replica_sets.get(&key) else { return [Vec::new(), Vec::new()] };
         [replicas.nodes.iter().collect(), replicas.stale.iter().map(|(node, _)| *node).collect()]
     }
 
-    /// Returns true if somebody else holds a replica of `key`.
+    /// Returns true if another node holds a replica of `key`.
     pub(super) fn has_holders(&self, key: Key) -> bool {
         self.replica_sets.contains_key(&key)
     }
@@ -146,9 +146,9 @@ impl Ownership {
         self.replica_sets.get(&key).is_some_and(|replicas| replicas.nodes.as_slice() == [node])
     }
 
-    /// Decides about an intent or localize of `origin`, which holds no replica, for a key owned
-    /// here, its dirty flag just taken: the main copy moves there, a replica does, or nothing; the
-    /// answer is drafted.
+    /// Decides an intent or localize of `origin`, which holds no replica, for a key owned here
+    /// whose dirty flag was just taken: sends the main copy, a replica or neither, and drafts the
+    /// answer.
     pub(super) fn grant(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -199,7 +199,7 @@ impl Ownership {
     ) -> Served<V> {
         let Entry { asker, key, counter, asked } = *entry;
         let moves = asked.is_request();
-        // A main copy is here for certain, and what is asked for is done in the step that takes its
+        // A main copy is certainly here; the operation is executed in the step that takes its dirty
         // flag.
         if !moves && ctx.store.look(key) == (Look::Held { with_delta: false }) {
             return self.execute(ctx, asker, key, asked);
@@ -216,7 +216,7 @@ impl Ownership {
             return self.execute(ctx, asker, key, asked);
         }
         ctx.count_served(key, asker.origin, asker.hops);
-        // A node that has become owner needs no grant from itself, a holder gets its answer as a
+        // A node that has become owner needs no grant from itself; a holder gets its answer as a
         // hand-over.
         if asker.origin != ctx.config.node && !self.is_holder(key, asker.origin) {
             let mut draft = ctx.outgoing.take_grant_draft(asker.origin);
@@ -228,7 +228,7 @@ impl Ownership {
         Served::Done
     }
 
-    /// Executes an operation on a main copy that is here.
+    /// Executes an operation on a main copy held here.
     fn execute<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -265,7 +265,7 @@ impl Ownership {
         Served::Done
     }
 
-    /// Grants `to` the main copy of `key`, owned here by this fact and held nowhere else.
+    /// Grants `to` the main copy of `key`, owned here under `counter` and held nowhere else.
     fn relocate(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -312,8 +312,8 @@ impl Ownership {
     }
 
     /// Hands `key` over to its single holder, with a value if `is_stale` or workers here have
-    /// changed it since. Returns false, and leaves it here, if a value must go along for which
-    /// there is no `room`; `None`: its room is taken already.
+    /// changed it since. Returns false, and keeps the key, if the value is needed and there is no
+    /// `room` for it; a `room` of `None` means that room is reserved.
     fn write_hand_over(
         &mut self,
         ctx: &mut Ctx<impl Env>,
@@ -347,7 +347,7 @@ impl Ownership {
         true
     }
 
-    /// The main copy of `key` has left.
+    /// Cleans up after the main copy of `key` has left.
     fn leave(&mut self, ctx: &mut Ctx<impl Env>, key: Key, there: Location) {
         ctx.store.release(key);
         if !self.replica_sets.is_empty() {
@@ -360,8 +360,8 @@ impl Ownership {
         ctx.observe(|observer, now| observer.on_relocation(now, key, there.node, there.counter));
     }
 
-    /// Asks the policy again for the single remaining holder of a key for which the owner has no
-    /// active intent.
+    /// Asks the policy about the single remaining holder of a key for which the owner has no active
+    /// intent.
     pub(super) fn reconsider(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key) {
         let Some(replicas) = self.replica_sets.get(&key) else { return };
         if intents.is_interested(key) || ctx.state(key) != State::Main {
@@ -378,7 +378,8 @@ impl Ownership {
         }
     }
 
-    /// The key goes to its single holder with the response to that node's next request.
+    /// Decides to hand the key over to its single holder with the response to that node's next
+    /// request.
     fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
         if let Some(replicas) = self.replica_sets.get_mut(&key) {
             replicas.hand_over = true;
@@ -390,7 +391,7 @@ impl Ownership {
     /// Notes that every holder of `key` but `except` lacks a change.
     pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
         let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
-        // Of many holders most are stale already when the next change comes.
+        // With many holders, most are stale already when the next change comes.
         if replicas.stale.len() == replicas.nodes.len() {
             return;
         }
@@ -407,8 +408,8 @@ impl Ownership {
         }
     }
 
-    /// If `key` is owned here and workers have changed it since its holders were last marked, marks
-    /// them. Returns its packed state.
+    /// Marks the holders of `key` as stale if it is owned here and workers have changed it since
+    /// they were last marked. Returns its packed state.
     pub(super) fn take_dirty(&mut self, ctx: &Ctx<impl Env>, key: Key) -> PackedState {
         let (is_changed, packed) = ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.packed.state() == State::Main && slot.take_dirty();
@@ -420,8 +421,8 @@ impl Ownership {
         packed
     }
 
-    /// The key's packed state as [`Ctx::packed`] gives it, its dirty flag taken if `key` is owned
-    /// here.
+    /// Returns the key's packed state, as [`Ctx::packed`] does, and takes its dirty flag if `key`
+    /// is owned here.
     pub(super) fn without_dirty(&mut self, ctx: &Ctx<impl Env>, key: Key) -> PackedState {
         if let Look::Held { .. } = ctx.store.look(key) {
             return self.take_dirty(ctx, key);
@@ -445,7 +446,7 @@ impl Ownership {
         self.reconsider(ctx, intents, key);
     }
 
-    /// A peer is lost: it is no holder any more.
+    /// Removes a lost peer as a holder.
     pub(super) fn forget_peer(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, node: NodeId) {
         self.holders[node.index()] = Holder::default();
         let held = self.replica_sets.iter().filter(|(_, replicas)| replicas.nodes.contains(node));
@@ -456,7 +457,7 @@ impl Ownership {
         }
     }
 
-    /// Tells every peer for which something has come up since its last request, once.
+    /// Notifies peers for which something has come up since their last request, each once.
     pub(super) fn send_news(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut nodes = mem::take(&mut self.newsworthy);
         nodes.sort_unstable();
@@ -472,15 +473,15 @@ impl Ownership {
     }
 }
 
-/// Whether the key's relocation counter has room: a peer may have given it any.
+/// Returns true if the key's relocation counter has room: a peer may have given it any value.
 fn is_movable(ctx: &Ctx<impl Env>, key: Key) -> bool {
     ctx.packed(key).counter() < Counter::MAX
 }
 
-/// Returns true if whoever sent an intent or localize here can have passed it on: the node that
-/// asks, the home, and the node from which this one has the main copy. Any other may have known
-/// where it is, too; but an entry makes the main copy move, and a node that never had to do with
-/// the key could ask for that in the name of others.
+/// Returns true if the sender of an intent or localize can have passed it on: the origin, the home,
+/// and the node from which this one has the main copy. Others may have known the location, too; but
+/// an entry moves the main copy, and a node that never dealt with the key could request that in the
+/// name of others.
 fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, packed: PackedState) -> bool {
     let former = packed.location().filter(|_| packed.state() == State::Main);
     asker.by == asker.origin

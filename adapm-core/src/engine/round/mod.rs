@@ -1,8 +1,8 @@
-//! The requester's half of a round: one grouped request to every peer that there is business with,
-//! at most one unanswered per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, "Rounds").
+//! The requester's half of a round: one grouped request to each peer as needed, at most one
+//! unanswered per peer (AdaPM §B.1.2, AdaPM §B.2.1, AdaPM §B.2.2; protocol, "Rounds").
 //!
 //! A key changes state, and a delta is taken, only in the step that puts its entry into a request
-//! that leaves at once; else the key is looked at again.
+//! that is sent at once; otherwise the key is examined again.
 
 mod pace;
 
@@ -29,30 +29,31 @@ use crate::wire::message::{Body, Grants, SyncResponse};
 
 use pace::Pace;
 
-/// Requests of this node, and what the next ones say of replicas.
+/// Requests of this node, and pending changes of replicas.
 #[derive(Debug)]
 pub(super) struct Round {
     pace: Pace,
     peers: Vec<Peer>,
-    /// Replicas that may have no interest left; a key may be in it twice or in vain.
+    /// Replicas that may have lost their last interest; may contain duplicates and obsolete
+    /// entries.
     release: Vec<Key>,
-    /// Keys made dirty by workers; a key may be in it twice or in vain.
+    /// Keys made dirty by workers; may contain duplicates and obsolete entries.
     dirty: Vec<Key>,
 }
 
-/// What is under way to one other node, and what waits.
+/// Requests and waiting changes for one other node.
 #[derive(Debug, Default)]
 struct Peer {
-    /// The one request sent to it and not answered.
+    /// The one unanswered request to it.
     outstanding: Option<Outstanding>,
-    /// It told that there is something here for this node, its last response was cut, or it is to
-    /// show that it answers.
+    /// True if it has announced news for this node, its last response was cut, or it must show that
+    /// it answers.
     news: bool,
-    /// This node's mark, if one is on its way.
+    /// This node's mark, if one is in flight.
     mark: SyncMark,
     /// Replicas held here of keys that it owns.
     replicas: usize,
-    /// Replicas whose change waits until it can be asked.
+    /// Replicas whose change waits until the peer can be asked.
     deferred: Deferred,
     /// True if changes of replicas come before intents and localizes when not everything fits into
     /// the next request.
@@ -62,16 +63,16 @@ struct Peer {
 /// The mark towards one peer ([`crate::engine::collective`], `wait_sync`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum SyncMark {
-    /// There is none.
+    /// No mark.
     #[default]
     Absent,
-    /// It leaves with the last change that is sealed.
+    /// To be sent with the last sealed change.
     Sealed,
-    /// The peer has not told all yet that was due when it arrived there.
+    /// The peer has not yet reported everything that was due when the mark arrived there.
     Asked,
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     round: u64,
@@ -80,14 +81,14 @@ pub(super) struct Outstanding {
     pub(super) localizes: Vec<Key>,
 }
 
-/// What a replica tells its owner.
+/// A replica's part of a request to its owner.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
     is_dirty: bool,
     /// True if a set waits at the front of its queue.
     pub(super) has_set: bool,
     release: bool,
-    /// Elements of the value.
+    /// Number of elements of the value.
     pub(super) len: usize,
 }
 
@@ -97,15 +98,14 @@ impl Round {
         Self { pace: Pace::default(), peers, release: Vec::new(), dirty: Vec::new() }
     }
 
-    /// Returns true if a round could have something to say of replicas, or to ask a peer for.
+    /// Returns true if a round could have something to report on replicas, or to ask a peer for.
     pub(super) fn has_work(&self) -> bool {
         let waits =
             |peer: &Peer| peer.outstanding.is_none() && (peer.news || !peer.deferred.is_empty());
         !self.release.is_empty() || !self.dirty.is_empty() || self.peers.iter().any(waits)
     }
 
-    /// Returns true if nothing is unanswered, and no peer that is left is to be told or asked
-    /// anything.
+    /// Returns true if no request is unanswered, and nothing is pending for a live peer.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let rests =
             |peer: &Peer| peer.outstanding.is_none() && !peer.news && peer.deferred.is_empty();
@@ -121,8 +121,8 @@ impl Round {
         deferred + self.release.len() + self.dirty.len()
     }
 
-    /// Returns when the next round may begin, and why it does not yet; `has_work`: it would have
-    /// something to say. `at_once`: somebody waits for a mark, which nothing else brings.
+    /// Returns the time at which the next round may begin, and the reason to wait. `has_work`: it
+    /// would have something to send. `at_once`: a caller waits for a mark, so there is no interval.
     pub(super) fn wait(
         &self,
         ctx: &Ctx<impl Env>,
@@ -138,30 +138,30 @@ impl Round {
         (until, reason)
     }
 
-    /// Returns true if a round that has something to say may begin.
+    /// Returns true if a round with something to send may begin.
     pub(super) fn may_begin(&self, ctx: &Ctx<impl Env>, at_once: bool) -> bool {
         self.pace.may_begin(&ctx.config, ctx.now, at_once)
     }
 
-    /// Starts a round. What the last one still waits for is left behind: its keys wait, other peers
-    /// go on.
+    /// Starts a round. The previous one's missing answers are left behind: their keys wait, other
+    /// peers go on.
     pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Env>) {
         ctx.round += 1;
         ctx.stats.rounds += 1;
         self.pace.start(ctx.round, ctx.now);
     }
 
-    /// Somebody waits: the next rounds begin as early as they may.
+    /// Makes the next rounds begin as early as allowed: somebody waits.
     pub(super) fn hurry(&mut self) {
         self.pace.hurry();
     }
 
-    /// Notes with how many keys the round begins.
+    /// Notes the number of keys of the round.
     pub(super) fn carry(&mut self, keys: usize) {
         self.pace.carry(keys);
     }
 
-    /// Returns true if `node` still owes an answer: at most one request to a peer is under way.
+    /// Returns true if `node` still owes an answer: at most one request per peer is in flight.
     pub(super) fn owes(&self, node: NodeId) -> bool {
         self.peers[node.index()].outstanding.is_some()
     }
@@ -171,8 +171,8 @@ impl Round {
         self.peers.iter().any(|peer| peer.outstanding.is_some())
     }
 
-    /// Returns true if replicas of the keys of `node` are here, or a request to it may carry their
-    /// last deltas.
+    /// Returns true if replicas of keys of `node` are here, or a request to it may carry their last
+    /// deltas.
     pub(super) fn is_concerned(&self, node: NodeId) -> bool {
         let peer = &self.peers[node.index()];
         peer.replicas > 0 || peer.outstanding.is_some()
@@ -184,48 +184,48 @@ impl Round {
         peer.mark == SyncMark::Absent && peer.outstanding.is_none()
     }
 
-    /// Returns true if changes come first in the next request to `node`, when not everything fits.
+    /// Returns true if changes come first in the next request to `node` when not everything fits.
     pub(super) fn changes_first(&self, node: NodeId) -> bool {
         self.peers[node.index()].changes_first
     }
 
-    /// Workers have made `keys` dirty.
+    /// Adds keys that workers have made dirty.
     pub(super) fn note_dirty(&mut self, keys: &[Key]) {
         self.dirty.extend_from_slice(keys);
     }
 
-    /// Returns keys that workers have made dirty; a key may be among them twice or in vain.
+    /// Returns keys that workers have made dirty; may contain duplicates and obsolete entries.
     pub(super) fn dirty(&self) -> &[Key] {
         &self.dirty
     }
 
-    /// The replica of `key` may have no interest left.
+    /// Lists the replica of `key` for release, if it has no interest left.
     pub(super) fn release_later(&mut self, key: Key) {
         self.release.push(key);
     }
 
-    /// The peer is asked in the next round, whether there is something to say or not.
+    /// Makes the next round ask `node`, even with nothing to send.
     pub(super) fn ask_next(&mut self, node: NodeId) {
         self.peers[node.index()].news = true;
     }
 
-    /// Notes that a replica was installed, of a key that `owner` owns.
+    /// Counts an installed replica of a key of `owner`.
     pub(super) fn note_replica(&mut self, owner: NodeId) {
         self.peers[owner.index()].replicas += 1;
     }
 
-    /// Notes that a replica has become a main copy, of a key that `owner` owned.
+    /// Discounts a replica of a key of `owner` that has become a main copy.
     pub(super) fn note_owned(&mut self, owner: NodeId) {
         self.peers[owner.index()].replicas -= 1;
     }
 
-    /// An intent or localize of this node, of a key that was not here, is answered.
+    /// Records the answer to an intent or localize of this node for an absent key.
     pub(super) fn note_answered(&mut self, ctx: &Ctx<impl Env>, request: Request) {
         self.pace.close(request.round.into(), 0, 1, ctx.now);
     }
 
-    /// Takes the keys of which replicas may have something to say, `sets` among them, in order:
-    /// those put off for peers that can be asked now, as many of each as one round looks at, and
+    /// Takes the keys of replicas that may have something to report, `sets` included, in order:
+    /// those deferred for peers that can be asked now, as many of each as one round examines, and
     /// all others.
     fn take_changed(&mut self, ctx: &Ctx<impl Env>, sets: Vec<Key>) -> Vec<Key> {
         let mut keys = sets;
@@ -239,8 +239,8 @@ impl Round {
         keys
     }
 
-    /// Replicas that changed, are set or are given up, in order, as candidates for the requests of
-    /// this round. The dirty flags of main copies are taken. `sets` are replicas on which a set
+    /// Returns replicas that are changed, set or released, in order, as candidates for the requests
+    /// of this round. Takes the dirty flags of main copies. `sets` are replicas on which a set
     /// waits.
     pub(super) fn changed<E: Env>(
         &mut self,
@@ -292,8 +292,8 @@ impl Round {
         candidates
     }
 
-    /// Returns true if a localize entry of a replica is on its way: per key at most one entry is
-    /// unanswered.
+    /// Returns true if a localize of a replica is unanswered: a key has at most one unanswered
+    /// entry.
     fn is_localizing(&self, key: Key, packed: PackedState) -> bool {
         let Some(location) = packed.location() else { return false };
         let outstanding = &self.peers[location.node.index()].outstanding;
@@ -316,8 +316,8 @@ impl Round {
         }
     }
 
-    /// Writes the delta, set and release of a replica into the request, or puts it off if there was
-    /// no room. `set` is the value that is set.
+    /// Writes the delta, set and release of a replica into the request, or defers it if there was
+    /// no room. `set` is the value to set.
     pub(super) fn draft<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -361,8 +361,8 @@ impl Round {
         }
     }
 
-    /// Returns true if the request to `node` that leaves now carries a mark; what is put off for it
-    /// now stays behind a mark that begins. `begin_mark` tells whether a call waits for one.
+    /// Returns true if the next request to `node` carries a mark. Keys deferred until now are
+    /// sealed by a mark that begins. `begin_mark` returns true if a call waits for one.
     fn takes_mark(&mut self, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
         let peer = &mut self.peers[node.index()];
         if peer.outstanding.is_some() {
@@ -379,8 +379,8 @@ impl Round {
         leaves
     }
 
-    /// Sends the request to `node` if there is one, or it is asked whether or not there is
-    /// something to say.
+    /// Sends the request to `node` if there is one, or an empty one if the node must be asked
+    /// anyway.
     pub(super) fn send_request<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -412,12 +412,12 @@ impl Round {
         ctx.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
     }
 
-    /// So many keys are `Requested` by the requests of this round.
+    /// Awaits grants for keys that the requests of this round have made `Requested`.
     pub(super) fn await_grants(&mut self, grants: usize) {
         self.pace.await_grants(grants);
     }
 
-    /// Whatever a response says must be possible, and answer the request.
+    /// Checks that a response is possible, and answers the request.
     pub(super) fn check_response(
         &self,
         ctx: &Ctx<impl Env>,
@@ -433,15 +433,15 @@ impl Round {
         let asked = Some((from, low_bits(outstanding.round)));
         for key in response.grants.at.keys.iter() {
             let packed = ctx.peek(*key);
-            // A response grants what its request has asked for, whoever has asked for what else.
+            // A response grants only keys of its own request.
             let is_asked =
                 ctx.first_lost.is_some() || intents.asked_for(ctx, *key, packed) == asked;
             if packed.state() != State::Requested || !is_asked {
                 return Err(Fault::Impossible(*key));
             }
         }
-        // Of keys that are not held here the sender may have been told otherwise, in the name of
-        // this node.
+        // Hand-overs of keys not held here are skipped: the sender may have been told otherwise in
+        // the name of this node.
         for (key, counter) in
             response.hand_overs.at.iter().filter(|(key, _)| ctx.holds_replica_of(from, *key))
         {
@@ -453,7 +453,7 @@ impl Round {
         Ok(())
     }
 
-    /// The request to `from` is answered. Returns what it asked for.
+    /// Records that the request to `from` is answered. Returns its keys.
     pub(super) fn note_response(
         &mut self,
         ctx: &Ctx<impl Env>,
@@ -471,16 +471,16 @@ impl Round {
         outstanding
     }
 
-    /// Notes that grants have come.
+    /// Counts arrived grants.
     pub(super) fn note_grants(&mut self, grants: &Grants) {
         self.pace.bring(grants.kinds.len());
     }
 
-    /// A peer is lost: nothing is told or asked it any more, and no grant is awaited.
+    /// Drops all requests to a lost peer, and awaits no grants any more.
     pub(super) fn forget_peer(&mut self, ctx: &Ctx<impl Env>, node: NodeId) {
         self.pace.give_up_grants(ctx.now);
         let peer = mem::take(&mut self.peers[node.index()]);
-        // Replicas that have become main copies here may be among them.
+        // May include replicas that have become main copies here.
         self.dirty.extend(peer.deferred.take_all());
         if let Some(outstanding) = peer.outstanding {
             self.pace.close(outstanding.round, 1, 0, ctx.now);

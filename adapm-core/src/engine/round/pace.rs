@@ -1,4 +1,4 @@
-//! When rounds begin: how long after the last one, and how long what is missing is waited for.
+//! Timing of rounds: the interval between them, and how long missing answers are waited for.
 
 use core::mem;
 
@@ -6,30 +6,29 @@ use crate::config::NodeConfig;
 use crate::engine::entry::ROUND_BITS;
 use crate::time::Instant;
 
-/// The current round, and how long the last ones took.
+/// The current round, and durations of the last ones.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     number: u64,
     started: Instant,
-    /// Requests of this round not answered.
+    /// Unanswered requests of this round.
     requests: usize,
-    /// Grants asked for in this round that are not here.
+    /// Outstanding grants of this round.
     grants: usize,
-    /// Durations in nanoseconds of the last rounds that asked for something.
+    /// Durations of the last rounds with requests, in nanoseconds.
     durations: heapless::Deque<u64, 16>,
     /// Their median.
     usual: u64,
-    /// The last round in which a worker asked for a key that was not here, or waited for it or for
-    /// all nodes.
+    /// The last round in which a worker waited: for an absent key or for all nodes.
     awaited: u64,
-    /// Keys of which answers told in the last round.
+    /// Keys reported by answers in the last round.
     brought: usize,
-    /// Least intervals from the last round to the next, less one, if nobody waits.
+    /// Extra intervals before the next round, if nobody waits.
     pause: u64,
 }
 
 impl Pace {
-    /// Starts round `number`. What the last one still waits for is left behind.
+    /// Starts round `number`. Missing answers of the previous one are left behind.
     pub(super) fn start(&mut self, number: u64, now: Instant) {
         self.number = number;
         self.started = now;
@@ -37,12 +36,12 @@ impl Pace {
         self.grants = 0;
     }
 
-    /// Somebody waits: the next rounds begin as early as they may.
+    /// Makes the next rounds begin as early as allowed: somebody waits.
     pub(super) fn hurry(&mut self) {
         self.awaited = self.number;
     }
 
-    /// Notes that answers have told of so many keys.
+    /// Counts keys reported by answers.
     pub(super) fn bring(&mut self, keys: usize) {
         self.brought += keys;
     }
@@ -60,13 +59,13 @@ impl Pace {
         self.requests + self.grants > 0
     }
 
-    /// No grant of this round is awaited any more.
+    /// Awaits no more grants of this round.
     pub(super) fn give_up_grants(&mut self, now: Instant) {
         self.close(self.number, 0, self.grants, now);
     }
 
-    /// Requests and grants of round `number` are answered; notes how long the round took once all
-    /// are.
+    /// Counts answers to requests and grants of round `number`; records its duration after the
+    /// last.
     pub(super) fn close(&mut self, number: u64, requests: usize, grants: usize, now: Instant) {
         if (number ^ self.number) << (u64::BITS - ROUND_BITS) != 0 || !self.is_open() {
             return;
@@ -78,15 +77,15 @@ impl Pace {
         }
     }
 
-    /// Returns true if the next round may begin: the interval is over, and what the last one waits
-    /// for is here, or was waited for long enough. `at_once`: there is no interval.
+    /// Returns true if the next round may begin: the interval is over, and all answers of the last
+    /// round are here or were waited for long enough. `at_once`: no interval.
     pub(super) fn may_begin(&self, config: &NodeConfig, now: Instant, at_once: bool) -> bool {
         let elapsed = now.nanos_since(self.started);
         (self.number == 0 || elapsed >= self.interval(config, at_once))
             && (!self.is_open() || elapsed >= self.patience(config))
     }
 
-    /// Returns when the next round may begin at the earliest if nothing arrives.
+    /// Returns the earliest time of the next round if nothing arrives.
     pub(super) fn next_at(&self, config: &NodeConfig, at_once: bool) -> Instant {
         let earliest = self.started.plus_nanos(self.interval(config, at_once));
         if self.is_open() {
@@ -96,9 +95,9 @@ impl Pace {
         }
     }
 
-    /// How long after its start the next round may begin: as early as any may where workers have
-    /// waited of late, as they do where signals come shortly before keys are needed; else so that
-    /// most rounds carry as many keys as they are worth.
+    /// Returns the interval to the next round: the shortest if workers have waited recently, as
+    /// they do if signals come shortly before keys are needed; otherwise long enough for most
+    /// rounds to carry as many keys as they are worth.
     fn interval(&self, config: &NodeConfig, at_once: bool) -> u64 {
         let (least, most) = (config.round_nanos_min, config.round_nanos_max);
         match at_once {
@@ -112,7 +111,7 @@ impl Pace {
         self.number <= self.awaited + HURRIED_ROUNDS
     }
 
-    /// Notes with how many keys the round begins. Rounds become rarer step by step: timers expect
+    /// Notes the number of keys of the round. Rounds become rarer step by step, as timers expect
     /// the next to be as long as the last.
     pub(super) fn carry(&mut self, keys: usize) {
         let keys = keys + mem::take(&mut self.brought);
@@ -125,12 +124,12 @@ impl Pace {
         }
     }
 
-    /// How long a round may stay open before what is missing is left behind.
+    /// Returns the time that a round may stay open before missing answers are left behind.
     fn patience(&self, config: &NodeConfig) -> u64 {
         self.usual.max(config.round_nanos_min).saturating_mul(PATIENCE_ROUNDS)
     }
 
-    /// Notes how long a round took.
+    /// Records the duration of a round.
     fn took(&mut self, nanos: u64) {
         if self.durations.is_full() {
             self.durations.pop_front();
@@ -142,15 +141,14 @@ impl Pace {
     }
 }
 
-/// Keys that cost about as much as what a round costs by itself: four messages, four threads that
-/// wake up.
+/// Keys that cost about as much as a round itself: four messages, four thread wake-ups.
 const ROUND_WORTH: usize = 256;
 
-/// So rounds are at most four least intervals apart for that: replicas are stale for about as long.
+/// Rounds are thus at most four least intervals apart, and replicas are stale for about as long.
 const PAUSE_MAX: u64 = 3;
 
-/// Rounds that hurry after somebody has waited, and at the start.
+/// Rounds that hurry after a wait, and at the start.
 const HURRIED_ROUNDS: u64 = 8;
 
-/// What takes this many times as long as rounds do is left behind.
+/// Answers that take this many times the usual duration of a round are left behind.
 const PATIENCE_ROUNDS: u64 = 4;

@@ -1,4 +1,4 @@
-//! One test a fault: each starts from a message that passes and changes one thing.
+//! One test per fault: each starts from a message that passes and changes one thing.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -229,7 +229,7 @@ fn refuses_lists_of_different_lengths() {
     assert_eq!(verdict(Body::Residence(residence), 0), Err(Fault::Malformed));
 }
 
-/// A forward proves each of its entries; what is answered comes with all tickets or none.
+/// A forward has a ticket for each of its entries; an answer has all tickets or none.
 #[test]
 fn refuses_tickets_that_do_not_fit_their_entries() {
     let some = |count: u64| (1..=count).map(Ticket).collect::<Vec<_>>();
