@@ -191,8 +191,8 @@ impl<V: Value> Slot<'_, V> {
         local
     }
 
-    /// Adds `update` `[value_len]` to the local value, and in a replica also to its delta (AdaPM
-    /// §B.1.2).
+    /// Adds `update` `[value_len]` to the local value, and in a replica also to its delta
+    /// (AdaPM §B.1.2).
     ///
     /// The delta is kept separately: the difference of two values would drift.
     pub fn push(&mut self, update: &[V]) -> Pushed {

@@ -115,8 +115,8 @@ pub struct Stats {
     /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by
     /// the owner when it sends the refresh.
     pub staleness: Histogram,
-    /// Time between two refresh opportunities of a holder in nanoseconds (the measure of AdaPM
-    /// §5.6).
+    /// Time between two refresh opportunities of a holder in nanoseconds (the measure of
+    /// AdaPM §5.6).
     pub check_age: Histogram,
 }
 

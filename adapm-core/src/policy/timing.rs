@@ -1,5 +1,5 @@
-//! Action timing: Algorithm 1, as published and with an observed variance (AdaPM §4.2.1, AdaPM
-//! §4.2.2, AdaPM Alg. 1).
+//! Action timing: Algorithm 1, as published and with an observed variance (AdaPM §4.2.1,
+//! AdaPM §4.2.2, AdaPM Alg. 1).
 //!
 //! The number of clocks that a worker takes in a round is assumed to be Poisson distributed; a high
 //! quantile for two rounds is a soft upper bound on the clocks that can pass before the *next*

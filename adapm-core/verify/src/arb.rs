@@ -1,8 +1,8 @@
-//! Arbitrary messages from a seed or from the bytes of a fuzzer, and ways to spoil them.
+//! Arbitrary messages from a seed or from the bytes of a fuzzer, and ways to corrupt them.
 //!
 //! One generator serves property tests, fuzz targets and replays, needs no library at run time, and
-//! gives the same message for the same seed or bytes forever. Not here: schedules and inputs of an
-//! engine.
+//! returns the same message for the same seed or bytes forever. Not here: schedules and inputs of
+//! an engine.
 
 use adapm_core::error::Fault;
 use adapm_core::id::{ChannelId, Counter, Key, NodeId, Ticket, Version};
@@ -17,13 +17,13 @@ use adapm_core::wire::shape;
 
 use crate::rng::mix;
 
-/// Keys of one message at most, before spoiling.
+/// Most keys of one message before corruption.
 const KEYS_MAX: u64 = 24;
-/// Steps that the search for a key of the channel may take.
+/// Most steps of the search for a key of the channel.
 const TRIES_MAX: u64 = 64;
 
-/// A supply of choices: endless from a seed; zeros behind the end of given bytes, so that short
-/// inputs mean small messages.
+/// A supply of choices: endless from a seed; zeros after the end of given bytes, so that short
+/// inputs yield small messages.
 pub struct Choices<'a>(Source<'a>);
 
 enum Source<'a> {
@@ -32,41 +32,41 @@ enum Source<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// The choices of `seed`.
+    /// Creates the choices of `seed`.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self(Source::Seed(mix(seed)))
     }
 
-    /// The choices that `bytes` spell out.
+    /// Creates choices from `bytes`.
     #[must_use]
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self(Source::Bytes(bytes))
     }
 
-    /// A number below `bound`, 0 if `bound` is 0; takes as few bytes as the bound needs.
+    /// Returns a number below `bound`, 0 if `bound` is 0; takes as few bytes as the bound needs.
     pub fn below(&mut self, bound: u64) -> u64 {
         let width = (64 - bound.saturating_sub(1).leading_zeros()).div_ceil(8) as usize;
         self.take(width).checked_rem(bound).unwrap_or(0)
     }
 
-    /// A number of any size, small ones as likely as large ones.
+    /// Returns a number of any size, small ones as likely as large ones.
     pub fn number(&mut self) -> u64 {
         let bits = self.below(65) as u32;
         self.take(8) & u64::MAX.checked_shr(64 - bits).unwrap_or(0)
     }
 
-    /// Any 64 bits.
+    /// Returns any 64 bits.
     pub fn word(&mut self) -> u64 {
         self.take(8)
     }
 
-    /// True or false.
+    /// Returns true or false.
     pub fn flag(&mut self) -> bool {
         self.below(2) == 1
     }
 
-    /// Whether given bytes are used up; never so with a seed.
+    /// Returns true if given bytes are used up; never with a seed.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         matches!(self.0, Source::Bytes([]))
@@ -87,7 +87,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// What messages may name, so that [`shape::check`] passes them.
+/// The ids that messages may contain to pass [`shape::check`].
 #[derive(Clone, Copy, Debug)]
 pub struct Space<'a> {
     /// Keys and value lengths.
@@ -101,8 +101,8 @@ pub struct Space<'a> {
 }
 
 impl Space<'_> {
-    /// A message of any kind that [`shape::check`] passes, with arbitrary bytes as values. Every
-    /// kind is about as likely.
+    /// Returns a message of any kind that [`shape::check`] passes, with arbitrary bytes as values.
+    /// All kinds are about equally likely.
     #[must_use]
     pub fn message<V: Value>(&self, choices: &mut Choices<'_>) -> Message {
         let body = match choices.below(11) {
@@ -130,7 +130,7 @@ impl Space<'_> {
         message
     }
 
-    /// Strictly ascending keys of the channel, possibly none.
+    /// Returns strictly ascending keys of the channel, possibly none.
     pub fn keys(&self, choices: &mut Choices<'_>) -> Keys {
         let end = self.layout.keys().end.0;
         let mut keys = Vec::new();
@@ -146,7 +146,7 @@ impl Space<'_> {
         Keys(keys)
     }
 
-    /// A node of the cluster.
+    /// Returns a node of the cluster.
     pub fn node(&self, choices: &mut Choices<'_>) -> NodeId {
         NodeId(choices.below(self.nodes as u64) as u16)
     }

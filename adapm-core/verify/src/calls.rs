@@ -1,5 +1,4 @@
-//! Account of the operations of workers: what each asked for, what it has read, and whether it has
-//! ended.
+//! The record of workers' operations: the keys and values of each, and whether it has ended.
 
 use core::mem;
 
@@ -20,27 +19,27 @@ pub struct Calls {
 struct Call {
     who: Who,
     kind: CallKind,
-    /// The accesses that the engine does, with their places among the operation's keys.
+    /// The accesses that the engine executes, with their positions among the operation's keys.
     slow: Vec<(AccessId, usize)>,
-    /// What a pull read, in the order of its keys.
+    /// The result of a pull, in the order of its keys.
     read: Vec<Option<Seen>>,
     done: bool,
-    /// It ended without a result.
+    /// True if it ended without a result.
     failed: bool,
 }
 
-/// What an operation does, and what is judged when it ends.
+/// The kind of an operation, with data for the checks at its end.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Pull,
     Write,
     Localize,
-    /// What each main copy contained when it was called, and which pushes of the node were made.
+    /// The content of each main copy and the pushes of the node at the time of the call.
     WaitSync {
         mains: Vec<Option<Seen>>,
         own: Vec<u128>,
     },
-    /// Which pushes of the whole cluster were made when it was called.
+    /// The pushes of the whole cluster at the time of the call.
     Quiesce {
         pushes: Vec<u128>,
     },
@@ -52,37 +51,37 @@ pub(crate) enum CallKind {
 }
 
 impl Calls {
-    /// Operations not yet done.
+    /// Returns the number of unfinished operations.
     #[must_use]
     pub fn unfinished(&self) -> usize {
         self.unfinished
     }
 
-    /// Whether the operation has ended.
+    /// Returns true if the operation has ended.
     #[must_use]
     pub fn is_done(&self, op: OpId) -> bool {
         self.calls[op.0 as usize].done
     }
 
-    /// Whether the operation has failed.
+    /// Returns true if the operation has failed.
     #[must_use]
     pub fn is_failed(&self, op: OpId) -> bool {
         self.calls[op.0 as usize].failed
     }
 
-    /// Whether the operation exists and has not ended.
+    /// Returns true if the operation exists and has not ended.
     #[must_use]
     pub fn is_open(&self, op: OpId) -> bool {
         self.calls.get(op.0 as usize).is_some_and(|call| !call.done)
     }
 
-    /// The unfinished operations, with their workers.
+    /// Returns the unfinished operations, with their workers.
     pub fn open(&self) -> impl Iterator<Item = (OpId, Who)> + '_ {
         let calls = self.calls.iter().enumerate().filter(|(_, call)| !call.done);
         calls.map(|(id, call)| (OpId(id as u64), call.who))
     }
 
-    /// Whether the operation waits for other workers.
+    /// Returns true if the operation waits for other workers.
     #[must_use]
     pub fn is_collective(&self, op: OpId) -> bool {
         matches!(
@@ -91,23 +90,23 @@ impl Calls {
         )
     }
 
-    /// Keys named by unfinished operations, by worker; a key may occur more than once.
+    /// Returns the keys of unfinished operations, by worker; a key may occur more than once.
     pub fn open_keys(&self) -> impl Iterator<Item = (Who, Key)> + '_ {
         let open = self.calls.iter().filter(|call| !call.done);
         open.flat_map(|call| call.slow.iter().map(|(access, _)| (call.who, access.key)))
     }
 
-    /// How many barriers the worker has called.
+    /// Returns the number of barriers that the worker has called.
     pub(crate) fn barriers(&self, who: Who) -> usize {
         let is_barrier =
             |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
         self.calls.iter().filter(is_barrier).count()
     }
 
-    /// What a pull that is done has read, in the order of its keys.
+    /// Returns the result of a finished pull, in the order of its keys.
     ///
     /// # Panics
-    /// If it is not done.
+    /// If it is unfinished.
     #[must_use]
     pub fn read(&self, op: OpId) -> Vec<Seen> {
         let read = &self.calls[op.0 as usize].read;
@@ -122,22 +121,22 @@ impl Calls {
         OpId(self.calls.len() as u64 - 1)
     }
 
-    /// Notes that the engine does the access of the key at `place`.
+    /// Records that the engine executes the access of the key at `place`.
     pub(crate) fn note_slow(&mut self, op: OpId, place: usize, access: AccessId) {
         self.calls[op.0 as usize].slow.push((access, place));
     }
 
-    /// The keys of the accesses that the engine does.
+    /// Returns the keys of the accesses that the engine executes.
     pub(crate) fn slow_keys(&self, op: OpId) -> Vec<Key> {
         self.calls[op.0 as usize].slow.iter().map(|(access, _)| access.key).collect()
     }
 
-    /// Notes what was read of the key at `place`.
+    /// Records the value read from the key at `place`.
     pub(crate) fn note_read(&mut self, op: OpId, place: usize, seen: Seen) {
         self.calls[op.0 as usize].read[place] = Some(seen);
     }
 
-    /// Ends an operation: whose it was, what it did, and what the engine did of it.
+    /// Ends an operation. Returns its worker, kind, and the accesses that the engine executed.
     pub(crate) fn end(&mut self, op: OpId) -> (Who, CallKind, Vec<(AccessId, usize)>) {
         let call = &mut self.calls[op.0 as usize];
         call.done = true;
@@ -145,7 +144,8 @@ impl Calls {
         (call.who, call.kind.clone(), mem::take(&mut call.slow))
     }
 
-    /// Ends an operation without a result: whose it was, and what the engine had not done.
+    /// Ends an operation without a result. Returns its worker, and the accesses that the engine had
+    /// not executed.
     pub(crate) fn give_up(&mut self, op: OpId) -> (Who, Vec<(AccessId, usize)>) {
         let (who, _, slow) = self.end(op);
         self.calls[op.0 as usize].failed = true;

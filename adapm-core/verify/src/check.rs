@@ -1,11 +1,11 @@
-//! The checkers by name: what each claims, which invariant it watches, and sets of them to switch
-//! them on and off.
+//! The checkers by name: the claim of each, the invariant that it watches, and sets of them to
+//! switch them on and off.
 //!
-//! That each finds a planted bug on its own is shown by `tests/planted`.
+//! `tests/planted` shows that each finds a planted bug on its own.
 
 use core::fmt;
 
-/// Declares the checkers: each with the invariant that it watches and what it claims.
+/// Declares the checkers: each with its invariant and its claim.
 macro_rules! checks {
     ($($check:ident watches $invariant:literal: $claim:literal;)+) => {
         /// A checker of the lockstep cluster.
@@ -18,7 +18,7 @@ macro_rules! checks {
             /// All checkers, by invariant.
             pub const ALL: [Self; [$(Self::$check),+].len()] = [$(Self::$check),+];
 
-            /// The invariant that it watches: 1 to 12.
+            /// Returns the number of the invariant that it watches, 1 to 12.
             #[must_use]
             pub const fn invariant(self) -> u8 {
                 match self {
@@ -26,7 +26,7 @@ macro_rules! checks {
                 }
             }
 
-            /// What it claims, in one sentence.
+            /// Returns its claim, in one sentence.
             #[must_use]
             pub fn claim(self) -> &'static str {
                 match self {
@@ -110,44 +110,44 @@ impl fmt::Display for Check {
     }
 }
 
-/// Which checkers are on: all unless said otherwise.
+/// A set of active checkers: by default all.
 ///
-/// A few report what leaves a run nothing to go on with; these end the run also if they are off.
+/// A few report conditions in which a run cannot continue; these end the run even if they are off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checks(u64);
 
 impl Checks {
-    /// All of them.
+    /// All checkers.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// None of them.
+    /// No checker.
     pub const NONE: Self = Self(0);
 
-    /// Those of the invariant with this number, 1 to 12.
+    /// Returns the checkers of the invariant with this number, 1 to 12.
     #[must_use]
     pub const fn only(invariant: u8) -> Self {
         Self(MASKS[invariant as usize])
     }
 
-    /// This one alone.
+    /// Returns the set of this checker alone.
     #[must_use]
     pub const fn just(check: Check) -> Self {
         Self(1 << check as u64)
     }
 
-    /// The same without this one.
+    /// Returns the set without this checker.
     #[must_use]
     pub const fn without(self, check: Check) -> Self {
         Self(self.0 & !Self::just(check).0)
     }
 
-    /// Whether the checker is on.
+    /// Returns true if the checker is on.
     #[must_use]
     pub const fn has(self, check: Check) -> bool {
         self.0 & Self::just(check).0 != 0
     }
 
-    /// Whether any checker of the invariant is on.
+    /// Returns true if any checker of the invariant is on.
     #[must_use]
     pub const fn contains(self, invariant: u8) -> bool {
         self.0 & Self::only(invariant).0 != 0

@@ -3,7 +3,7 @@
 //!
 //! Nodes are real engines over reference stores; workers use the fast path as the runtime's do;
 //! messages wait in one queue per sender and receiver until the test delivers the first of one.
-//! Time is virtual. Nothing is random here ([`super::random`]), and nothing is read from a text
+//! Time is virtual. Nothing here is random ([`super::random`]) or parsed from text
 //! ([`super::script`]).
 //!
 //! A step that breaks an invariant returns a [`Violation`].
@@ -31,28 +31,28 @@ use crate::recorder::Recorder;
 use crate::setup::Setup;
 use crate::violation::{Violation, hold};
 
-/// Hears what happens, in words.
+/// A listener for events in words.
 type Tell = Box<dyn FnMut(&str)>;
 
-/// Nodes in lockstep. It can be read as its [`Picture`].
+/// Nodes in lockstep. Dereferences to its [`Picture`].
 pub struct Cluster {
     picture: Picture,
     step: u64,
-    /// Hears every step in words.
+    /// The listener for every step in words.
     tell: Option<Tell>,
     now: Instant,
     pairs: Pairs,
 }
 
 impl Cluster {
-    /// A cluster in which nothing has happened.
+    /// Creates a cluster before its first step.
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let picture = Picture::new(setup);
         Self { picture, step: 0, tell: None, now: Instant::ZERO, pairs: Pairs::default() }
     }
 
-    /// Delivers the first message from `from` to `to`; whether there was one.
+    /// Delivers the first message from `from` to `to`. Returns false if there was none.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -80,7 +80,7 @@ impl Cluster {
         self.now = self.now.plus_nanos(nanos);
     }
 
-    /// Tells `node` the time and its workers' clocks: a round begins if one is due.
+    /// Feeds `node` the time and its workers' clocks: a round begins if one is due.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -90,7 +90,7 @@ impl Cluster {
         self.finish_step(node)
     }
 
-    /// Lets enough time pass for a round of `node` to be due, then [`Cluster::timeout`].
+    /// Lets enough time pass for a round of `node` to be due, then calls [`Cluster::timeout`].
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -124,7 +124,7 @@ impl Cluster {
         self.intent_as(who, SignalId::default(), keys, clocks)
     }
 
-    /// As [`Cluster::intent`], under a name.
+    /// Signals an intent under an id, like [`Cluster::intent`].
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -157,13 +157,13 @@ impl Cluster {
         self.finish_step(who.0)
     }
 
-    /// Raises the clock of a worker by `clocks`; its node hears of it with its next timeout.
+    /// Raises the clock of a worker by `clocks`; its node learns of it with the next timeout.
     pub fn advance_clock(&mut self, who: Who, clocks: u64) {
         let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.clock = worker.clock + clocks;
     }
 
-    /// Delivers, and lets time pass, until nothing is left to do: everything sent is applied
+    /// Delivers messages and lets time pass until nothing is left to do: everything sent is applied
     /// everywhere.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl Cluster {
     /// change nothing.
     ///
     /// # Errors
-    /// Invariant 11 if it does otherwise.
+    /// Invariant 11 if it does not.
     pub fn feed_bad(
         &mut self,
         from: NodeId,
@@ -253,14 +253,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// All that an input without effect must leave as it was.
+    /// Returns all state that an input without effect must leave unchanged.
     fn memory_of(&mut self, node: NodeId) -> (Vec<Row>, usize, Stats) {
         let member = &mut self.picture.members[node.index()];
         member.refresh();
         (member.rows.clone(), member.node.engine().side_entries(), *member.node.engine().stats())
     }
 
-    /// Feeds an input to the engine and collects what it says; no invariant is checked yet.
+    /// Feeds an input to the engine and collects its outputs, without checking invariants.
     fn feed(&mut self, node: NodeId, input: Input<'_, i64>) -> Result<(), Violation> {
         if !matches!(input, Input::Message(..)) {
             self.note(|cluster| format!("{:?} {node}: {input:?}", cluster.now));
@@ -270,7 +270,7 @@ impl Cluster {
         self.take_said(node, said)
     }
 
-    /// Takes what the engine of `node` says; no invariant is checked yet.
+    /// Takes the outputs of `node`'s engine, without checking invariants.
     fn take_said(&mut self, node: NodeId, said: Recorder<i64>) -> Result<(), Violation> {
         for (to, message) in said.sent {
             hold!(self.picture.setup.checks => NothingToTheLost, !self.picture.losses.knows(node, to), "{node} writes to {to}, which it has lost");
@@ -295,7 +295,7 @@ impl Cluster {
         self.give_up_unresponsive(node, unresponsive)
     }
 
-    /// Ends a step of `node`: looks at what it has and checks all invariants.
+    /// Ends a step of `node`: updates its rows and checks all invariants.
     fn finish_step(&mut self, node: NodeId) -> Result<(), Violation> {
         self.picture.members[node.index()].refresh_if_outdated();
         self.step += 1;
@@ -310,9 +310,8 @@ impl Cluster {
         self.take_said(node, said)
     }
 
-    /// `node` vanishes in the middle of everything. Of its messages on their way to each other
-    /// node, `arriving` says how many will still arrive: the first so many. All messages to it are
-    /// gone.
+    /// Makes `node` vanish at once. Of its messages in flight to each other node, the first
+    /// `arriving(node, count)` still arrive. All messages to it are gone.
     pub fn vanish(&mut self, node: NodeId, mut arriving: impl FnMut(NodeId, usize) -> usize) {
         self.note(|cluster| format!("{:?} {node} vanishes", cluster.now));
         for other in self.nodes().filter(|other| *other != node) {
@@ -338,8 +337,8 @@ impl Cluster {
         }
     }
 
-    /// Tells `survivor` that `node`, which has vanished, is lost. Whatever of its messages is still
-    /// on its way is too late.
+    /// Tells `survivor` that `node`, which has vanished, is lost. Its messages still in flight are
+    /// too late.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -352,7 +351,7 @@ impl Cluster {
         self.finish_step(survivor)
     }
 
-    /// `node` vanishes, if it has not yet, and all survivors are told.
+    /// Makes `node` vanish, if it has not yet, and tells all survivors.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -368,8 +367,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Lets time pass until `node` looks at its peers, if it is to; as a driver does, tells it
-    /// before of the ways on which messages still travel.
+    /// Lets time pass until `node` checks its peers, if a check is scheduled. As a driver does,
+    /// first reports links with messages in flight.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -391,7 +390,8 @@ impl Cluster {
         self.feed(node, Input::Heard(peer))
     }
 
-    /// As [`Cluster::look`], of a node that was stopped and has not read what came meanwhile.
+    /// Like [`Cluster::look`], for a node that was stopped and has not read the messages that
+    /// arrived meanwhile.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -402,7 +402,7 @@ impl Cluster {
         self.timeout(node)
     }
 
-    /// All nodes look at their peers `looks` times, with all messages delivered between.
+    /// Lets all nodes check their peers `looks` times, with all messages delivered in between.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -417,15 +417,15 @@ impl Cluster {
         self.deliver_all()
     }
 
-    /// Whoever waits has noticed that a node has stopped answering.
+    /// Checks that every waiting node has noticed a node that has stopped answering.
     ///
     /// # Errors
-    /// If not.
+    /// If one has not.
     pub fn check_noticed(&self) -> Result<(), Violation> {
         invariants::check_noticed(&self.picture)
     }
 
-    /// A message of a lost node arrives: it must change nothing and blame nobody.
+    /// Delivers a message of a lost node: it must change nothing and blame no node.
     fn deliver_late(
         &mut self,
         to: NodeId,
@@ -433,8 +433,7 @@ impl Cluster {
         message: Message,
     ) -> Result<(), Violation> {
         let text = self.describe(&message);
-        // Before some messages a driver hands over what workers have made dirty, whoever has sent
-        // them.
+        // Before some messages a driver hands over dirty keys of workers, whatever their sender.
         let said = self.picture.members[to.index()].feed_dirty();
         self.take_said(to, said)?;
         let before = self.memory_of(to);
@@ -447,7 +446,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// `node` calls `peers` unresponsive, and gives them up.
+    /// Gives up `peers`, which `node` calls unresponsive.
     fn give_up_unresponsive(&mut self, node: NodeId, peers: Vec<NodeId>) -> Result<(), Violation> {
         for peer in peers {
             let is_gone = self.picture.losses.is_gone(peer);
@@ -459,13 +458,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// The members, the messages between them, and the account of what went on.
+    /// Returns the members, the messages between them, and the record of events.
     #[must_use]
     pub fn picture(&self) -> &Picture {
         &self.picture
     }
 
-    /// The node alone, for inputs that a cluster would not feed.
+    /// Extracts one node, for inputs that a cluster would not feed.
     ///
     /// # Panics
     /// If there is no such node.
@@ -474,13 +473,13 @@ impl Cluster {
         self.picture.members.swap_remove(node.index())
     }
 
-    /// How often which entry met which state.
+    /// Returns counts of meetings of entry kinds and states.
     #[must_use]
     pub fn pairs(&self) -> &Pairs {
         &self.pairs
     }
 
-    /// Virtual time.
+    /// Returns the virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
@@ -507,7 +506,7 @@ impl Deref for Cluster {
     }
 }
 
-/// The signal of a worker.
+/// Returns the signal of a worker.
 fn intent_of(who: Who, id: SignalId, keys: &[Key], clocks: core::ops::Range<u64>) -> Intent {
     let clocks = Clock(clocks.start)..Clock(clocks.end);
     Intent { worker: who.1, id, keys: keys.to_vec(), clocks }

@@ -1,8 +1,8 @@
-//! Values that tell which pushes they contain: a tag for the last set, then base-4 digits, one for
-//! each push of the key.
+//! Values that reveal which pushes they contain: a tag for the last set, then base-4 digits, one
+//! for each push of the key.
 //!
-//! A push adds 4^d in a digit `d` of its own. In a sound value every digit is 0 (not in it) or 1; 2
-//! or 3 is a push that was counted twice. 31 digits fit into one element.
+//! A push adds 4^d in a digit `d` of its own. In a sound value every digit is 0 (absent) or 1; a 2
+//! or 3 means that a push was counted twice. 31 digits fit into one element.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use adapm_core::id::Key;
 /// Digits of one element.
 const PER_ELEMENT: usize = 31;
 
-/// What a value contains.
+/// The content of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seen {
     /// The last set, counted from 1 per key; 0 is the initial value.
@@ -29,13 +29,13 @@ pub enum Unsound {
     Digit(usize, u8),
 }
 
-/// Number of pushes that a value of `value_len` elements can tell apart.
+/// Returns the number of pushes that a value of `value_len` elements can distinguish.
 #[must_use]
 pub fn capacity(value_len: usize) -> usize {
     (value_len.saturating_sub(1) * PER_ELEMENT).min(127)
 }
 
-/// The tag of a key's initial value.
+/// Returns the tag of a key's initial value.
 #[must_use]
 pub fn initial_tag(key: Key) -> i64 {
     -1 - key.0 as i64
@@ -47,7 +47,7 @@ pub fn initial(key: Key, value: &mut [i64]) {
     value[0] = initial_tag(key);
 }
 
-/// The update of the push with digit `digit`.
+/// Returns the update of the push with digit `digit`.
 #[must_use]
 pub fn update(value_len: usize, digit: usize) -> Vec<i64> {
     let mut update = vec![0; value_len];
@@ -55,7 +55,7 @@ pub fn update(value_len: usize, digit: usize) -> Vec<i64> {
     update
 }
 
-/// The value that set number `set`, counted from 1, writes.
+/// Returns the value that set number `set`, counted from 1, writes.
 #[must_use]
 pub fn set_value(value_len: usize, set: u32) -> Vec<i64> {
     let mut value = vec![0; value_len];
@@ -63,7 +63,7 @@ pub fn set_value(value_len: usize, set: u32) -> Vec<i64> {
     value
 }
 
-/// The pushes in the digits behind the tag.
+/// Returns the pushes in the digits after the tag.
 ///
 /// # Errors
 /// If a digit is neither 0 nor 1.
@@ -81,7 +81,7 @@ pub fn pushes(value: &[i64]) -> Result<u128, Unsound> {
     Ok(seen)
 }
 
-/// What the value of `key` contains.
+/// Returns the content of the value of `key`.
 ///
 /// # Errors
 /// If no sequence of sets and pushes makes that value.

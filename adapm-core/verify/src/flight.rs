@@ -1,4 +1,4 @@
-//! What a message says, entry by entry: for the account of what is in flight, and for people.
+//! Messages, entry by entry: for the record of entries in flight, and for display.
 
 use core::fmt;
 
@@ -8,7 +8,7 @@ use adapm_core::wire::message::{
     Asked, Barrier, Body, GrantKind, Grants, Operation, Quiesce, SyncRequest, SyncResponse,
 };
 
-/// What an entry of a message says about its key.
+/// The kind of an entry of a message.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[expect(missing_docs, reason = "the variants are the lists of the messages, named as there")]
 pub enum Kind {
@@ -65,13 +65,13 @@ impl Kind {
         Self::Residence,
     ];
 
-    /// Whether the value adds to a main copy when it arrives there.
+    /// Returns true if the value adds to a main copy when it arrives there.
     #[must_use]
     pub fn is_update(self) -> bool {
         matches!(self, Self::Delta | Self::Push | Self::ForwardPush)
     }
 
-    /// Whether the entry makes its receiver the owner.
+    /// Returns true if the entry makes its receiver the owner.
     #[must_use]
     pub fn is_ownership(self) -> bool {
         matches!(self, Self::GrantOwner | Self::HandOver)
@@ -90,13 +90,13 @@ impl Kind {
 /// One entry of one message.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// What it says.
+    /// The kind.
     pub kind: Kind,
     /// The key.
     pub key: Key,
-    /// The counter that stands with it.
+    /// Its counter.
     pub counter: Option<Counter>,
-    /// `[value_len]` if the entry carries a value, else empty.
+    /// `[value_len]` if the entry carries a value, otherwise empty.
     pub value: Vec<i64>,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// The entries of `message`, whose values have `value_len(key)` elements.
+/// Returns the entries of `message`, whose values have `value_len(key)` elements.
 #[must_use]
 pub fn entries(message: &Message, value_len: impl Fn(Key) -> usize) -> Vec<Entry> {
     let mut reader = Reader { entries: Vec::new(), rest: message.values.values(), value_len };
@@ -138,7 +138,7 @@ pub fn entries(message: &Message, value_len: impl Fn(Key) -> usize) -> Vec<Entry
     reader.entries
 }
 
-/// The node that asked for the entries of `message` from `from`, if they are questions.
+/// Returns the node that asked for the entries of `message` from `from`, if they are questions.
 #[must_use]
 pub fn origin(from: NodeId, message: &Message) -> Option<NodeId> {
     match &*message.body {
@@ -148,7 +148,7 @@ pub fn origin(from: NodeId, message: &Message) -> Option<NodeId> {
     }
 }
 
-/// One line about `message` for people: its name and its entries, without values.
+/// Describes `message` in one line: its name and its entries, without values.
 #[must_use]
 pub fn describe(message: &Message, value_len: impl Fn(Key) -> usize) -> String {
     let name = match &*message.body {

@@ -1,32 +1,31 @@
-//! Tools that prove things about the protocol, for its own tests and for those of plug-ins: stores,
-//! transports, policies.
+//! Tools for tests of the protocol and of plug-ins: stores, transports, policies.
 //!
-//! | module | under_test |
+//! | module | subject |
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
 //! | [`Faulty`] | a decorator: datagrams that get lost, repeated, reordered, cut |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
-//! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | what a cluster consists of, and the account of what went on |
+//! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | the parts of a cluster, and the record of events |
 //! | [`lies`] | a node that lies to the others |
 //! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
-//! | [`oracle`], [`digits`] | values that tell which pushes they contain, and the judge of reads |
+//! | [`oracle`], [`digits`] | values that reveal which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
 //! | [`random`], [`rng`] | schedules from seeds |
 //! | [`script`] | scenarios in text files |
 //! | [`sim`] | whole clusters in virtual time, over links with delay and faults |
-//! | [`silence`] | how long a test waits |
-//! | [`flight`] | what a message says, entry by entry |
+//! | [`silence`] | time-outs of tests |
+//! | [`flight`] | messages, entry by entry |
 //! | [`planted`] | planted mistakes |
 //!
-//! Without the feature `checked` there are only the parts that look into no engine and plant no
-//! mistake: those that `adapm simulate` is built of.
+//! Without the feature `checked` there are only the parts that neither inspect engines nor plant
+//! mistakes: those that `adapm simulate` is built of.
 //!
 #![doc = include_str!("../../docs/pages.md")]
 #![forbid(unsafe_code)]
 
-/// For the macros.
+/// Re-exported for the macros.
 #[doc(hidden)]
 pub use adapm_core;
 

@@ -1,4 +1,4 @@
-//! One node of a lockstep cluster with its workers, and the picture that checkers have of it.
+//! One node of a lockstep cluster with its workers, and its state as seen by checkers.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -23,39 +23,39 @@ pub use crate::planted::{Driver, Engine};
 
 /// One node of a cluster.
 pub struct Member {
-    /// The engine, and what drives it.
+    /// The engine with its driver.
     pub node: Driver,
     /// Its workers.
     pub workers: Vec<Worker>,
-    /// What it has of every key, as of its last step.
+    /// Its state of every key, as of its last step.
     pub rows: Vec<Row>,
     /// The mistake planted around the engine.
     fault: Option<Fault>,
     told: Arc<Mutex<Vec<Told>>>,
-    /// Whether a worker has changed a value since the rows were written.
+    /// True if a worker has changed a value since the rows were written.
     is_outdated: bool,
 }
 
-/// A worker thread as the runtime has it: a clock, a dirty queue, and the keys on which it must not
-/// use the fast path.
+/// A worker thread as in the runtime: a clock, a dirty queue, and the keys on which it must not use
+/// the fast path.
 #[derive(Clone, Debug, Default)]
 pub struct Worker {
     /// Its clock.
     pub clock: Clock,
     /// Keys that it made dirty, in order, not yet fed to the engine.
     pub dirty: Vec<Key>,
-    /// Its operations that wait or are unanswered: with their keys it uses the slow path.
+    /// Its waiting or unanswered operations: it uses the slow path for their keys.
     pub order: InFlight<OpId>,
-    /// The operation for which it waits; it does nothing else meanwhile.
+    /// The operation for which it waits, and does nothing else.
     pub blocked: Option<OpId>,
-    /// Whether it has ended.
+    /// True if it has ended.
     pub ended: bool,
 }
 
-/// What a node has of a key.
+/// A node's state of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What the engine says.
+    /// The engine's view.
     pub view: KeyView,
     /// The local value, empty if there is none.
     pub value: Vec<i64>,
@@ -63,14 +63,14 @@ pub struct Row {
     pub delta: Vec<i64>,
 }
 
-/// What an engine told its observer.
+/// An event reported to an engine's observer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Told {
     /// The main copy of the key left for a node, which owns it under the counter.
     Relocation(Key, NodeId, Counter),
-    /// That node got a replica.
+    /// That node was granted a replica.
     ReplicaSetUp(Key, NodeId),
-    /// That node gave its replica up.
+    /// That node released its replica.
     ReplicaDropped(Key, NodeId),
     /// An entry of that node was served after so many forwards.
     Served(Key, NodeId, u32),
@@ -78,7 +78,7 @@ pub enum Told {
     Intent(Key, bool),
 }
 
-/// Workers of a node, and what its engine says.
+/// Workers of a node, and the outputs of its engine.
 struct Around<'a> {
     workers: &'a mut [Worker],
     said: Recorder<i64>,
@@ -130,7 +130,7 @@ impl Observe for Listener {
 }
 
 impl Member {
-    /// Node `node` of the cluster, its main copies in place.
+    /// Creates node `node` of the cluster, with its main copies in place.
     pub fn new(setup: &Setup, node: NodeId) -> Self {
         let (channel, channels) = setup.channel;
         let mut config =
@@ -159,7 +159,7 @@ impl Member {
         }
     }
 
-    /// Looks at every key again.
+    /// Updates the row of every key.
     pub fn refresh(&mut self) {
         self.is_outdated = false;
         for (key, row) in self.rows.iter_mut().enumerate() {
@@ -167,14 +167,14 @@ impl Member {
         }
     }
 
-    /// Looks at every key again if a worker has changed a value since the last look.
+    /// Updates the row of every key if a worker has changed a value since the last update.
     pub(crate) fn refresh_if_outdated(&mut self) {
         if self.is_outdated {
             self.refresh();
         }
     }
 
-    /// The node is gone: it has nothing of any key, and its workers do nothing.
+    /// Makes the node vanish: it has nothing of any key, and its workers do nothing.
     pub fn vanish(&mut self) {
         for row in &mut self.rows {
             let view = KeyView::default();
@@ -187,12 +187,12 @@ impl Member {
         self.take_told();
     }
 
-    /// What the engine told since the last call.
+    /// Takes the events since the last call.
     pub fn take_told(&mut self) -> Vec<Told> {
         core::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The clocks of all workers.
+    /// Returns the clocks of all workers.
     #[must_use]
     pub fn clocks(&self) -> Vec<Clock> {
         self.workers
@@ -201,8 +201,8 @@ impl Member {
             .collect()
     }
 
-    /// Feeds an input, and the dirty keys of the workers where that is due; what the engine says of
-    /// it.
+    /// Feeds an input, after the dirty keys of the workers where required. Returns the engine's
+    /// outputs.
     pub fn feed(
         &mut self,
         now: Instant,
@@ -216,27 +216,27 @@ impl Member {
         (verdict, around.said)
     }
 
-    /// Feeds the dirty keys of the workers; what the engine says of it.
+    /// Feeds the dirty keys of the workers. Returns the engine's outputs.
     pub fn feed_dirty(&mut self) -> Recorder<i64> {
         let mut around = Around { workers: &mut self.workers, said: Recorder::default() };
         self.node.look_at_dirty_keys(&mut around);
         around.said
     }
 
-    /// Whether neither the engine nor a worker has anything waiting.
+    /// Returns true if neither the engine nor a worker has anything waiting.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.node.engine().is_at_rest() && self.workers.iter().all(|worker| worker.dirty.is_empty())
     }
 
-    /// The fast path of a read: the local value, unless there is none or the worker must not
+    /// Reads by the fast path. Returns false if there is no local value or the worker would
     /// overtake itself.
     pub fn fast_pull(&mut self, worker: WorkerId, key: Key, out: &mut [i64]) -> bool {
         let must_queue = self.workers[worker.index()].order.blocks(key);
         !must_queue && self.node.engine().store().with_slot(key, |slot| slot.pull(out))
     }
 
-    /// The fast path of a write; false if the engine must take it.
+    /// Writes by the fast path. Returns false if the engine must do it.
     pub fn fast_push(&mut self, worker: WorkerId, key: Key, update: &[i64]) -> bool {
         self.is_outdated = true;
         let worker = &mut self.workers[worker.index()];
@@ -273,7 +273,7 @@ impl Row {
         });
     }
 
-    /// What the node has of the key.
+    /// Returns the node's state of the key.
     #[must_use]
     pub fn state(&self) -> State {
         self.view.packed.state()

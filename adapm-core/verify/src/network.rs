@@ -1,5 +1,4 @@
-//! Messages between nodes: one queue per sender and receiver, and an account of every entry in
-//! them.
+//! Messages between nodes: one queue per sender and receiver, and a record of every entry in them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +11,7 @@ use adapm_core::wire::{self, Message};
 
 use crate::flight::{self, Entry, Kind};
 
-/// Everything that is on its way.
+/// All messages in flight.
 #[derive(Debug)]
 pub struct Network {
     layout: Layout,
@@ -20,14 +19,14 @@ pub struct Network {
     codec: bool,
     links: Vec<VecDeque<Parcel>>,
     keys: Vec<Vec<InFlight>>,
-    /// With which counter the one unanswered entry of a node for a key first left.
+    /// The counter with which the one unanswered entry of a node for a key first left.
     first_left: BTreeMap<(NodeId, Key), Counter>,
     /// Requests whose answer has not arrived, by the link they took.
     unanswered: Vec<usize>,
     sent: u64,
-    /// Nodes that have vanished: what is sent to them is dropped.
+    /// Nodes that have vanished: messages to them are dropped.
     closed: Vec<bool>,
-    /// Entries dropped since somebody asked.
+    /// Entries dropped since the last call of `take_dropped`.
     dropped: Vec<Entry>,
 }
 
@@ -37,20 +36,20 @@ struct Parcel {
     message: Message,
 }
 
-/// One entry of a message that is on its way.
+/// One entry of a message in flight.
 #[derive(Clone, Debug)]
 pub struct InFlight {
     serial: u64,
-    /// Who sent the message.
+    /// The sender.
     pub from: NodeId,
-    /// Who will receive it.
+    /// The receiver.
     pub to: NodeId,
     /// The entry.
     pub entry: Entry,
 }
 
 impl Network {
-    /// Empty links among `nodes` nodes; with `codec` messages travel as bytes.
+    /// Creates empty links among `nodes` nodes; with `codec` messages travel as bytes.
     #[must_use]
     pub fn new(layout: &Layout, nodes: usize, codec: bool) -> Self {
         let keys = layout.keys().end.0 as usize;
@@ -68,7 +67,7 @@ impl Network {
         }
     }
 
-    /// Puts `message` behind all earlier ones from `from` to `to`.
+    /// Appends `message` to the queue from `from` to `to`.
     ///
     /// # Panics
     /// If the message does not survive encoding and decoding.
@@ -102,18 +101,18 @@ impl Network {
         self.links[link].truncate(keep);
     }
 
-    /// The messages from `from` to `to` will arrive too late: they stay, but what they carry does
-    /// not count any more.
+    /// Marks the messages from `from` to `to` as too late: they stay, but their entries do not
+    /// count any more.
     pub fn forsake(&mut self, from: NodeId, to: NodeId) {
         self.forget(from, to, 0);
     }
 
-    /// Drops whatever is sent to `node` from here on.
+    /// Drops all later messages to `node`.
     pub fn close(&mut self, node: NodeId) {
         self.closed[node.index()] = true;
     }
 
-    /// The entries dropped since the last call.
+    /// Takes the entries dropped since the last call.
     pub fn take_dropped(&mut self) -> Vec<Entry> {
         core::mem::take(&mut self.dropped)
     }
@@ -143,13 +142,13 @@ impl Network {
         Some((message, entries))
     }
 
-    /// The first message from `from` to `to`.
+    /// Returns the first message from `from` to `to`.
     #[must_use]
     pub fn first(&self, from: NodeId, to: NodeId) -> Option<&Message> {
         self.links[self.link(from, to)].front().map(|parcel| &parcel.message)
     }
 
-    /// All links with a message, as (sender, receiver), in order.
+    /// Returns all links with a message, as (sender, receiver), in order.
     #[must_use]
     pub fn loaded(&self) -> Vec<(NodeId, NodeId)> {
         let loaded = self.links.iter().enumerate().filter(|(_, link)| !link.is_empty());
@@ -158,36 +157,36 @@ impl Network {
             .collect()
     }
 
-    /// All messages from `from` to `to`, first one first.
+    /// Returns all messages from `from` to `to`, first one first.
     pub fn queue(&self, from: NodeId, to: NodeId) -> impl Iterator<Item = &Message> + '_ {
         self.links[self.link(from, to)].iter().map(|parcel| &parcel.message)
     }
 
-    /// Whether nothing is on its way.
+    /// Returns true if no message is in flight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.links.iter().all(VecDeque::is_empty)
     }
 
-    /// Requests of `from` to `to` whose answer has not arrived.
+    /// Returns the number of requests of `from` to `to` whose answer has not arrived.
     #[must_use]
     pub fn unanswered(&self, from: NodeId, to: NodeId) -> usize {
         self.unanswered[self.link(from, to)]
     }
 
-    /// Messages sent so far.
+    /// Returns the number of messages sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    /// The entries about `key` on their way.
+    /// Returns the entries about `key` in flight.
     #[must_use]
     pub fn about(&self, key: Key) -> &[InFlight] {
         &self.keys[key.0 as usize]
     }
 
-    /// The counter with which the last question of `origin` about `key` left it.
+    /// Returns the counter with which the last question of `origin` about `key` left it.
     #[must_use]
     pub fn first_left(&self, origin: NodeId, key: Key) -> Option<Counter> {
         self.first_left.get(&(origin, key)).copied()
@@ -215,7 +214,7 @@ fn through_bytes(message: Message) -> Message {
     decoded
 }
 
-/// How often each entry kind met a receiver in each state of the key: the table of (state, message)
+/// Counts of meetings of entry kinds with states of the receiver: the table of (state, message)
 /// pairs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pairs([[u64; STATES.len()]; Kind::ALL.len()]);
@@ -236,7 +235,7 @@ impl Pairs {
         self.0[kind as usize][state as usize] += 1;
     }
 
-    /// How often the two met.
+    /// Returns the number of meetings of the two.
     #[must_use]
     pub fn count(&self, state: State, kind: Kind) -> u64 {
         self.0[kind as usize][state as usize]

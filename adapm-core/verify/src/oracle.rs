@@ -1,8 +1,8 @@
-//! What every worker did and saw, key by key: the judge of reads (invariants 8 and 9) and of what
-//! must be in a main copy.
+//! The accesses of every worker with their results, key by key: the judge of reads (invariants 8
+//! and 9) and of the content of main copies.
 //!
-//! Each access of one key is noted when it is issued, in program order, and again when it is done.
-//! Checks cost one pass over the accesses of the key.
+//! Each access of one key is recorded when it is issued, in program order, and again when it is
+//! done. Checks cost one pass over the accesses of the key.
 
 use std::collections::BTreeSet;
 
@@ -15,45 +15,45 @@ use crate::violation::{Violation, hold};
 /// A worker of the cluster.
 pub type Who = (NodeId, WorkerId);
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum What {
-    /// Reads; what it saw, once it is done.
+    /// Reads; carries the content read, once done.
     Pull(Seen),
     /// Adds its digit.
     Push(usize),
-    /// Overwrites with set number so and so, counted from 1.
+    /// Overwrites with the set of this number, counted from 1.
     Set(u32),
 }
 
 /// One access of one key.
 #[derive(Clone, Debug)]
 pub struct Access {
-    /// Who.
+    /// The worker.
     pub who: Who,
-    /// What.
+    /// The kind.
     pub what: What,
     /// The step in which the worker issued it.
     pub issued: u64,
     /// The step in which it was done.
     pub done: Option<u64>,
-    /// It failed: whether it was applied, nobody knows.
+    /// True if it failed: it may or may not have been applied.
     pub failed: bool,
 }
 
-/// Names one access of one key: its place in the key's list.
+/// The id of one access of one key: its position in the key's list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AccessId {
     /// The key.
     pub key: Key,
-    /// Its place among the accesses of the key, in the order in which they were issued.
+    /// Its position among the accesses of the key, in the order in which they were issued.
     pub index: usize,
 }
 
 /// The accesses of all keys.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// The checkers that judge what is noted here.
+    /// The active checkers.
     pub(super) checks: Checks,
     keys: Vec<KeyHistory>,
 }
@@ -69,7 +69,7 @@ struct KeyHistory {
 }
 
 impl Oracle {
-    /// An oracle for keys `0..value_lens.len()` with these value lengths.
+    /// Creates an oracle for keys `0..value_lens.len()` with these value lengths.
     #[must_use]
     pub fn new(value_lens: &[usize]) -> Self {
         let history = |len: &usize| KeyHistory {
@@ -82,18 +82,18 @@ impl Oracle {
         Self { checks: Checks::ALL, keys: value_lens.iter().map(history).collect() }
     }
 
-    /// The same with these checkers only.
+    /// Restricts the oracle to these checkers.
     #[must_use]
     pub fn judged_by(self, checks: Checks) -> Self {
         Self { checks, ..self }
     }
 
-    /// Notes a pull of `key`.
+    /// Records a pull of `key`.
     pub fn issue_pull(&mut self, who: Who, key: Key, step: u64) -> AccessId {
         self.issue(who, key, What::Pull(Seen::default()), step)
     }
 
-    /// Notes a push to `key`, which gets the next digit; `None` if the key has no digit left.
+    /// Records a push to `key`, with the next digit; `None` if the key has no digit left.
     pub fn issue_push(&mut self, who: Who, key: Key, step: u64) -> Option<(AccessId, usize)> {
         let history = &mut self.keys[key.0 as usize];
         if history.pushes == history.capacity {
@@ -104,7 +104,7 @@ impl Oracle {
         Some((self.issue(who, key, What::Push(digit), step), digit))
     }
 
-    /// Notes a set of `key`, which gets the next number.
+    /// Records a set of `key`, with the next number.
     pub fn issue_set(&mut self, who: Who, key: Key, step: u64) -> (AccessId, u32) {
         let history = &mut self.keys[key.0 as usize];
         history.sets += 1;
@@ -112,7 +112,7 @@ impl Oracle {
         (self.issue(who, key, What::Set(set), step), set)
     }
 
-    /// Notes that a push or set is done.
+    /// Records that a push or set is done.
     pub fn complete(&mut self, id: AccessId, step: u64) {
         let history = &mut self.keys[id.key.0 as usize];
         let access = &mut history.accesses[id.index];
@@ -122,15 +122,15 @@ impl Oracle {
         }
     }
 
-    /// Notes that an access has failed.
+    /// Records that an access has failed.
     pub fn fail(&mut self, id: AccessId) {
         self.keys[id.key.0 as usize].accesses[id.index].failed = true;
     }
 
-    /// Notes what a pull read.
+    /// Records the result of a pull.
     ///
     /// # Errors
-    /// Invariant 2 if nobody can have written that value.
+    /// Invariant 2 if no worker can have written that value.
     pub fn complete_pull(
         &mut self,
         id: AccessId,
@@ -144,10 +144,10 @@ impl Oracle {
         Ok(())
     }
 
-    /// What `value` of `key` contains.
+    /// Returns the content of `value` of `key`.
     ///
     /// # Errors
-    /// Invariant 2 if nobody can have written that value.
+    /// Invariant 2 if no worker can have written that value.
     pub fn judge(&self, key: Key, value: &[i64]) -> Result<Seen, Violation> {
         let history = &self.keys[key.0 as usize];
         let seen = match digits::seen(key, value) {
@@ -159,19 +159,19 @@ impl Oracle {
         Ok(seen)
     }
 
-    /// Whether somebody has set the key: its older pushes may then be gone.
+    /// Returns true if the key was ever set: its older pushes may then be gone.
     #[must_use]
     pub fn was_set(&self, key: Key) -> bool {
         self.keys[key.0 as usize].sets > 0
     }
 
-    /// The pushes to `key` that are done.
+    /// Returns the pushes to `key` that are done.
     #[must_use]
     pub fn acknowledged(&self, key: Key) -> u128 {
         self.keys[key.0 as usize].acknowledged
     }
 
-    /// The pushes that workers of `node` have made to `key`.
+    /// Returns the pushes that workers of `node` have made to `key`.
     #[must_use]
     pub fn pushes_of(&self, node: NodeId, key: Key) -> u128 {
         let of_node = self.accesses(key).iter().filter(|access| access.who.0 == node);
@@ -181,23 +181,23 @@ impl Oracle {
         })
     }
 
-    /// The number of pushes to `key`.
+    /// Returns the number of pushes to `key`.
     #[must_use]
     pub fn pushes(&self, key: Key) -> usize {
         self.keys[key.0 as usize].pushes
     }
 
-    /// The accesses of `key` in the order in which they were issued.
+    /// Returns the accesses of `key` in the order in which they were issued.
     #[must_use]
     pub fn accesses(&self, key: Key) -> &[Access] {
         &self.keys[key.0 as usize].accesses
     }
 
-    /// The set after which no later one can have come, given that `seen` is the value at rest.
+    /// Checks that no later set can have come after that of `seen`, the value at rest.
     ///
     /// # Errors
-    /// Invariant 2 if a set that was certainly later is missing, or a push that was certainly
-    /// behind the last set.
+    /// Invariant 2 if a set that was certainly later is missing, or a push that certainly came
+    /// after the last set.
     pub fn check_final(&self, key: Key, seen: Seen) -> Result<(), Violation> {
         let history = &self.keys[key.0 as usize];
         if history.sets == 0 {
@@ -222,7 +222,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Names of workers that touched `key`, in order.
+    /// Returns the workers that touched `key`, in order.
     #[must_use]
     pub fn workers(&self, key: Key) -> Vec<Who> {
         let who: BTreeSet<Who> = self.accesses(key).iter().map(|access| access.who).collect();

@@ -1,5 +1,4 @@
-//! What a cluster consists of and what went on in it, as its checkers and tests see it. Nothing
-//! here changes it.
+//! A cluster's parts and history, as its checkers and tests see it. Nothing here changes it.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +18,8 @@ use crate::oracle::{Oracle, Who};
 use crate::setup::Setup;
 use crate::violation::Violation;
 
-/// The members of a cluster, the messages between them, and the account of what was called, read,
-/// lost and told.
+/// The members of a cluster, the messages between them, and the record of calls, reads, losses and
+/// events.
 ///
 /// Checkers borrow it; only the [`Cluster`](crate::cluster::Cluster) that owns it changes it.
 pub struct Picture {
@@ -30,18 +29,18 @@ pub struct Picture {
     pub(crate) oracle: Oracle,
     pub(crate) calls: Calls,
     pub(crate) losses: Losses,
-    /// What the engine of the last step told, with its node.
+    /// Events of the last step, with their nodes.
     pub(crate) told: Vec<(NodeId, Told)>,
     /// Nodes that ever localized a key: for them it may leave an owner with intent.
     pub(crate) localized: BTreeSet<(NodeId, Key)>,
-    /// Intents signalled and perhaps not yet expired: what invariant 10 allows a node to remember.
+    /// Intents signalled and perhaps not yet expired: a node may remember these by invariant 10.
     pub(crate) signalled: Vec<(NodeId, Intent)>,
     /// The counter under which each key's home knew its owner after the last step.
     pub(crate) heard: Vec<Counter>,
 }
 
 impl Picture {
-    /// A cluster in which nothing has happened.
+    /// Creates a cluster before its first step.
     pub(crate) fn new(setup: Setup) -> Self {
         let keys = setup.layout.keys().end.0;
         let value_lens: Vec<usize> = (0..keys).map(|key| setup.value_len(Key(key))).collect();
@@ -61,64 +60,64 @@ impl Picture {
         }
     }
 
-    /// All nodes, in order.
+    /// Returns all nodes, in order.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.setup.nodes as u16).map(NodeId)
     }
 
-    /// All keys of the channel, in order.
+    /// Returns all keys of the channel, in order.
     pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
         self.setup.keys()
     }
 
-    /// All keys of the layout, in order.
+    /// Returns all keys of the layout, in order.
     pub(crate) fn all_keys(&self) -> impl Iterator<Item = Key> + use<> {
         (0..self.setup.layout.keys().end.0).map(Key)
     }
 
-    /// All workers, in order.
+    /// Returns all workers, in order.
     pub fn workers(&self) -> impl Iterator<Item = Who> + use<> {
         let workers = self.setup.workers as u16;
         self.nodes().flat_map(move |node| (0..workers).map(move |worker| (node, WorkerId(worker))))
     }
 
-    /// What the cluster consists of.
+    /// Returns the shape of the cluster.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// A node with its engine and workers.
+    /// Returns a node with its engine and workers.
     #[must_use]
     pub fn member(&self, node: NodeId) -> &Member {
         &self.members[node.index()]
     }
 
-    /// What `node` has of `key`.
+    /// Returns the row of `key` at `node`.
     #[must_use]
     pub fn row(&self, node: NodeId, key: Key) -> &Row {
         &self.members[node.index()].rows[key.0 as usize]
     }
 
-    /// The state of `key` at `node`.
+    /// Returns the state of `key` at `node`.
     #[must_use]
     pub fn state(&self, node: NodeId, key: Key) -> State {
         self.row(node, key).state()
     }
 
-    /// The owner of `key`, unless ownership is on its way.
+    /// Returns the owner of `key`, unless ownership is in flight.
     #[must_use]
     pub fn owner(&self, key: Key) -> Option<NodeId> {
         self.nodes().find(|node| self.state(*node, key) == State::Main)
     }
 
-    /// The counter under which the home of `key` knows its owner.
+    /// Returns the counter under which the home of `key` knows its owner.
     pub(crate) fn heard_at_home(&self, key: Key) -> Counter {
         self.row(self.setup.home(key), key).view.packed.counter()
     }
 
-    /// Whether the main copy of `key` has yet to come into being: a sparse layout, and nobody has
-    /// touched the key at its home.
+    /// Returns true if the main copy of `key` does not exist yet: the layout is sparse, and the key
+    /// is untouched at its home.
     #[must_use]
     pub fn is_untouched(&self, key: Key) -> bool {
         let home = self.setup.home(key);
@@ -128,7 +127,7 @@ impl Picture {
             && self.row(home, key).view.packed == PackedState::EMPTY
     }
 
-    /// The value of the main copy of `key`, be it on its way.
+    /// Returns the value of the main copy of `key`, even in flight.
     #[must_use]
     pub fn main_value(&self, key: Key) -> Option<Vec<i64>> {
         if let Some(owner) = self.owner(key) {
@@ -139,20 +138,20 @@ impl Picture {
         Some(self.granted_value(grant.to, &grant.entry))
     }
 
-    /// What the main copy of `key` contains, `None` if there is none.
+    /// Returns the content of the main copy of `key`, `None` if there is none.
     pub(crate) fn judged_main(&self, key: Key) -> Result<Option<Seen>, Violation> {
         self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
     }
 
-    /// The main copy that an ownership entry on its way to `to` stands for: without a value it is
-    /// the receiver's replica.
+    /// Returns the value of the main copy that an ownership entry in flight to `to` stands for:
+    /// without a value it is the receiver's replica.
     pub(crate) fn granted_value(&self, to: NodeId, entry: &Entry) -> Vec<i64> {
         if !entry.value.is_empty() {
             return entry.value.clone();
         }
         let row = self.row(to, entry.key);
         if row.state() != State::Replica {
-            // The grant of that replica is on its way before it.
+            // The grant of that replica is in flight before it.
             let grants = self
                 .network
                 .about(entry.key)
@@ -169,13 +168,13 @@ impl Picture {
         row.value.iter().zip(&row.delta).map(|(value, delta)| value - delta).collect()
     }
 
-    /// Nodes that have not vanished, in order.
+    /// Returns the nodes that have not vanished, in order.
     pub fn living(&self) -> impl Iterator<Item = NodeId> + use<> {
         let gone = self.losses.gone().to_vec();
         self.nodes().filter(move |node| !gone.contains(node))
     }
 
-    /// Survivors that have not been told of a loss, with the vanished node.
+    /// Returns survivors that have not been told of a loss, with the vanished node.
     #[must_use]
     pub fn untold(&self) -> Vec<(NodeId, NodeId)> {
         let pairs =
@@ -183,37 +182,37 @@ impl Picture {
         pairs.filter(|(node, gone)| !self.losses.knows(*node, *gone)).collect()
     }
 
-    /// What is known of losses.
+    /// Returns the record of losses.
     #[must_use]
     pub fn losses(&self) -> &Losses {
         &self.losses
     }
 
-    /// What a worker signalled last that may not have expired.
+    /// Returns the worker's last intent that may not have expired.
     #[must_use]
     pub fn latest_intent(&self, who: Who) -> Option<&Intent> {
         self.intents_of(who).next()
     }
 
-    /// What a worker signalled that may not have expired, the latest first.
+    /// Returns the worker's intents that may not have expired, the latest first.
     pub(crate) fn intents_of(&self, who: Who) -> impl Iterator<Item = &Intent> {
         let of_worker = move |(node, intent): &&(NodeId, Intent)| (*node, intent.worker) == who;
         self.signalled.iter().rev().filter(of_worker).map(|(_, intent)| intent)
     }
 
-    /// Messages on their way.
+    /// Returns the messages in flight.
     #[must_use]
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// What workers did and saw.
+    /// Returns the record of accesses.
     #[must_use]
     pub fn oracle(&self) -> &Oracle {
         &self.oracle
     }
 
-    /// Whether an entry of `kind` about `key` is on its way from `from` to `to`.
+    /// Returns true if an entry of `kind` about `key` is in flight from `from` to `to`.
     #[must_use]
     pub fn is_in_flight(&self, kind: flight::Kind, key: Key, from: NodeId, to: NodeId) -> bool {
         self.network.about(key).iter().any(|in_flight| {
@@ -221,34 +220,35 @@ impl Picture {
         })
     }
 
-    /// Whether the operation has ended.
+    /// Returns true if the operation has ended.
     #[must_use]
     pub fn is_done(&self, op: OpId) -> bool {
         self.calls.is_done(op)
     }
 
-    /// Whether the operation has failed, because a node was lost.
+    /// Returns true if the operation has failed, because a node was lost.
     #[must_use]
     pub fn is_failed(&self, op: OpId) -> bool {
         self.calls.is_failed(op)
     }
 
-    /// What a pull that is done has read, in the order of its keys.
+    /// Returns the result of a finished pull, in the order of its keys.
     ///
     /// # Panics
-    /// If it is not done.
+    /// If it is unfinished.
     #[must_use]
     pub fn read(&self, op: OpId) -> Vec<Seen> {
         self.calls.read(op)
     }
 
-    /// One line about a message for people.
+    /// Describes a message in one line.
     #[must_use]
     pub fn describe(&self, message: &Message) -> String {
         flight::describe(message, |key| self.setup.value_len(key))
     }
 
-    /// Whether nothing is on its way, no node has anything waiting, and every operation is done.
+    /// Returns true if nothing is in flight, no node has anything waiting, and every operation is
+    /// done.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
         self.network.is_empty()

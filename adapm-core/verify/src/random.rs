@@ -20,10 +20,10 @@ use schedule::Schedule;
 
 pub use crate::random_policy::RandomPolicy;
 
-/// Steps of the first phase of a run that counts.
+/// Number of steps of the first phase of a full run.
 pub const STEPS: usize = 200;
 
-/// The cluster of a seed: at least 3 nodes, 2 workers a node, 8 keys.
+/// Returns the cluster of a seed: at least 3 nodes, 2 workers per node, 8 keys.
 #[must_use]
 pub fn setup(seed: u64) -> Setup {
     let mut rng = Rng::new(seed ^ SETUP_SALT);
@@ -56,7 +56,7 @@ pub fn setup(seed: u64) -> Setup {
     setup
 }
 
-/// The cluster of a seed, in which one or two nodes vanish.
+/// Returns the cluster of a seed, in which one or two nodes vanish.
 #[must_use]
 pub fn setup_with_losses(seed: u64) -> Setup {
     let mut setup = setup(seed);
@@ -64,7 +64,8 @@ pub fn setup_with_losses(seed: u64) -> Setup {
     setup
 }
 
-/// The cluster of a seed, in which signals are taken back; in every second one, nodes vanish too.
+/// Returns the cluster of a seed, in which signals are taken back; in every second one, nodes
+/// vanish too.
 #[must_use]
 pub fn setup_with_take_backs(seed: u64) -> Setup {
     let mut setup = if seed.is_multiple_of(2) { setup(seed) } else { setup_with_losses(seed) };
@@ -72,8 +73,8 @@ pub fn setup_with_take_backs(seed: u64) -> Setup {
     setup
 }
 
-/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; what was met is added to
-/// `pairs`.
+/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; adds the meetings of
+/// entries and states to `pairs`.
 ///
 /// # Errors
 /// The first violation.
@@ -100,7 +101,7 @@ pub fn tell(
 }
 
 const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;
-/// Much longer than a schedule takes before it drains.
+/// Much longer than a schedule runs before it drains.
 const UNRESPONSIVE_NANOS: u64 = 1_000_000_000;
 const LOSS_SALT: u64 = 0x1055_95a1_7000_0002;
 const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;

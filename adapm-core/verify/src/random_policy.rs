@@ -1,4 +1,4 @@
-//! A policy for random schedules that answers anything.
+//! A policy for random schedules, with random answers.
 
 use adapm_core::clock::Clock;
 use adapm_core::id::WorkerId;
@@ -6,7 +6,7 @@ use adapm_core::policy::{Placement, Policy, View};
 
 use crate::rng::Rng;
 
-/// A policy that decides anything: it must not break any invariant.
+/// A policy with random decisions: it must not break any invariant.
 #[derive(Clone, Debug)]
 pub struct RandomPolicy {
     rng: Rng,
@@ -14,7 +14,7 @@ pub struct RandomPolicy {
 }
 
 impl RandomPolicy {
-    /// The policy of a seed.
+    /// Creates the policy of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);

@@ -1,18 +1,18 @@
-//! A host that keeps what an engine says, for tests that look at it.
+//! A host that records an engine's outputs, for tests.
 
 use adapm_core::driver::Host;
 use adapm_core::engine::Event;
 use adapm_core::wire::Message;
 use adapm_core::{Key, NodeId};
 
-/// What is around one engine: the dirty keys of its workers, and what it has said.
+/// The environment of one engine: the dirty keys of its workers, and its outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorder<V> {
-    /// Keys that workers have made dirty, and the engine does not know of.
+    /// Keys that workers have made dirty and the engine does not know of.
     pub dirty: Vec<Key>,
     /// Messages that it has sent, in order, each with its receiver.
     pub sent: Vec<(NodeId, Message)>,
-    /// What it has told workers, in order.
+    /// Its events for workers, in order.
     pub events: Vec<Event<V>>,
 }
 
@@ -23,7 +23,7 @@ impl<V> Default for Recorder<V> {
 }
 
 impl<V> Recorder<V> {
-    /// Returns true if nothing was said.
+    /// Returns true if there were no outputs.
     #[must_use]
     pub fn is_silent(&self) -> bool {
         self.sent.is_empty() && self.events.is_empty()

@@ -1,7 +1,7 @@
 //! The simplest store that keeps the contract: one map behind one mutex. Every other store is
 //! compared with it.
 //!
-//! Not here: speed. One thread at a time is inside the store, whichever key it wants.
+//! Not here: speed. One thread at a time is inside the store, for any key.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct LocalCopy<V> {
 }
 
 impl<V: Value> ReferenceStore<V> {
-    /// A store for the keys of `layout` that holds nothing.
+    /// Creates an empty store for the keys of `layout`.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         Self { layout: layout.clone(), copies: Mutex::new(BTreeMap::new()) }
@@ -125,7 +125,7 @@ impl<V: Value> LocalCopy<V> {
         Self { packed: PackedState::EMPTY, version: Version(0), value: vec![], delta: vec![] }
     }
 
-    /// The copy as a slot; what is written to the version of an absent key is lost.
+    /// Returns the copy as a slot; changes of the version of an absent key are lost.
     fn slot(&mut self) -> Slot<'_, V> {
         if !self.is_held() {
             self.version = Version(0);
@@ -142,7 +142,7 @@ impl<V: Value> LocalCopy<V> {
         !self.value.is_empty()
     }
 
-    /// Whether an absent key would look the same.
+    /// Returns true if an absent key would look the same.
     fn is_forgettable(&self) -> bool {
         !self.is_held() && self.packed == PackedState::EMPTY
     }

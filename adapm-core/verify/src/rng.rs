@@ -10,36 +10,36 @@ use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream of `seed`.
+    /// Creates the stream of `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number of `range`; the start of an empty one.
+    /// Returns a number in `range`, or the start of an empty one.
     pub fn number(&mut self, range: Range<u64>) -> u64 {
         let span = range.end.saturating_sub(range.start).max(1);
         // The high half of a product: even enough for any span that is small against 2^64.
         range.start + ((u128::from(self.bits()) * u128::from(span)) >> 64) as u64
     }
 
-    /// [`Rng::number`] of indices, of which there must be some.
+    /// Returns an index in `range`, which must not be empty; see [`Rng::number`].
     pub fn within(&mut self, range: Range<usize>) -> usize {
         debug_assert!(range.start < range.end, "there is something to choose from");
         self.number(range.start as u64..range.end as u64) as usize
     }
 
-    /// Returns true in `percent` % of all cases.
+    /// Returns true in `percent` % of all calls.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.number(0..100) < percent
     }
 
-    /// One of `items`.
+    /// Returns one of `items`.
     ///
     /// # Panics
     /// If there is none.
@@ -48,8 +48,8 @@ impl Rng {
     }
 }
 
-/// A bijective mix of 64 bits in which every input bit reaches every output bit: the first number
-/// of SplitMix64.
+/// Returns a bijective mix of 64 bits in which every input bit reaches every output bit: the first
+/// number of SplitMix64.
 pub(crate) fn mix(x: u64) -> u64 {
     SplitMix64::seed_from_u64(x).next_u64()
 }

@@ -1,8 +1,8 @@
-//! Scenarios in text files: commands for a [`Cluster`], each followed by what it prints.
+//! Scenarios in text files: commands for a [`Cluster`], each followed by its output.
 //!
-//! A line that begins with `>` is output: [`play`] drops it and writes what really happens, so a
-//! file that is right is its own result. `#` begins a comment. Ids are written `n1`, `w0`; keys
-//! have names.
+//! A line that begins with `>` is output: [`play`] drops it and writes the actual output, so a
+//! correct file is its own result. `#` begins a comment. Ids are written `n1`, `w0`; keys have
+//! names.
 //!
 //! | command | meaning |
 //! | --- | --- |
@@ -14,11 +14,11 @@
 //! | `n1 w0 wait_sync`, `barrier`, `quiesce`, `end`, `leave` | the same |
 //! | `round n1` | a round of n1 begins |
 //! | `deliver n1 n0` | delivers the first message from n1 to n0 |
-//! | `vanish n2` | n2 is gone; what it had sent still arrives, unless its receiver hears of the loss before |
-//! | `lose n1 n2` | n1 hears that n2 is lost |
-//! | `lose n2` | n2 vanishes, if it has not, and all others hear of it |
+//! | `vanish n2` | n2 is gone; its messages in flight still arrive, unless their receiver learns of the loss before |
+//! | `lose n1 n2` | n1 learns that n2 is lost |
+//! | `lose n2` | n2 vanishes, if it has not, and all others learn of it |
 //! | `run` | delivers, and lets time pass, until the cluster is at rest |
-//! | `show a` | what every node has of the key |
+//! | `show a` | the state of the key at every node |
 
 use core::cell::RefCell;
 use std::rc::Rc;
@@ -34,14 +34,14 @@ use crate::oracle::Who;
 use crate::setup::Setup;
 use crate::violation::Violation;
 
-/// Keys of a scenario's layout: every node is home of some.
+/// Number of keys of a scenario's layout: every node is home of some.
 const KEYS: u64 = 64;
 
-/// Plays a scenario: its commands and comments as they are, each command followed by what it
-/// prints.
+/// Plays a scenario. Returns its commands and comments unchanged, each command followed by its
+/// output.
 ///
 /// # Errors
-/// One line for a person: which line cannot be read, or breaks which invariant.
+/// One line: the unreadable line, or the broken invariant.
 pub fn play(text: &str) -> Result<String, String> {
     let mut stage = Stage::new();
     let mut result = String::new();
@@ -63,11 +63,11 @@ struct Stage {
     cluster: Option<Cluster>,
     names: Vec<(String, Key)>,
     open: Vec<(OpId, String)>,
-    /// Messages delivered since the last look, as "n1 -> n0: ...".
+    /// Messages delivered since the last call of `run`, as "n1 -> n0: ...".
     delivered: Rc<RefCell<Vec<String>>>,
 }
 
-/// Why a line cannot be played.
+/// The reason that a line cannot be played.
 enum Fault {
     Unreadable(&'static str),
     Broken(Violation),
@@ -156,7 +156,7 @@ impl Stage {
         Ok(Vec::new())
     }
 
-    /// The cluster, made when it is first needed.
+    /// Returns the cluster, creating it on first use.
     fn cluster(&mut self) -> &mut Cluster {
         self.cluster.get_or_insert_with(|| {
             let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
@@ -206,7 +206,7 @@ impl Stage {
         Ok(Vec::new())
     }
 
-    /// Messages by their ways only: how many there are, and where they go, is the story.
+    /// Runs to rest. Prints messages by link only: their number and route is the story.
     fn run(&mut self) -> Result<Vec<String>, Fault> {
         self.cluster().settle()?;
         let delivered = self.delivered.take();
@@ -267,7 +267,7 @@ impl Stage {
         names.iter().map(|name| self.key(name)).collect()
     }
 
-    /// Operations that have ended since they were said to wait.
+    /// Returns operations that have ended since they were reported as waiting.
     fn completed(&mut self) -> Vec<String> {
         let open = core::mem::take(&mut self.open);
         let mut outputs = Vec::new();
@@ -292,7 +292,7 @@ impl Stage {
         read.iter().map(Seen::to_string).collect::<Vec<_>>().join(" | ")
     }
 
-    /// Replaces `k17` by the name that the scenario gave the key.
+    /// Replaces `k17` by the key's name in the scenario.
     fn with_names(&self, text: &str) -> String {
         let mut result = String::new();
         for word in text.split_inclusive(|c: char| !c.is_alphanumeric()) {
@@ -308,7 +308,7 @@ impl Stage {
     }
 }
 
-/// One line for every node that has or knows something of `key`.
+/// Returns one line for every node that has or knows something about `key`.
 fn show(cluster: &Cluster, key: Key) -> Vec<String> {
     cluster.nodes().filter_map(|node| show_at(cluster, node, key)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a [`super::Cluster`] consists of, and which invariants it checks.
+//! The shape of a [`super::Cluster`], and the invariants to check.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use adapm_core::policy::{System, SystemPolicy};
 use crate::check::Checks;
 use crate::planted::{Bug, bug_from_environment};
 
-/// Makes the policy of a node.
+/// A constructor of a node's policy.
 pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;
 
 /// The shape of a cluster.
@@ -21,42 +21,41 @@ pub struct Setup {
     pub workers: usize,
     /// Keys and value lengths.
     pub layout: Layout,
-    /// The channel whose engines are under test, and how many channels there are: only its keys are
-    /// used.
+    /// The channel under test, and the number of channels: only its keys are used.
     pub channel: (ChannelId, usize),
     /// The policy of each node.
     pub policy: MakePolicy,
-    /// Whether invariant 5 holds: the policies `adapm*`.
+    /// True if invariant 5 holds: for the policies `adapm*`.
     pub adaptive: bool,
-    /// Whether invariant 9 holds: replication is off.
+    /// True if invariant 9 holds: replication is off.
     pub sequential: bool,
-    /// Whether nodes route by what they learn.
+    /// See [`adapm_core::config::NodeConfig::location_caches`].
     pub location_caches: bool,
-    /// As [`adapm_core::config::NodeConfig::block_bytes_max`].
+    /// See [`adapm_core::config::NodeConfig::block_bytes_max`].
     pub block_bytes_max: usize,
-    /// As [`adapm_core::config::NodeConfig::grants_max`].
+    /// See [`adapm_core::config::NodeConfig::grants_max`].
     pub grants_max: usize,
-    /// As [`adapm_core::config::NodeConfig::requests_max`].
+    /// See [`adapm_core::config::NodeConfig::requests_max`].
     pub requests_max: usize,
-    /// As [`adapm_core::config::NodeConfig::parked_max`].
+    /// See [`adapm_core::config::NodeConfig::parked_max`].
     pub parked_max: usize,
-    /// As [`adapm_core::config::NodeConfig::unresponsive_nanos`].
+    /// See [`adapm_core::config::NodeConfig::unresponsive_nanos`].
     pub unresponsive_nanos: Option<u64>,
-    /// Whether messages travel as encoded frames.
+    /// True if messages travel as encoded frames.
     pub codec: bool,
-    /// Nodes that random schedules may let vanish; fewer than there are nodes.
+    /// Most nodes that random schedules may let vanish; less than the number of nodes.
     pub losses: usize,
-    /// Whether random schedules take signals back.
+    /// True if random schedules take signals back.
     pub takes_back: bool,
-    /// The mistake planted in every node: [`bug_from_environment`] unless said otherwise.
+    /// The mistake planted in every node: [`bug_from_environment`] by default.
     pub bug: Option<Bug>,
     /// The invariants that are checked.
     pub checks: Checks,
 }
 
 impl Setup {
-    /// A cluster of `nodes` nodes with `workers` workers each under `system`, with `keys` keys of 2
-    /// elements.
+    /// Creates a cluster of `nodes` nodes with `workers` workers each under `system`, with `keys`
+    /// keys of 2 elements.
     ///
     /// # Panics
     /// If there is no key.
@@ -90,13 +89,13 @@ impl Setup {
         }
     }
 
-    /// The home of `key`.
+    /// Returns the home of `key`.
     #[must_use]
     pub fn home(&self, key: Key) -> NodeId {
         Layout::home(key, self.nodes)
     }
 
-    /// The keys of the channel, in order.
+    /// Returns the keys of the channel, in order.
     pub fn keys(&self) -> impl Iterator<Item = Key> + use<> {
         let (channel, channels) = self.channel;
         (0..self.layout.keys().end.0)
@@ -104,7 +103,7 @@ impl Setup {
             .filter(move |key| Layout::channel(*key, channels) == channel)
     }
 
-    /// The first key whose home is `node`.
+    /// Returns the first key whose home is `node`.
     ///
     /// # Panics
     /// If the layout has too few keys to have one.
@@ -113,7 +112,7 @@ impl Setup {
         self.keys().find(|key| self.home(*key) == node).expect("every node is home of a key")
     }
 
-    /// Elements of the value of `key`, which is a key of the layout.
+    /// Returns the number of elements of the value of `key`, which is a key of the layout.
     #[must_use]
     pub fn value_len(&self, key: Key) -> usize {
         self.layout.value_len(key).expect("the cluster knows its keys")

@@ -1,5 +1,5 @@
-//! How long a test waits: for as long as something moves, on however busy a machine, and for
-//! [`patience`] behind the last move. A bound on the time in all would fail a sound run that gets a
+//! Time-outs of tests: a test waits as long as something moves, however busy the machine, and for
+//! [`patience`] after the last move. A bound on the total time would fail a sound run that gets a
 //! twentieth of a processor.
 //!
 //! Not here: durations that are part of a claim. No test asserts one.
@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use std::time::Instant;
 
-/// Set by [`set_patience`], in milliseconds; 0: not set.
+/// Milliseconds set by [`set_patience`]; 0 if not set.
 static PATIENCE_MILLIS: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the time without any progress after which a wait fails: two minutes, or the seconds of
@@ -54,7 +54,7 @@ pub struct Silence<P> {
 }
 
 impl<P: PartialEq> Silence<P> {
-    /// Starts now.
+    /// Starts the time.
     #[must_use]
     pub fn new() -> Self {
         Self { since: Instant::now(), last: None }
@@ -66,8 +66,8 @@ impl<P: PartialEq> Silence<P> {
         self.left(progress).is_none()
     }
 
-    /// Returns the time that is left until the silence is too long, if `progress` stays as it is;
-    /// `None` if it is too long.
+    /// Returns the time until the silence is too long, if `progress` stays the same; `None` if it
+    /// is too long.
     pub fn left(&mut self, progress: P) -> Option<Duration> {
         match &self.last {
             Some(last) if *last == progress => {}

@@ -4,14 +4,14 @@ use core::fmt;
 
 use crate::Check;
 
-/// What a checker found. Tests return it; its text is one line for people.
+/// A checker's finding, returned by tests; its text is one line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Who found it.
+    /// The checker that found it.
     pub check: Check,
     /// The invariant of the protocol, "What must hold": 1 to 12.
     pub invariant: u8,
-    /// Where, and what.
+    /// The place and the failure.
     pub what: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Returns the [`Violation`] that this checker finds, if it is among `checks`, unless the condition
+/// Returns the [`Violation`] found by this checker, if it is among `checks`, unless the condition
 /// holds.
 macro_rules! hold {
     ($checks:expr => $check:ident, $condition:expr, $($what:tt)+) => {

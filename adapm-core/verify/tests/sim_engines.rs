@@ -1,5 +1,4 @@
-//! Bare engines with costs: nothing is lost, runs repeat, and the limits of the model are what they
-//! must be.
+//! Bare engines with costs: nothing is lost, runs repeat, and the model's limits are right.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -20,8 +19,8 @@ const WORKERS: usize = 2;
 const STEPS: u64 = 60;
 const COMPUTE: Duration = Duration::from_micros(700);
 
-/// Every worker signals, reads, computes, writes and advances; a fifth of its accesses go to four
-/// hot keys.
+/// A program in which every worker signals, reads, computes, writes and advances; a fifth of its
+/// accesses go to four hot keys.
 struct Random {
     lanes: BTreeMap<Who, (Rng, Vec<Step>, u64)>,
     pushed: BTreeMap<Key, i64>,

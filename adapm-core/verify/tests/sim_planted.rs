@@ -1,10 +1,9 @@
-//! Green must mean something: mistakes planted in engines and in link sessions are found by
-//! simulated clusters.
+//! Mistakes planted in engines and in link sessions are found by simulated clusters: proof that a
+//! green run means something.
 //!
 //! A bug of the protocol runs with only the checker of the invariant that it breaks; a run that
-//! never ends breaks the sixth. What else it does (a failed assertion) does not count. A bug of a
-//! session counts whenever a run ends badly: links have no checkers of their own but what they
-//! promise.
+//! never ends breaks the sixth. Other effects (a failed assertion) do not count. A bug of a session
+//! counts whenever a run fails: links have no checkers besides their promises.
 
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
@@ -16,12 +15,12 @@ use adapm_verify::sim::Failure;
 use adapm_verify::sim::checked::{Conditions, Run, Wrong};
 use adapm_verify::{Bug, Checks};
 
-/// Runs after which a bug counts as not found.
+/// Number of runs after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
 
 const NOBODY_LIES: &str = "no node of a simulated cluster lies";
 
-/// Bugs that other suites find, and why this one does not.
+/// Bugs that other suites find, and the reasons that this one does not.
 const OUT_OF_REACH: [(Bug, &str); 11] = [
     (Bug::IgnoreSyncMark, "what workers change reaches the engine before the next request does"),
     (
@@ -78,7 +77,7 @@ fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
     assert_eq!(missed, Vec::<String>::new(), "bugs that the simulator does not find");
 }
 
-/// Past the capture of the test runner: the table is to be seen in every run.
+/// Prints past the capture of the test runner: the table must be visible in every run.
 fn show(line: &str) {
     std::io::stdout().write_all(line.as_bytes()).expect("standard output takes the table");
 }
@@ -91,7 +90,7 @@ fn a_planted_bug_is_hidden_from_a_checker_that_is_off() {
     }
 }
 
-/// How many runs it takes to find the bug, and what was found.
+/// Returns the number of runs that it takes to find the bug, and the finding.
 fn find(bug: Bug) -> Option<(u64, String)> {
     let checks = Checks::only(bug.invariant());
     (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, detect(seed, bug, checks)?)))
@@ -117,7 +116,7 @@ fn find_in_links(bug: LinkBug) -> Option<(u64, String)> {
     (0..SEEDS_MAX).find_map(|seed| Some((seed + 1, brief(&detect_in_links(seed, bug)?))))
 }
 
-/// What goes wrong with the bug and does not without it.
+/// Returns the failure with the bug, if there is none without it.
 fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
     let with_bug = |conditions| {
         let mut run = Run::under(seed, conditions);
@@ -129,7 +128,7 @@ fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
             return Some(failure.to_string());
         }
     }
-    // Over a dead link it is wrong that nobody is given up.
+    // Over a dead link it is a failure that no peer is given up.
     let is_loss =
         |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
     let is_right =
@@ -145,13 +144,13 @@ fn brief(what: &str) -> String {
     what.chars().take(100).collect()
 }
 
-/// How the run ends badly, if it does; a panic is another matter.
+/// Returns the failure of the run, if there is one; a panic does not count.
 fn quietly(run: &Run) -> Option<Failure<Wrong>> {
     hush_panics();
     panic::catch_unwind(AssertUnwindSafe(|| run.run())).ok()?.err()
 }
 
-/// An engine with a bug fails its own assertions now and then: these stories are not wanted.
+/// Silences panics: an engine with a bug sometimes fails its own assertions.
 fn hush_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -20,7 +20,7 @@ const THREADS: usize = 2;
 #[test]
 fn random_programs_under_faults_keep_every_invariant() {
     let totals = run_all(SEEDS, Run::new, "one_seed");
-    // Fewer runs need not have met everything.
+    // Fewer runs need not meet every situation.
     if totals.runs < SEEDS {
         return;
     }
@@ -33,15 +33,15 @@ fn random_programs_under_faults_keep_every_invariant() {
     assert!(totals.set_histories > 100, "hardly any set was judged with replication off");
 }
 
-/// The same with a node that vanishes: its peers give it up when it has been silent for the dead
-/// time, and not before.
+/// Runs with a node that vanishes: its peers give it up after the dead time of silence, and not
+/// before.
 #[test]
 fn survivors_of_a_loss_keep_every_invariant() {
     let totals = run_all(SEEDS_WITH_LOSS, Run::with_loss, "one_seed_with_loss");
     if totals.runs < SEEDS_WITH_LOSS {
         return;
     }
-    // Nobody leaves while nodes vanish.
+    // No node leaves while nodes vanish.
     for fact in Fact::ALL.into_iter().filter(|fact| *fact != Fact::LeaveWaits) {
         assert_ne!(
             totals.coverage.count(FaultKind::Vanish, fact),
@@ -51,8 +51,8 @@ fn survivors_of_a_loss_keep_every_invariant() {
     }
 }
 
-/// The same with a node that does nothing any more while its links live: who waits for it gives it
-/// up, and nobody else.
+/// Runs with a node that stops working while its links live: nodes that wait for it give it up, and
+/// no other.
 #[test]
 fn whoever_waits_for_a_mute_node_gives_it_up() {
     let totals = run_all(SEEDS_WITH_LOSS, mute, "one_seed_with_a_mute_node");
@@ -68,8 +68,8 @@ fn whoever_waits_for_a_mute_node_gives_it_up() {
     }
 }
 
-/// Links that are slow, links that are cut, a node that is stopped, all at once: nobody who lives
-/// is given up, and everything ends.
+/// Runs with slow links, cut links and a stopped node, all at once: no live node is given up, and
+/// everything ends.
 #[test]
 fn nobody_is_given_up_over_slow_links_that_are_cut() {
     let totals = run_all(SEEDS_WITH_SLOW_LINKS, slow_links, "one_seed_with_slow_links");
@@ -84,8 +84,8 @@ fn nobody_is_given_up_over_slow_links_that_are_cut() {
     }
 }
 
-/// A link on which handshakes and small packets pass and large ones do not, or on which bytes pass
-/// and packets do not: what is sent over it ends with a loss, in bounded time.
+/// Runs with a link on which handshakes and small packets pass and large ones do not, or on which
+/// bytes pass and packets do not: traffic over it ends with a loss, in bounded time.
 #[test]
 fn ends_of_a_dead_link_give_each_other_up() {
     let seeds = number("ADAPM_SEEDS").unwrap_or(SEEDS_WITH_LOSS);
@@ -102,10 +102,10 @@ fn ends_of_a_dead_link_give_each_other_up() {
     assert!(10 * lost > 8 * seeds, "hardly any link was needed");
 }
 
-/// Makes the run of a seed.
+/// A constructor of the run of a seed.
 type Make = fn(u64) -> Run;
 
-/// What all runs were like together.
+/// The sums over all runs.
 #[derive(Default)]
 struct Totals {
     runs: u64,
@@ -127,7 +127,7 @@ impl Totals {
     }
 }
 
-/// Runs all seeds, prints those that fail, and tells which fault struck while what was going on.
+/// Runs all seeds, prints those that fail, and counts faults by the situations that they struck.
 fn run_all(seeds: u64, make: Make, again: &str) -> Totals {
     let seeds = number("ADAPM_SEEDS").unwrap_or(seeds);
     let next = AtomicU64::new(0);
@@ -171,7 +171,7 @@ fn run_all(seeds: u64, make: Make, again: &str) -> Totals {
 fn run(run: &Run, report: &mut Report) -> Result<(), String> {
     let result = panic::catch_unwind(AssertUnwindSafe(|| run.run_into(report)));
     result.map_err(|_| String::from("panicked"))?.map_err(|failure| failure.to_string())?;
-    // What counts as a run.
+    // The least size of a run that counts.
     let setup = &run.setup;
     let counts = setup.nodes >= 3
         && setup.workers >= 2
@@ -181,13 +181,13 @@ fn run(run: &Run, report: &mut Report) -> Result<(), String> {
     if counts { Ok(()) } else { Err(format!("too small to count: {report}")) }
 }
 
-/// Tells one run step by step: that of `ADAPM_SEED`.
+/// Prints one run step by step: that of `ADAPM_SEED`.
 #[test]
 fn one_seed() {
     tell_seed(Run::new);
 }
 
-/// The same with slow links.
+/// Does the same with slow links.
 #[test]
 fn one_seed_with_slow_links() {
     tell_seed(slow_links);
@@ -197,7 +197,7 @@ fn slow_links(seed: u64) -> Run {
     Run::under(seed, Conditions::SlowLinks)
 }
 
-/// The same with a mute node.
+/// Does the same with a mute node.
 #[test]
 fn one_seed_with_a_mute_node() {
     tell_seed(mute);
@@ -207,7 +207,7 @@ fn mute(seed: u64) -> Run {
     Run::under(seed, Conditions::Mute)
 }
 
-/// The same with a node that vanishes.
+/// Does the same with a node that vanishes.
 #[test]
 fn one_seed_with_loss() {
     tell_seed(Run::with_loss);

@@ -1,5 +1,5 @@
 //! Liveness, told one story at a time: whatever goes wrong, once it heals everything asked for
-//! ends, and nobody waits without a reason that can be named.
+//! ends, and no node waits without a reason that can be named.
 
 use core::time::Duration;
 
@@ -14,8 +14,7 @@ use adapm_verify::sim::{Fact, Failure, FaultKind, Script, Simulator, Step, Then,
 
 type Simulation = Simulator<Checked, Faulty>;
 
-/// A message takes a millisecond; a peer is given up after 200 ms of silence, and suspected after
-/// 40.
+/// Latency of a message; a peer is given up after 200 ms of silence, and suspected after 40.
 const LATENCY: Duration = Duration::from_millis(1);
 const DEAD_AFTER: Duration = Duration::from_millis(200);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -45,7 +44,7 @@ fn worker(node: NodeId) -> Who {
     (node, WorkerId(0))
 }
 
-/// A key whose home is `node`.
+/// Returns a key whose home is `node`.
 fn key_of(simulation: &Simulation, node: NodeId) -> Key {
     simulation.under_test().cluster().setup().key_of(node)
 }
@@ -58,7 +57,7 @@ fn millis(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// Runs to the end and judges the cluster at rest; the time at which the last worker was done.
+/// Runs to the end and checks the cluster at rest. Returns the time when the last worker was done.
 fn run(simulation: &mut Simulation, mut program: Script) -> Result<Instant, Stopped> {
     let end = simulation.run(&mut program, PATIENCE)?;
     simulation.subject_mut().check_at_rest().map_err(Failure::Violation)?;
@@ -145,7 +144,7 @@ fn a_reset_in_the_middle_of_a_relocation_keeps_one_owner() {
     let program = Script::default()
         .with(worker(N0), [Step::Push(vec![key], Then::Wait)])
         .with(worker(N1), [Step::Compute(millis(10)), Step::Localize(vec![key], Then::Wait)]);
-    // Asked at 10 ms, granted at 11; at 11.5 the main copy is on its way.
+    // Asked at 10 ms, granted at 11; at 11.5 the main copy is in flight.
     let strikes = When::At(Instant::from_micros(11_500));
     simulation.plan(Plan(vec![(strikes, Fault::Reset(N0, N1))]));
     run(&mut simulation, program).expect("nothing is wrong");
@@ -157,7 +156,7 @@ fn a_reset_in_the_middle_of_a_relocation_keeps_one_owner() {
 fn a_slow_owner_delays_its_askers_only() {
     let mut simulation = simulation(System::Classic);
     let (slow, fast) = (key_of(&simulation, N0), key_of(&simulation, N2));
-    // It takes 10 ms for what others do in 10 us.
+    // It takes 10 ms for work that others do in 10 us.
     simulation.plan(at(0, Fault::Slow(N0, 1_000, millis(1_000))));
     let asks = |key| (0..5).map(move |_| Step::Pull(vec![key], Then::Wait));
     let end = run(&mut simulation, Script::default().with(worker(N1), asks(fast)))
@@ -184,9 +183,9 @@ fn a_way_without_room_fills_and_empties() {
     run(&mut simulation, program).expect("nothing is wrong");
 }
 
-/// A peer that is silent for the dead time is lost on every side that lives. That two nodes which
-/// both live give each other up is not simulated: no invariant spans two clusters, so what heals in
-/// these runs heals in time.
+/// A peer that is silent for the dead time is lost on every live side. Two live nodes that give
+/// each other up are not simulated: no invariant spans two clusters, so faults in these runs heal
+/// in time.
 #[test]
 fn a_node_that_vanishes_is_lost_when_the_dead_time_has_passed() {
     let mut simulation = simulation(System::Classic);

@@ -1,4 +1,4 @@
-//! The same seed, the same run, event by event: else a failure could not be told again.
+//! Equal seeds give equal runs, event by event: otherwise a failure could not be reproduced.
 
 use std::collections::BTreeSet;
 use std::thread;

@@ -1,9 +1,9 @@
 //! "This node wants key k": signals of own workers, aggregated per key, and localizes (AdaPM §3,
 //! AdaPM §B.2.1; Lapse §3.2).
 //!
-//! A node keeps inactive intents to itself. Signals that the action timer lets through (AdaPM
-//! §4.2.1) raise the key's reference count; signals that expire or are taken back lower it. Other
-//! nodes only learn that the count has left zero or reached it.
+//! A node keeps inactive intents to itself. Signals that the action timer lets through
+//! (AdaPM §4.2.1) raise the key's reference count; signals that expire or are taken back lower it.
+//! Other nodes only learn that the count has left zero or reached it.
 //!
 //! This is the only home of the facts which keys are wanted, and which of them were asked for and
 //! not answered.

@@ -1,5 +1,5 @@
-//! Keys owned here: their holders, pending refreshes, and the moves of their main copies (AdaPM
-//! §4.1, AdaPM §B.1, AdaPM §B.2.4; protocol, "Rounds" and "Decisions").
+//! Keys owned here: their holders, pending refreshes, and the moves of their main copies
+//! (AdaPM §4.1, AdaPM §B.1, AdaPM §B.2.4; protocol, "Rounds" and "Decisions").
 //!
 //! The policy proposes between relocation and replication; the mechanism lets the main copy move
 //! only when no node other than the receiver holds a replica. The owner is the hub of all replicas

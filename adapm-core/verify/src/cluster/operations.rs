@@ -1,4 +1,4 @@
-//! Operations of workers: fast path first, the rest to the engine, as the runtime does it.
+//! Operations of workers: fast path first, the rest by the engine, as in the runtime.
 
 use adapm_core::engine::{Input, Op, OpBody, OpId};
 use adapm_core::error::OpError;
@@ -35,7 +35,7 @@ impl Cluster {
         self.submit(op, who, slow.is_empty(), |_| OpBody::Pull { keys: slow })
     }
 
-    /// Adds a push of its own to each of `keys`; keys whose digits are used up are left out.
+    /// Pushes a unique update to each of `keys`; skips keys whose digits are used up.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -127,7 +127,7 @@ impl Cluster {
         self.submit(op, who, false, |_| OpBody::End)
     }
 
-    /// Announces that no operation follows on the worker's node.
+    /// Begins to leave: no operation follows on the worker's node.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -136,8 +136,8 @@ impl Cluster {
         self.submit(op, who, false, |_| OpBody::Leave)
     }
 
-    /// Pushes zeros to all copies of the worker's node: they change, though nothing that is counted
-    /// does. The engine hears of it when it is next fed.
+    /// Pushes zeros to all copies of the worker's node: they change, but no count does. The engine
+    /// learns of it with its next input.
     pub fn touch(&mut self, who: Who) {
         let keys: Vec<Key> = self.keys().collect();
         for key in keys {
@@ -146,7 +146,7 @@ impl Cluster {
         }
     }
 
-    /// Lets the worker do nothing until `op` is done.
+    /// Suspends the worker until `op` is done.
     pub fn block(&mut self, who: Who, op: OpId) {
         if !self.picture.calls.is_done(op) {
             self.picture.members[who.0.index()].workers[who.1.index()].blocked = Some(op);
@@ -188,7 +188,7 @@ impl Cluster {
         }
     }
 
-    /// Takes the end of an operation that failed: only a loss that the node was told of may be the
+    /// Handles the failure of an operation: only a loss that the node was told of may be the
     /// reason.
     pub(super) fn failed(
         &mut self,
@@ -207,7 +207,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// The operation ends without a result; whether its writes count nobody knows.
+    /// Ends an operation without a result; its writes may or may not count.
     pub(super) fn give_up(&mut self, op: OpId) {
         let (who, accesses) = self.picture.calls.give_up(op);
         for (access, _) in accesses {
@@ -216,8 +216,7 @@ impl Cluster {
         self.release(who, op);
     }
 
-    /// The worker does not wait for the operation any more, nor do others of its own on the same
-    /// keys.
+    /// Stops the worker's wait for the operation, and for its later ones on the same keys.
     fn release(&mut self, who: Who, op: OpId) {
         let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.order.finish(&op);

@@ -9,8 +9,8 @@ use crate::oracle::Who;
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-/// Hops are at most the main copy's counter when the entry is served minus the counter the entry
-/// first left with.
+/// Checks that hops are at most the main copy's counter when the entry is served minus the counter
+/// the entry first left with.
 pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
     for &(owner, told) in &picture.told {
         let Told::Served(key, origin, hops) = told else { continue };
@@ -30,7 +30,7 @@ pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// When a barrier ends, every worker that has not ended has called it.
+/// Checks, when a barrier ends, that every worker that has not ended has called it.
 pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Result<(), Violation> {
     let ended = |who: &Who| picture.member(who.0).workers[who.1.index()].ended;
     let mut missing =
@@ -44,7 +44,7 @@ pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Resu
     Ok(())
 }
 
-/// What must hold after a step of a node that was told of a loss: nothing waits there, neither
+/// Checks, after a step of a node that was told of a loss, that nothing waits there, neither
 /// operation nor round.
 pub(super) fn check_bereaved(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     if !picture.losses.is_told(node) {
@@ -61,7 +61,7 @@ pub(super) fn check_bereaved(picture: &Picture, node: NodeId) -> Result<(), Viol
     Ok(())
 }
 
-/// Whoever waits has noticed that a node has stopped answering.
+/// Checks that every waiting node has noticed a node that has stopped answering.
 pub(crate) fn check_noticed(picture: &Picture) -> Result<(), Violation> {
     let is_told = |node: NodeId| picture.losses.is_told(node);
     let unaware = picture.calls.open().find(|(_, who)| !is_told(who.0));

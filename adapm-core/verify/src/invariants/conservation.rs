@@ -1,9 +1,9 @@
 //! Invariant 2: every push is counted exactly once, wherever it is.
 //!
 //! At every step, the main copy (here or granted and in flight), the deltas of all replicas and the
-//! updates in flight are summed. A push that is acknowledged to its worker must be in that sum
-//! once; one that still waits in an engine may be missing, and none may be there twice. At rest all
-//! are in the main copy.
+//! updates in flight are summed. A push acknowledged to its worker must be in that sum once; a push
+//! still waiting in an engine may be missing, and none may be there twice. At rest all are in the
+//! main copy.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::Key;
@@ -16,7 +16,7 @@ use crate::violation::{Violation, hold};
 
 pub(super) fn check(picture: &Picture) -> Result<(), Violation> {
     for key in picture.keys() {
-        // A set erases older pushes: what must be left is judged at rest.
+        // A set erases older pushes: the rest is checked at rest.
         if picture.oracle.pushes(key) == 0 || picture.oracle.was_set(key) {
             continue;
         }
@@ -73,8 +73,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// When a quiesce ends, every operation issued before the call has ended, and its pushes are
-/// everywhere.
+/// Checks, when a quiesce ends, that every operation issued before the call has ended, and its
+/// pushes are everywhere.
 pub(crate) fn check_quiet(
     picture: &Picture,
     quiesce: OpId,
@@ -108,7 +108,7 @@ pub(crate) fn check_quiet(
     Ok(())
 }
 
-/// The pushes that must be somewhere: all that are done, but for those of nodes that have vanished.
+/// Returns the pushes that must be somewhere: all that are done, except those of vanished nodes.
 fn owed(picture: &Picture, key: Key) -> u128 {
     let gone = picture.losses.gone().iter().map(|node| picture.oracle.pushes_of(*node, key));
     gone.fold(picture.oracle.acknowledged(key), |owed, pushes| owed & !pushes)

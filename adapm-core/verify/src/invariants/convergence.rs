@@ -33,8 +33,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// When a `wait_sync` ends, the pushes that its node had made are in the main copies, and its
-/// replicas have what the main copies had.
+/// Checks, when a `wait_sync` ends, that the pushes of its node are in the main copies, and its
+/// replicas include the content of the main copies at the call.
 pub(crate) fn check_synced(
     picture: &Picture,
     who: Who,

@@ -1,4 +1,4 @@
-//! Invariant 3: owner and holders agree about who holds a replica, but for what is on its way
+//! Invariant 3: owner and holders agree about who holds a replica, except for entries in flight
 //! between them.
 
 use adapm_core::id::{Key, NodeId};
@@ -61,7 +61,7 @@ fn check_owned(picture: &Picture, key: Key, owner: NodeId) -> Result<(), Violati
     Ok(())
 }
 
-/// What a lost owner granted is gone where its loss is known.
+/// Checks that replicas of a lost owner are gone where its loss is known.
 fn check_orphans(picture: &Picture, key: Key) -> Result<(), Violation> {
     for node in picture.living() {
         let packed = picture.row(node, key).view.packed;
@@ -72,7 +72,7 @@ fn check_orphans(picture: &Picture, key: Key) -> Result<(), Violation> {
     Ok(())
 }
 
-/// The main copy moves only when no node other than the receiver holds a replica.
+/// Checks that the main copy moves only when no node other than the receiver holds a replica.
 fn check_moving(picture: &Picture, key: Key) -> Result<(), Violation> {
     let grant =
         picture.network.about(key).iter().find(|in_flight| in_flight.entry.kind.is_ownership());

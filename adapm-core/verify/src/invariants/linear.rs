@@ -2,8 +2,8 @@
 //! on a key that explains every read and the final value, and keeps program order and real time.
 //!
 //! A search over orders (Wing and Gong) with two short cuts: reads that fit are taken at once, as
-//! they change nothing, and no state is entered twice. Histories of a schedule are short; one that
-//! is not is left undecided.
+//! they change nothing, and no state is entered twice. Histories of a schedule are short; longer
+//! ones are left undecided.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::oracle::{Access, What};
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-/// The longest history that is searched.
+/// The length of the longest history that is searched.
 const ACCESSES_MAX: usize = 128;
-/// States after which a search gives up undecided.
+/// Number of states after which a search gives up undecided.
 const STATES_MAX: usize = 50_000;
 
 pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
@@ -31,8 +31,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whether an order of `accesses`, all of which are done, explains what they read and ends in
-/// `end`; true if undecided.
+/// Returns true if an order of `accesses`, all of which are done, explains their reads and ends in
+/// `end`, or if undecided.
 #[must_use]
 pub fn is_linear(accesses: &[Access], end: Seen) -> bool {
     if accesses.len() > ACCESSES_MAX {
@@ -53,7 +53,7 @@ pub fn is_linear(accesses: &[Access], end: Seen) -> bool {
     false
 }
 
-/// For each access those that must come before it, as a bit set.
+/// Returns for each access those that must come before it, as a bit set.
 fn predecessors(accesses: &[Access]) -> Vec<u128> {
     let precedes = |earlier: usize, later: usize| {
         let (a, b) = (&accesses[earlier], &accesses[later]);
@@ -101,7 +101,7 @@ impl Search<'_> {
         }
     }
 
-    /// The states after each write that can come next.
+    /// Returns the states after each write that can come next.
     fn writes<'b>(&'b self, state: &'b State) -> impl Iterator<Item = State> + 'b {
         (0..self.accesses.len()).filter(|at| self.is_next(state, *at)).filter_map(|at| {
             let value = match self.accesses[at].what {

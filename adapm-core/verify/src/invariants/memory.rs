@@ -1,5 +1,5 @@
 //! Invariant 10: a node's memory for protocol state is bounded by its own intents, operations and
-//! copies, and a constant per peer; what it sends at a time is bounded in bytes.
+//! copies, and a constant per peer; its messages are bounded in bytes.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::id::{Key, NodeId};
@@ -11,15 +11,15 @@ use crate::flight;
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
-/// Entries that a node may keep for each of its intents, operations and copies at the same time.
+/// Most entries that a node may keep for each of its intents, operations and copies.
 const PER_ITEM: usize = 4;
-/// Entries that a node may keep per peer whatever it does itself.
+/// Most entries that a node may keep per peer regardless of its own operations.
 const PER_PEER: usize = 8;
 
 pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     let operations = picture.calls.open_keys().count() + picture.calls.open().count();
-    // What is parked here for a peer is an unanswered entry of the peer, of which it has at most
-    // one per key.
+    // An entry parked here for a peer is an unanswered entry of the peer, which has at most one per
+    // key.
     let parked = picture.keys().count() * (picture.setup.nodes - 1);
     let localized = picture.localized.iter().filter(|(localizer, _)| *localizer == node).count();
     let items = signalled(picture, node) + operations + localized;
@@ -42,8 +42,8 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whatever is sent keeps within the configuration of its sender, at the most bytes that its
-/// entries may need.
+/// Checks that messages keep within the sender's configuration, with the largest size of each
+/// entry.
 pub(crate) fn check_bytes(
     picture: &Picture,
     node: NodeId,
@@ -67,7 +67,7 @@ pub(crate) fn check_bytes(
     Ok(())
 }
 
-/// At rest nothing is kept but for live intents and for copies that have company.
+/// Checks that at rest nothing is kept except for live intents and shared copies.
 pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     for node in picture.living() {
         let is_replica = |key: &Key| picture.state(node, *key) == State::Replica;
@@ -93,14 +93,14 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Keys in the intents that the node may remember.
+/// Returns the number of keys in the intents that the node may remember.
 fn signalled(picture: &Picture, node: NodeId) -> usize {
     let of_node = picture.signalled.iter().filter(|(signaller, _)| *signaller == node);
     of_node.map(|(_, intent)| intent.keys.len()).sum()
 }
 
-/// A main copy with company: itself, each holder, and each holder once more if it is stale. A
-/// replica: itself.
+/// Returns the number of entries for copies. A main copy with holders counts for itself, each
+/// holder, and each stale holder again; a replica counts once.
 fn copies(picture: &Picture, node: NodeId) -> usize {
     let rows = picture.keys().map(|key| picture.row(node, key));
     rows.map(|row| match row.state() {

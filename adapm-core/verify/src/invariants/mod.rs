@@ -38,7 +38,7 @@ pub(crate) use conservation::check_quiet;
 pub(crate) use convergence::check_synced;
 pub(crate) use memory::check_bytes;
 
-/// Everything that must hold after every step, given that `node` took the last one.
+/// Checks everything that must hold after every step, the last one by `node`.
 pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     let checks = picture.setup.checks;
     if checks.contains(1) {
@@ -66,7 +66,7 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Everything that must hold when nothing is left to do.
+/// Checks everything that must hold when nothing is left to do.
 pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     let checks = picture.setup.checks;
     if checks.contains(2) {
@@ -87,7 +87,7 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Everything that must hold for a read that is done.
+/// Checks everything that must hold for a finished read.
 pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violation> {
     if picture.setup.checks.contains(8) {
         session::check_read(&picture.oracle, read)?;

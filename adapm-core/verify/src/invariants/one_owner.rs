@@ -1,6 +1,6 @@
-//! Invariant 1: every key has exactly one owner, or exactly one ownership grant in flight. One
+//! Invariant 1: every key has exactly one owner, or exactly one ownership grant in flight. A key
 //! whose main copy is gone with a lost node has none, and never gets another. In a sparse layout
-//! the home owns what nobody has touched.
+//! the home owns untouched keys.
 
 use adapm_core::slot::State;
 

@@ -1,9 +1,9 @@
 //! Invariant 9: with replication off, all operations on a key are sequentially consistent,
 //! synchronous and asynchronous (Lapse §3.4, Theorems 1 and 2); synchronous ones even in real time.
 //!
-//! For additive pushes this is a linear-time check: what reads saw forms a chain, a read that saw a
-//! push saw all that its worker had pushed before, and a read sees what was acknowledged before it
-//! began. Program order of reads is invariant 8.
+//! For additive pushes this is a linear-time check: the values of reads form a chain, a read that
+//! includes a push includes all earlier pushes of the same worker, and a read includes everything
+//! acknowledged before it began. Program order of reads is invariant 8.
 
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessId, Oracle, What, Who};
@@ -21,7 +21,7 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
     check_writers(oracle, read, seen)
 }
 
-/// The read lies between its worker's earlier and later pushes.
+/// Checks that the read lies between its worker's earlier and later pushes.
 fn check_program_order(
     oracle: &Oracle,
     read: AccessId,
@@ -84,7 +84,7 @@ fn check_real_time(
     Ok(())
 }
 
-/// Pushes of one worker become visible in program order.
+/// Checks that pushes of one worker become visible in program order.
 fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Violation> {
     for who in oracle.workers(read.key) {
         let mut missed = None;
@@ -100,7 +100,8 @@ fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Viol
     Ok(())
 }
 
-/// Where keys are set, a read never returns a set that another one had certainly replaced.
+/// Checks, where keys are set, that a read never returns a set that another one had certainly
+/// replaced.
 fn check_set_read(
     oracle: &Oracle,
     read: AccessId,

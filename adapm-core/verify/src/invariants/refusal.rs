@@ -1,4 +1,4 @@
-//! Invariant 11: messages that cannot be, for [`crate::cluster::Cluster::feed_bad`] to be refused.
+//! Invariant 11: impossible messages, for [`crate::cluster::Cluster::feed_bad`] to be refused.
 
 use adapm_core::id::{Counter, Key, NodeId, Ticket, Version};
 use adapm_core::slot::State;
@@ -11,7 +11,7 @@ use adapm_core::wire::message::{
 use crate::picture::Picture;
 use crate::rng::Rng;
 
-/// A message that `from` cannot have sent to `to` in the present state of the picture.
+/// Returns a message that `from` cannot have sent to `to` in the present state of the picture.
 pub fn bad_message(picture: &Picture, rng: &mut Rng, from: NodeId, to: NodeId) -> Message {
     let keys: Vec<Key> = picture.keys().collect();
     let key = rng.choose(&keys);
@@ -62,7 +62,7 @@ fn asked(keys: &[Key]) -> Asked {
     Asked { keys: Keys(keys.to_vec()), counters: vec![Counter(0); keys.len()] }
 }
 
-/// A delta of a node that holds no replica, or for a key that the receiver does not own.
+/// Returns a delta of a node that holds no replica, or for a key that the receiver does not own.
 fn foreign_delta(picture: &Picture, from: NodeId, to: NodeId) -> Message {
     let impossible = |key: &Key| {
         picture.state(to, *key) != State::Main
@@ -76,7 +76,8 @@ fn foreign_delta(picture: &Picture, from: NodeId, to: NodeId) -> Message {
     )
 }
 
-/// A replica, by the fact that its key was never relocated, from a node that is not its home.
+/// Returns a grant of a replica, with the counter of a key that was never relocated, from a node
+/// that is not its home.
 fn unasked_grant(picture: &Picture, from: NodeId, to: NodeId, key: Key) -> Message {
     if picture.setup().home(key) == from {
         return foreign_delta(picture, from, to);
@@ -90,7 +91,7 @@ fn unasked_grant(picture: &Picture, from: NodeId, to: NodeId, key: Key) -> Messa
     message(Body::Grant(grants), picture.setup().value_len(key))
 }
 
-/// A response without a question.
+/// Returns a response without a request.
 fn unasked_response(picture: &Picture, from: NodeId, to: NodeId) -> Message {
     if picture.network().unanswered(to, from) > 0 {
         return foreign_delta(picture, from, to);
@@ -103,7 +104,7 @@ fn foreign_node(picture: &Picture, key: Key) -> Message {
     message(Body::Forward(Forward { origin, ..forward(key) }), 0)
 }
 
-/// An entry that is passed on without the proof that its origin has sent it.
+/// Returns a forwarded entry without the proof that its origin has sent it.
 fn unproven_forward(key: Key) -> Message {
     message(Body::Forward(Forward { tickets: Vec::new(), ..forward(key) }), 0)
 }

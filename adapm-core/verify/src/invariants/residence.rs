@@ -1,4 +1,4 @@
-//! Invariant 7: a home forgets nothing that it has heard of an owner, and at rest it knows the
+//! Invariant 7: a home forgets nothing that it has learned of an owner, and at rest it knows the
 //! owner.
 
 use adapm_core::id::NodeId;

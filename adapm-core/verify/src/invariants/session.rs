@@ -1,5 +1,5 @@
-//! Invariant 8: per worker and key, a worker reads its own writes, reads are monotonic, and nothing
-//! comes from the future.
+//! Invariant 8: per worker and key, a worker reads its own writes, reads are monotonic, and no read
+//! contains later writes.
 
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessId, Oracle, What};
@@ -48,7 +48,8 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
     Ok(())
 }
 
-/// Where keys are set: whoever has set reads its own set, or one that may have come after it.
+/// Checks, where keys are set, that a worker that has set reads its own set, or one that may have
+/// come after it.
 fn check_set_read(
     oracle: &Oracle,
     read: AccessId,

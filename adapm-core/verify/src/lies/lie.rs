@@ -15,7 +15,7 @@ use adapm_core::wire::message::{
 use super::{KEYS, NODES, World, keys};
 use crate::Bug;
 
-/// Declares the lies: each with what it is.
+/// Declares the lies: each with a description.
 macro_rules! lies {
     ($($lie:ident: $what:literal;)+) => {
         /// A kind of lie.
@@ -25,10 +25,10 @@ macro_rules! lies {
         }
 
         impl Lie {
-            /// All of them.
+            /// All lies.
             pub const ALL: [Self; [$(Self::$lie),+].len()] = [$(Self::$lie),+];
 
-            /// What it is, in one sentence.
+            /// Returns its description, in one sentence.
             #[must_use]
             pub fn what(self) -> &'static str {
                 match self {
@@ -71,7 +71,7 @@ lies! {
 }
 
 impl Lie {
-    /// The lie that a planted mistake believes.
+    /// Returns the lie that a planted mistake accepts.
     #[must_use]
     pub fn believed_by(bug: Bug) -> Option<Self> {
         match bug {
@@ -93,7 +93,7 @@ impl fmt::Display for Lie {
 }
 
 impl World {
-    /// Tells `lie` once, if there is an occasion.
+    /// Tells `lie` once, if there is an opportunity.
     pub(super) fn tell(&mut self, lie: Lie) {
         let honest = self.honest();
         let to = self.rng.choose(&honest);
@@ -136,7 +136,7 @@ impl World {
         }
     }
 
-    /// What becomes of a message of the liar's engine; false: nothing.
+    /// Alters a message of the liar's engine. Returns false if the message is dropped.
     pub(super) fn alter(&mut self, to: NodeId, message: &mut Message) -> bool {
         match self.manner {
             Some(Lie::Mute) => return false,
@@ -161,7 +161,7 @@ impl World {
             Body::Forward(forward) => {
                 all(&mut forward.intents);
                 all(&mut forward.operation.pulls);
-                // A push that becomes a pull is answered otherwise than it was asked.
+                // A push that becomes a pull gets another answer than its origin expects.
                 if forward.operation.pulls.is_empty() && forward.operation.sets.is_empty() {
                     forward.operation.pulls = core::mem::take(&mut forward.operation.pushes);
                     message.values = Block::new();
@@ -201,7 +201,7 @@ impl World {
         self.say(to, message(body, values, 1_000_000));
     }
 
-    /// Keys of the liar that `to` waits for.
+    /// Returns the keys owned by the liar for which `to` waits.
     fn wanted_of_liar(&self, to: NodeId) -> Vec<Key> {
         let mine = |key: &Key| self.state(self.liar, *key) == State::Main;
         keys().filter(|key| mine(key) && self.state(to, *key) == State::Requested).collect()
@@ -366,14 +366,14 @@ impl World {
         }
     }
 
-    /// Keys on which an operation of `node` is unanswered.
+    /// Returns the keys on which an operation of `node` is unanswered.
     fn unanswered_at(&self, node: NodeId) -> Vec<Key> {
         keys()
             .filter(|key| self.engines[node.index()].engine().inspect(*key).unanswered.is_some())
             .collect()
     }
 
-    /// One of `keys`, mostly; else some of all.
+    /// Returns mostly one of `keys`, otherwise some of all.
     fn of_or_any(&mut self, among: &[Key]) -> Vec<Key> {
         if among.is_empty() || self.rng.chance(20) {
             self.some_keys(2)
@@ -386,7 +386,7 @@ impl World {
         keys.iter().map(|key| (*key, self.any_counter(*key))).collect()
     }
 
-    /// A counter that may pass, or one at a bound.
+    /// Returns a counter that may pass, or one at a bound.
     fn any_counter(&mut self, key: Key) -> Counter {
         let known = self
             .engines
@@ -403,7 +403,7 @@ impl World {
         Version(self.rng.choose(&[0, 1, 1 << 60, u64::MAX, some]))
     }
 
-    /// A ticket or secret that the liar has got, of whatever; a guess if it has none.
+    /// Returns any ticket or secret that the liar has received; a guess if it has none.
     fn some_ticket(&mut self) -> Ticket {
         let key = Key(self.rng.bits() % KEYS);
         let mut known = Vec::new();
@@ -423,7 +423,8 @@ impl World {
         if known.is_empty() { Ticket(self.rng.bits().max(1)) } else { self.rng.choose(&known) }
     }
 
-    /// The ticket with which an intent or localize of `origin` for `key` was passed on to the liar.
+    /// Returns the ticket with which an intent or localize of `origin` for `key` was passed on to
+    /// the liar.
     fn ticket_heard(&self, origin: NodeId, key: Key) -> Option<Ticket> {
         self.heard.iter().rev().find_map(|(_, message)| {
             let Body::Forward(forward) = &*message.body else { return None };

@@ -1,12 +1,12 @@
-//! A node that lies: it has the token, runs a real engine, and puts in messages that no engine
+//! A node that lies: it has the token, runs a real engine, and injects messages that no engine
 //! sends (protocol, *What a message is checked against*).
 //!
-//! Whatever it says, no honest node is blamed; and keys with which it has had nothing to do, of
+//! Whatever it sends, no honest node is blamed; and keys with which it has had nothing to do, of
 //! which it was neither home nor owner nor holder, stay sound: one owner, each push once, no
-//! operation that waits for it. What it pushes is believed, so it pushes nothing here but zeros.
+//! operation waits forever. Its pushes are believed, so it only pushes zeros here.
 //!
-//! Engines over reference stores in lockstep, as in [`crate::cluster`]; its checkers look into what
-//! nodes do, which one that lies would break with every step.
+//! Engines over reference stores in lockstep, as in [`crate::cluster`], but without its checkers: a
+//! liar would violate them with every step.
 
 mod lie;
 
@@ -34,14 +34,14 @@ use crate::{Bug, Checks, Recorder};
 
 pub use lie::Lie;
 
-/// What came of a run, or of several.
+/// The outcome of one or more runs.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Messages that were lies.
+    /// Number of lies told.
     pub lies: u64,
-    /// Runs in which the node that lies was named; from then on it is lost.
+    /// Runs in which the liar was named; from then on it is lost.
     pub named: u64,
     /// Keys with which it had nothing to do, at the end of each run, whose owner and value were
     /// checked.
@@ -51,7 +51,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Adds what came of other runs.
+    /// Adds the outcome of other runs.
     pub fn add(&mut self, other: Self) {
         self.runs += other.runs;
         self.lies += other.lies;
@@ -61,11 +61,11 @@ impl Outcome {
     }
 }
 
-/// One run: a schedule of `seed` under `system`, in which one node tells `lie`, if any, again and
-/// again. `bug` is planted in all nodes, and what `checks` has is checked.
+/// Runs the schedule of `seed` under `system`, in which one node repeatedly tells `lie`, if any.
+/// `bug` is planted in all nodes; `checks` are active.
 ///
 /// # Errors
-/// What the lie has done to the others.
+/// A violation at the other nodes.
 pub fn run(
     system: System,
     seed: u64,
@@ -110,10 +110,10 @@ pub(super) struct World {
     ops: u64,
     /// Keys with which the liar has to do.
     touched: BTreeSet<Key>,
-    /// What it has sent, and what has come to it lately.
+    /// Its messages, and those that it received lately.
     said: Vec<(NodeId, Message)>,
     heard: Vec<(NodeId, Message)>,
-    /// What it does to what its engine says.
+    /// The alteration of its engine's messages.
     manner: Option<Lie>,
     is_lost: bool,
     lies: u64,
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// One node does something, and some messages arrive.
+    /// Makes one node act, and delivers some messages.
     fn step(&mut self) -> Result<(), Violation> {
         self.now = self.now.plus_nanos(100_000 + self.rng.within(0..400_000) as u64);
         let node = NodeId(self.rng.within(0..NODES) as u16);
@@ -180,7 +180,7 @@ impl World {
     fn signal(&mut self, node: NodeId) -> Result<(), Violation> {
         let mut keys = self.some_keys(3);
         if node == self.liar {
-            // It wants few of the keys, so that it has nothing to do with most.
+            // The liar wants few of the keys, so that it has nothing to do with most.
             keys.retain(|key| key.0 % 4 == 3);
         }
         let clock = self.clocks[node.index()];
@@ -189,7 +189,7 @@ impl World {
         self.feed(node, Input::Intent(intent))
     }
 
-    /// A pull (0), localize (1) or push (2).
+    /// Begins a pull (0), localize (1) or push (2).
     fn operate(&mut self, node: NodeId, what: usize) -> Result<(), Violation> {
         let keys = self.some_keys(2);
         self.ops += 1;
@@ -286,14 +286,14 @@ impl World {
         self.network.entry((from, to)).or_default().push_back(message);
     }
 
-    /// The liar says `message`.
+    /// Sends `message` from the liar.
     fn say(&mut self, to: NodeId, message: Message) {
         self.lies += 1;
         self.said.push((to, message.clone()));
         self.network.entry((self.liar, to)).or_default().push_back(message);
     }
 
-    /// Notes what an honest node gives the liar.
+    /// Records keys that an honest node gives the liar.
     fn touch(&mut self, message: &Message) {
         let mut granted = |grants: &Grants| {
             let kinds = grants.at.keys.iter().zip(&grants.kinds);
@@ -307,7 +307,7 @@ impl World {
         }
     }
 
-    /// The liar is named: all others lose it.
+    /// Makes all others lose the liar, which is named.
     fn give_up(&mut self) -> Result<(), Violation> {
         if self.is_lost {
             return Ok(());
@@ -319,7 +319,7 @@ impl World {
         Ok(())
     }
 
-    /// All goes on until nothing is left to do; the liar's engine, too, unless it is lost or mute.
+    /// Runs on until nothing is left to do; includes the liar's engine unless it is lost or mute.
     fn settle(&mut self) -> Result<(), Violation> {
         for _ in 0..SETTLE_ROUNDS {
             self.now = self.now.plus_nanos(2_000_000);
@@ -338,7 +338,7 @@ impl World {
         Ok(())
     }
 
-    /// What must hold at the end.
+    /// Checks everything that must hold at the end.
     fn judge(&mut self) -> Result<Outcome, Violation> {
         let mut outcome = Outcome {
             runs: 1,
@@ -380,7 +380,7 @@ impl World {
             let sum = copy(owner, false) + holders.map(|node| copy(node, true)).sum::<i64>();
             let least = acknowledged.get(&key).copied().unwrap_or(0);
             let most = begun.get(&key).copied().unwrap_or(0);
-            // Operations of a node that has lost another may fail, and have been done all the same.
+            // Operations of a node that has lost another may fail and take effect nevertheless.
             let is_sound = if self.is_lost { (least..=most).contains(&sum) } else { sum == most };
             hold!(self.checks => LieSpoilsNothing, is_sound, "{key} has {sum} pushes of {most}, {least} of them acknowledged, {} lies", self.liar);
         }
@@ -395,7 +395,7 @@ impl World {
         nodes().filter(|node| *node != self.liar).collect()
     }
 
-    /// One key or more, ascending.
+    /// Returns one or more keys, ascending.
     fn some_keys(&mut self, most: usize) -> Vec<Key> {
         let count = self.rng.within(1..most + 1);
         let keys: BTreeSet<Key> =
@@ -412,7 +412,7 @@ fn keys() -> impl Iterator<Item = Key> {
     (0..KEYS).map(Key)
 }
 
-/// The row of a table for what came of runs with `lie`.
+/// Returns the row of a table for runs with `lie`.
 #[must_use]
 pub fn row(lie: Option<Lie>, outcome: &Outcome) -> String {
     let name = lie.map_or_else(|| String::from("(no lie)"), |lie| lie.to_string());
@@ -420,7 +420,7 @@ pub fn row(lie: Option<Lie>, outcome: &Outcome) -> String {
     format!("{name:22} {runs:>6} {lies:>8} {named:>6} {keys:>8} {ops:>8}")
 }
 
-/// The head of the table.
+/// Returns the head of the table.
 #[must_use]
 pub fn head() -> String {
     format!("{:22} {:>6} {:>8} {:>6} {:>8} {:>8}", "lie", "runs", "told", "named", "keys", "ops")
@@ -428,13 +428,13 @@ pub fn head() -> String {
 
 const NODES: usize = 4;
 const KEYS: u64 = 16;
-/// Steps of a schedule, and those of its start without lies.
+/// Number of steps of a schedule, and of its start without lies.
 const STEPS: usize = 300;
 const QUIET_STEPS: usize = 40;
 const LIES_PERCENT: u64 = 12;
-/// Rounds after which whatever waits will wait forever.
+/// Rounds after which pending operations will wait forever.
 const SETTLE_ROUNDS: usize = 60;
-/// Messages that the liar remembers.
+/// Number of messages that the liar remembers.
 const HEARD_MAX: usize = 40;
-/// Characters of an input that fit a line.
+/// Number of characters of an input that fit a line.
 const TEXT_MAX: usize = 300;

@@ -3,9 +3,9 @@
 /// One of the two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// Makes new pipes.
+    /// The end that makes new pipes.
     Dialer = 0,
-    /// Answers.
+    /// The end that answers.
     Listener = 1,
 }
 
@@ -13,7 +13,7 @@ impl End {
     /// Both ends.
     pub const BOTH: [Self; 2] = [Self::Dialer, Self::Listener];
 
-    /// The other end.
+    /// Returns the other end.
     #[must_use]
     pub fn other(self) -> Self {
         match self {

@@ -1,5 +1,5 @@
-//! What each end says must be true, and what must hold after every step; lies must be refused
-//! without effect.
+//! Checks of a link: each end's reports must be true, its state must be consistent after every
+//! step, and lies must be refused without effect.
 
 use core::time::Duration;
 
@@ -10,12 +10,12 @@ use adapm_core::transport::{Frame, Loss};
 use crate::link::{Broken, End, Lie, Pair, Side, claim};
 
 impl Side {
-    /// Bytes of the other end came.
+    /// Records that bytes of the other end arrived.
     pub(super) fn hear(&mut self, now: Instant) {
         (self.heard, self.found_silent) = (Some(now), false);
     }
 
-    /// How long it was not heard of the other end, and how long no acknowledgement has moved.
+    /// Returns the time without bytes of the other end, and the time without a new acknowledgement.
     fn silence_and_stall(&self, now: Instant) -> (Duration, Duration) {
         let since = |start: Option<Instant>| {
             Duration::from_nanos(start.map_or(0, |start| now.nanos_since(start)))
@@ -23,13 +23,13 @@ impl Side {
         (since(self.heard), since(self.waits))
     }
 
-    /// Whether the other end is to be given up.
+    /// Returns true if the other end must be given up.
     fn must_be_dead(&self, now: Instant, config: &LinkConfig) -> bool {
         let (silence, stall) = self.silence_and_stall(now);
         silence.max(stall) >= config.dead_after
     }
 
-    /// Whether the pipe is to be found silent.
+    /// Returns true if the pipe must be found silent.
     fn must_suspect(&self, now: Instant, config: &LinkConfig) -> bool {
         let quiet = self.heard.map_or(0, |heard| now.nanos_since(heard.max(self.renewed)));
         !self.found_silent && Duration::from_nanos(quiet) >= config.suspect_after
@@ -37,7 +37,7 @@ impl Side {
 }
 
 impl Pair {
-    /// Tells `end` the time: its judgement of the other end must be what the silence says.
+    /// Feeds `end` the time: its judgement of the other end must match the silence.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -131,7 +131,7 @@ impl Pair {
         self.check(end)
     }
 
-    /// Whether `packet` was to be written: it counts as written from here on.
+    /// Checks that `packet` was due, and counts it as written.
     pub(super) fn judge_write(&mut self, end: End, packet: &Packet) -> Result<(), Broken> {
         let (now, config, kind) = (self.now, self.config, packet.0.kind);
         let side = self.side_mut(end);
@@ -155,7 +155,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Looks how far the acknowledgement of what `end` has sent is.
+    /// Records the progress of acknowledgements of `end`'s packets.
     pub(super) fn note_acknowledged(&mut self, end: End) {
         let now = self.now;
         let side = self.side_mut(end);
@@ -169,7 +169,7 @@ impl Pair {
         }
     }
 
-    /// The latest moment at which `end` must want to be called.
+    /// Returns the latest time at which `end` must ask to be called.
     fn due(&self, end: End) -> Option<Instant> {
         let (side, config) = (self.side(end), &self.config);
         let after = |start: Instant, time: Duration| start.plus_nanos(time.as_nanos() as u64);
@@ -184,7 +184,7 @@ impl Pair {
         [judgements[0], judgements[1], heartbeat, debt].into_iter().flatten().min()
     }
 
-    /// What must hold at `end` after every step.
+    /// Checks everything that must hold at `end` after every step.
     pub(super) fn check(&mut self, end: End) -> Result<(), Broken> {
         self.note_acknowledged(end);
         let (side, other) = (self.side(end), self.side(end.other()));
@@ -223,10 +223,10 @@ impl Pair {
         Ok(())
     }
 
-    /// Tells `end` a lie, if it can be told at the moment; whether it could.
+    /// Tells `end` a lie, if possible at the moment. Returns true if it was.
     ///
     /// # Errors
-    /// If the session takes it, blames the wrong one, or is changed by it.
+    /// If the session accepts it, blames the wrong end, or is changed by it.
     pub fn lie(&mut self, end: End, kind: Kind, lie: Lie) -> Result<bool, Broken> {
         let side = self.side(end);
         let next = side.numbered;
@@ -294,7 +294,7 @@ impl Pair {
     }
 }
 
-/// Bytes of the longest goodbye.
+/// Size of the longest goodbye in bytes.
 const BYE_BYTES: usize = 3;
-/// What a header counts beside what a packet carries.
+/// Size of a header for the pace, besides the payload.
 const SHARE_BYTES: usize = 64;

@@ -1,21 +1,21 @@
-//! Packets and resumptions that no sound peer says: refused, blamed on the right one, and without
+//! Packets and resumptions that no sound peer sends: refused, blamed on the right end, and without
 //! effect.
 
-/// What a lying peer, or a pipe that loses packets, may say.
+/// A lie of a peer, or of a pipe that loses packets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lie {
-    /// Acknowledges packets that were never sent, so many of them.
+    /// Acknowledges this many packets that were never sent.
     Unsent(u64),
-    /// Leaves so many packets out.
+    /// Skips this many packets.
     Gap(u64),
-    /// Wants to go on so far behind the last packet.
+    /// Resumes this far after the last packet.
     ResumeBeyond(u64),
-    /// Wants to go on so far before what is still kept.
+    /// Resumes this far before the retained packets.
     ResumeBefore(u64),
-    /// Goes on behind its bye.
+    /// Continues after its bye.
     BehindBye,
-    /// Ends without a reason that can be understood, or within a frame.
+    /// Ends with an invalid reason, or within a frame.
     CloseReason,
-    /// Goes on with a part of a frame in which there is nothing.
+    /// Continues with an empty part of a frame.
     EmptyPart,
 }

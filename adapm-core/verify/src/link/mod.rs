@@ -1,12 +1,12 @@
 //! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in
 //! virtual time.
 //!
-//! | file | under_test |
+//! | file | subject |
 //! | --- | --- |
-//! | `pipe` | what is on its way, and what a cut leaves of it |
+//! | `pipe` | packets in flight, and the rest after a cut |
 //! | [`End`] | the two ends |
 //! | `pair` | both ends, step by step |
-//! | `judge` | what must hold after every step |
+//! | `judge` | checks after every step |
 //! | `lie` | packets that no sound peer sends |
 //! | `random` | schedules from seeds |
 //!
@@ -27,34 +27,33 @@ pub use end::End;
 pub use lie::Lie;
 pub use pair::{Pair, Side};
 
-/// What a session promises.
+/// A promise of a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Claim {
     /// Every frame arrives exactly once, in order.
     Once,
-    /// What waits for an acknowledgement is within the window.
+    /// Unacknowledged data stays within the window.
     Memory,
-    /// Only what was handed on is acknowledged.
+    /// Only delivered frames are acknowledged.
     Acknowledged,
-    /// After a refusal there is word of room, once, when there is.
+    /// After a refusal, room is reported once, when there is some.
     Room,
     /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when
     /// it should be.
     FailureDetector,
-    /// What is written is at most four times as much as was acknowledged on the same pipe, and one
-    /// packet.
+    /// A pipe carries at most four times the bytes acknowledged on it, and one packet.
     Pace,
-    /// A goodbye is told behind everything sent before, with its reason; and its sender learns that
-    /// it arrived.
+    /// A goodbye is reported after everything sent before, with its reason; and its sender learns
+    /// that it arrived.
     CloseReason,
-    /// Nothing is written before it is due, and what is due has a deadline.
+    /// Nothing is written before it is due, and due packets have a deadline.
     Quiet,
-    /// What a sound peer cannot say is refused and changes nothing; what it can say is not.
+    /// Impossible packets are refused and change nothing; possible ones are accepted.
     Refusal,
 }
 
 impl Claim {
-    /// The claim that `bug` breaks.
+    /// Returns the claim that `bug` breaks.
     #[must_use]
     pub fn broken_by(bug: LinkBug) -> Self {
         match bug {
@@ -71,12 +70,12 @@ impl Claim {
     }
 }
 
-/// A claim that does not hold. Tests return it; its text is one line for people.
+/// A claim that does not hold, returned by tests; its text is one line.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Broken {
     /// The claim.
     pub claim: Claim,
-    /// Where, and what.
+    /// The place and the failure.
     pub what: String,
 }
 

@@ -1,5 +1,5 @@
-//! Both ends of a link, step by step: what each session says is compared with what really was sent,
-//! delivered and heard.
+//! Both ends of a link, step by step: each session's reports are compared with the frames and bytes
+//! that were really sent, delivered and received.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -12,57 +12,57 @@ use crate::link::pipe::{Item, Pipe};
 use crate::link::{Broken, End, claim};
 use crate::planted::{LinkBug, PlantedSession, link_bug_from_environment};
 
-/// An end and the truth about it.
+/// An end, and the facts about it.
 #[derive(Debug)]
 pub struct Side {
     /// The session.
     pub session: PlantedSession,
     /// Frames accepted for sending.
     pub sent: u64,
-    /// Frames of the other end that were handed on.
+    /// Frames of the other end that were delivered.
     pub delivered: u64,
-    /// Whether a pipe is up.
+    /// True if a pipe is up.
     pub is_up: bool,
     /// Its goodbye.
     pub closed: Option<CloseReason>,
-    /// The goodbye that it was told of.
+    /// The goodbye of the other end that it reported.
     pub left: Option<CloseReason>,
-    /// Whether it was told that the other end has its goodbye.
+    /// True if it reported that the other end has its goodbye.
     pub drained: bool,
-    /// Whether it was told that the other end is dead.
+    /// True if it reported that the other end is dead.
     pub dead: bool,
-    /// Whether it was refused for want of room and not told of room since.
+    /// True if it refused a frame for lack of room and has not reported room since.
     pub refused: bool,
-    /// How often it was told of room.
+    /// Number of reports of room.
     pub rooms: u64,
-    /// Whether the other end is suspected.
+    /// True if it suspects the other end.
     pub(super) suspects: bool,
-    /// When the other end was met, or bytes of it came last.
+    /// Time when the other end was met, or its last bytes came.
     pub(super) heard: Option<Instant>,
-    /// When its pipe came up, and whether that was found silent.
+    /// Time when its pipe came up; then a flag, true if that was found silent.
     pub(super) renewed: Instant,
     pub(super) found_silent: bool,
-    /// Since when something that it wrote waits and no acknowledgement has moved.
+    /// Time since which written data waits without a new acknowledgement.
     pub(super) waits: Option<Instant>,
-    /// Goodbyes that became packets.
+    /// Number of goodbyes that became packets.
     pub(super) byes: u64,
-    /// Numbered packets so far.
+    /// Number of numbered packets so far.
     pub(super) numbered: u64,
-    /// Numbered packets of the other end that have come, and whether the last was a part.
+    /// Number of numbered packets received; then a flag, true if the last was a part.
     pub(super) came: u64,
     within: bool,
-    /// Of the numbered packets that may not be acknowledged: which frame, and bytes.
+    /// Numbered packets that may be unacknowledged: frame number and bytes of each.
     pub(super) waiting: VecDeque<(u64, usize)>,
-    /// Numbered packets that were acknowledged when it was looked at last.
+    /// Number of acknowledged packets at the last check.
     pub(super) acknowledged: u64,
-    /// Bytes that it has written to its pipe, and those that were acknowledged since it came up,
-    /// with a share for headers.
+    /// Bytes written to its pipe, and bytes acknowledged since it came up, with a share for
+    /// headers.
     pub(super) paced: (usize, usize),
-    /// When it wrote last, or its pipe came up.
+    /// Time of its last write, or when its pipe came up.
     pub(super) wrote: Instant,
-    /// When something is to be said at the latest: an acknowledgement, or the first word on a pipe.
+    /// Deadline of the next packet: an acknowledgement, or the first one on a pipe.
     pub(super) owes: Option<Instant>,
-    /// The packets it read last on the pipe that is up, newest first.
+    /// The last packets read on the present pipe, newest first.
     last: VecDeque<Packet>,
 }
 
@@ -97,7 +97,7 @@ impl Side {
         }
     }
 
-    /// A frame of `bytes` bytes was taken, to go in packets of at most `cut`.
+    /// Records a frame of `bytes` bytes, to be sent in packets of at most `cut`.
     fn note_sent(&mut self, bytes: usize, cut: usize) {
         let frame = self.sent + self.byes;
         let mut left = bytes;
@@ -117,14 +117,14 @@ impl Side {
 pub struct Pair {
     /// Virtual time.
     pub now: Instant,
-    /// Both ends, as [`End`] numbers them.
+    /// Both ends, indexed by [`End`].
     pub sides: [Side; 2],
     pub(super) pipe: Pipe,
     pub(super) config: LinkConfig,
 }
 
 impl Pair {
-    /// Two ends that have not met, with the mistake `bug`, else that of
+    /// Creates two ends that have not met, with the mistake `bug`, otherwise that of
     /// [`link_bug_from_environment`].
     #[must_use]
     pub fn new(config: LinkConfig, bug: Option<LinkBug>) -> Self {
@@ -133,7 +133,7 @@ impl Pair {
         Self { now: Instant::ZERO, sides, pipe: Pipe::default(), config }
     }
 
-    /// One end.
+    /// Returns one end.
     #[must_use]
     pub fn side(&self, end: End) -> &Side {
         &self.sides[end as usize]
@@ -143,7 +143,7 @@ impl Pair {
         &mut self.sides[end as usize]
     }
 
-    /// Sends the next frame of `end`, of at least 8 and about `bytes` bytes; whether it was
+    /// Sends the next frame of `end`, of at least 8 and about `bytes` bytes. Returns true if it was
     /// accepted.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl Pair {
         self.hear_events(end)
     }
 
-    /// Writes the next packet of `end` to the pipe: whether there was one.
+    /// Writes the next packet of `end` to the pipe. Returns false if there was none.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -224,7 +224,7 @@ impl Pair {
         Ok(true)
     }
 
-    /// Reads at `end` what is first on its way there: whether there was anything.
+    /// Reads the first item in flight to `end`. Returns false if there was none.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -237,7 +237,7 @@ impl Pair {
                 last.push_front(packet);
                 last.truncate(REPEATS_MAX);
             }
-            // A pipe that this end has given up.
+            // Belongs to a pipe that this end has given up.
             Item::Packet(_) => {}
             Item::Broken => self.drop_pipe(end),
             Item::Hello(stands) => {
@@ -252,8 +252,7 @@ impl Pair {
         Ok(true)
     }
 
-    /// A part of the packet that is first on its way to `end` has come, but not all of it: whether
-    /// there was one.
+    /// Delivers a part of the first packet in flight to `end`. Returns false if there was none.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -269,8 +268,8 @@ impl Pair {
         Ok(true)
     }
 
-    /// The pipe brings a packet once more that `end` has read, `back` packets before the last:
-    /// whether there was one.
+    /// Repeats a packet that `end` has read, `back` packets before the last. Returns false if there
+    /// was none.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -283,12 +282,12 @@ impl Pair {
         Ok(true)
     }
 
-    /// The pipe breaks; of what is on its way to each end, the first `keep` packets still arrive.
+    /// Breaks the pipe; of the items in flight to each end, the first `keep` still arrive.
     pub fn cut(&mut self, keep: [usize; 2]) {
         self.pipe.cut(keep);
     }
 
-    /// The dialer gives its pipe up, if it has one, and makes a new one.
+    /// Makes a new pipe at the dialer, which gives up its old one.
     pub fn dial(&mut self) {
         self.drop_pipe(End::Dialer);
         let stands = self.side(End::Dialer).session.expects();
@@ -307,7 +306,7 @@ impl Pair {
         Ok(())
     }
 
-    /// A pipe comes up that works; everything arrives and is acknowledged, by deadlines alone.
+    /// Sets up a working pipe; everything arrives and is acknowledged, by deadlines alone.
     ///
     /// # Errors
     /// If a claim breaks.
@@ -357,13 +356,13 @@ impl Pair {
         Ok(())
     }
 
-    /// Whether a part of a frame has come to `end`, but not all of it.
+    /// Returns true if a part of a frame has come to `end`, but not all of it.
     #[must_use]
     pub fn is_within(&self, end: End) -> bool {
         self.side(end).within
     }
 
-    /// How much is on its way to `end`.
+    /// Returns the number of items in flight to `end`.
     #[must_use]
     pub fn on_the_way(&self, end: End) -> usize {
         self.pipe.len(end)
@@ -445,7 +444,7 @@ impl Pair {
     }
 }
 
-/// The frame with that number: from 8 bytes on a head, what is more than 24 bytes in values.
+/// Returns the frame with that number: at least 8 bytes of head; bytes beyond 24 are values.
 fn numbered_frame(number: u64, bytes: usize) -> Frame {
     let byte = |at: usize| (number as u8).wrapping_add(at as u8);
     let mut head = number.to_le_bytes().to_vec();
@@ -460,12 +459,12 @@ fn number_of(frame: &Frame) -> Option<u64> {
     (*frame == numbered_frame(number, frame.len())).then_some(number)
 }
 
-/// Bytes of the head of a frame that has values.
+/// Size of the head of a frame with values, in bytes.
 const HEAD_BYTES: usize = 24;
 
-/// Packets that a pipe may bring again.
+/// Number of packets that a pipe may repeat.
 const REPEATS_MAX: usize = 4;
-/// Deadlines after which a link that is not at rest never will be.
+/// Number of deadlines after which a link that is not at rest never will be.
 const SETTLE_ROUNDS_MAX: usize = 2_000;
-/// Turns of both ends after which packets are taken to go on forever.
+/// Number of turns of both ends after which packets are taken to go on forever.
 const EXCHANGES_MAX: usize = 100_000;

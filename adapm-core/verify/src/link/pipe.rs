@@ -6,10 +6,10 @@ use adapm_core::link::{Packet, Seq};
 
 use crate::link::End;
 
-/// What an end reads next.
+/// The next item that an end reads.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// The first word on a new pipe: where its writer stands.
+    /// The first item on a new pipe: its writer's position.
     Hello(Seq),
     /// A packet.
     Packet(Packet),
@@ -17,8 +17,7 @@ pub(super) enum Item {
     Broken,
 }
 
-/// One pipe after the other; what was written to an old one and not read yet is still ahead of what
-/// comes on the new one.
+/// A sequence of pipes; unread items of an old one precede those of the new one.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
     /// By reader.
@@ -27,7 +26,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Puts a packet on its way to `reader`; a broken pipe swallows it.
+    /// Queues a packet for `reader`; a broken pipe swallows it.
     pub(super) fn write(&mut self, reader: End, packet: Packet) {
         if !self.is_broken {
             self.ways[reader as usize].push_back(Item::Packet(packet));
@@ -38,12 +37,12 @@ impl Pipe {
         self.ways[reader as usize].pop_front()
     }
 
-    /// Whether a packet is first on its way to `reader`.
+    /// Returns true if a packet is the first item in flight to `reader`.
     pub(super) fn has_packet(&self, reader: End) -> bool {
         matches!(self.ways[reader as usize].front(), Some(Item::Packet(_)))
     }
 
-    /// Breaks the pipe. Of what is on its way to each end, the first `keep` items still arrive.
+    /// Breaks the pipe. Of the items in flight to each end, the first `keep` still arrive.
     pub(super) fn cut(&mut self, keep: [usize; 2]) {
         if !core::mem::replace(&mut self.is_broken, true) {
             for (way, keep) in self.ways.iter_mut().zip(keep) {
@@ -53,21 +52,21 @@ impl Pipe {
         }
     }
 
-    /// A new pipe from `dialer`, which reads nothing of the old one any more.
+    /// Starts a new pipe from `dialer`, which reads nothing from the old one any more.
     pub(super) fn dial(&mut self, dialer: End, stands: Seq) {
         self.ways[dialer as usize].clear();
         self.ways[dialer.other() as usize].push_back(Item::Hello(stands));
         self.is_broken = false;
     }
 
-    /// The listener answers: what it wrote to the old pipe is gone.
+    /// Answers at the listener: its items on the old pipe are gone.
     pub(super) fn answer(&mut self, dialer: End, stands: Seq) {
         let way = &mut self.ways[dialer as usize];
         way.retain(|item| matches!(item, Item::Broken));
         way.push_front(Item::Hello(stands));
     }
 
-    /// How much is on its way to `reader`.
+    /// Returns the number of items in flight to `reader`.
     pub(super) fn len(&self, reader: End) -> usize {
         self.ways[reader as usize].len()
     }

@@ -1,4 +1,4 @@
-//! Schedules from seeds: hardship in any order, then a pipe that works, on which everything must
+//! Schedules from seeds: hardship in any order, then a working pipe, on which everything must
 //! arrive.
 
 use core::time::Duration;
@@ -11,38 +11,38 @@ use crate::link::{Broken, End, Lie, Pair};
 use crate::planted::LinkBug;
 use crate::rng::Rng;
 
-/// Steps of the first phase of a run that counts.
+/// Number of steps of the first phase of a full run.
 pub const STEPS: usize = 400;
 
-/// What happened in the runs so far: a schedule that has become tame proves nothing.
+/// Counts of events in the runs so far: a schedule that has become tame proves nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
-    /// Frames that were handed on.
+    /// Frames delivered.
     pub delivered: u64,
-    /// Cuts with something on its way.
+    /// Cuts with items in flight.
     pub cuts: u64,
-    /// Pipes that were made.
+    /// Pipes made.
     pub pipes: u64,
-    /// Packets that came again.
+    /// Packets repeated.
     pub repeats: u64,
-    /// Refusals for want of room.
+    /// Refusals for lack of room.
     pub refusals: u64,
-    /// Times that room was told of.
+    /// Reports of room.
     pub rooms: u64,
-    /// Lies that were told.
+    /// Lies told.
     pub lies: u64,
-    /// Ends that heard a goodbye.
+    /// Ends that received a goodbye.
     pub left: u64,
     /// Ends that gave the other up.
     pub dead: u64,
     /// Packets of which a part came first.
     pub trickles: u64,
-    /// Cuts with a part of a frame at its reader, and more of it on its way or to come.
+    /// Cuts with a part of a frame at its reader, and more of it in flight or to come.
     pub cut_frames: u64,
 }
 
 impl Met {
-    /// Adds what happened elsewhere.
+    /// Adds the counts of other runs.
     pub fn merge(&mut self, other: &Self) {
         self.delivered += other.delivered;
         self.cuts += other.cuts;
@@ -58,7 +58,7 @@ impl Met {
     }
 }
 
-/// Small windows, short times.
+/// Returns a random configuration with small windows and short times.
 #[must_use]
 pub fn config(rng: &mut Rng) -> LinkConfig {
     let mut config = LinkConfig::dead_after(Duration::from_secs(1));
@@ -68,7 +68,7 @@ pub fn config(rng: &mut Rng) -> LinkConfig {
     config
 }
 
-/// Runs the schedule of `seed` with `steps` steps of hardship; what happened is added to `met`.
+/// Runs the schedule of `seed` with `steps` steps of hardship; adds its events to `met`.
 ///
 /// # Errors
 /// The first claim that breaks.
@@ -95,9 +95,9 @@ pub fn run(seed: u64, steps: usize, bug: Option<LinkBug>, met: &mut Met) -> Resu
 struct Schedule<'a> {
     pair: Pair,
     rng: Rng,
-    /// How long silences get: at 0 never long enough to be suspected.
+    /// Length of silences; at 0 never long enough to be suspected.
     patience: usize,
-    /// The end to which bytes get through, and hardly ever a packet.
+    /// The end to which bytes get through, but hardly ever a packet.
     half_dead: Option<End>,
     met: &'a mut Met,
 }
@@ -126,8 +126,8 @@ impl Schedule<'_> {
                 let back = self.rng.within(0..4);
                 self.met.repeats += u64::from(self.pair.repeat(end, back)?);
             }
-            // A new pipe tells where its ends stand, which is progress; what is half dead for long
-            // makes none.
+            // A new pipe reports its ends' positions, which is progress; a half-dead link makes
+            // none for long.
             166..172 if self.half_dead.is_some() && self.rng.chance(80) => self.pass()?,
             166..172 => {
                 let ways = End::BOTH.map(|end| self.pair.on_the_way(end));
@@ -154,7 +154,7 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// A pipe that works is rarely given up.
+    /// Dials; a working pipe is rarely given up.
     fn dial(&mut self) {
         if !self.pair.side(End::Dialer).is_up || self.rng.chance(10) {
             self.met.pipes += 1;
@@ -187,6 +187,6 @@ impl Schedule<'_> {
     }
 }
 
-/// All kinds of goodbye.
+/// All kinds of goodbyes.
 pub const CLOSE_REASONS: [CloseReason; 3] =
     [CloseReason::Finished, CloseReason::Failed, CloseReason::Lost(NodeId(777))];

@@ -1,5 +1,5 @@
-//! Mistakes of a node that believes whoever says something: what comes is given the proof, or the
-//! sender, that would be believed.
+//! Mistakes of a node that believes any sender: messages are given the proof, or the sender, that
+//! would be believed.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// What is passed on counts as sent by its origin.
+/// Forwarded entries count as sent by their origin.
 struct BelieveAnyForward;
 
 impl Mistake for BelieveAnyForward {
@@ -50,7 +50,7 @@ impl Mistake for BelieveAnyForward {
     }
 }
 
-/// What tells of an unanswered entry carries its ticket, whoever says it. With the kinds of
+/// Replies about unanswered entries get their tickets, whatever their sender. Has the kinds of
 /// messages that are believed, and the secrets of this node's last requests and operations on each
 /// key.
 struct BelieveAny {
@@ -65,7 +65,7 @@ impl BelieveAny {
     }
 }
 
-/// The tickets of `keys`; [`Ticket::NONE`] where this node has asked for nothing.
+/// Returns the tickets of `keys`; [`Ticket::NONE`] where this node has asked for nothing.
 fn proofs<'a>(
     secrets: &'a BTreeMap<Key, Ticket>,
     keys: impl Iterator<Item = Key> + 'a,
@@ -142,7 +142,7 @@ impl Mistake for BelieveAnyResidence {
     }
 }
 
-/// What a lost peer says counts as said by one that is left.
+/// Messages of a lost peer count as sent by a survivor.
 #[derive(Default)]
 struct HeedLost {
     lost: Vec<NodeId>,

@@ -21,7 +21,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// The coordinator makes up the last arrival.
+/// The coordinator invents the last arrival.
 #[derive(Default)]
 struct BarrierEarly {
     number: u64,
@@ -29,7 +29,7 @@ struct BarrierEarly {
     arrived: BTreeSet<NodeId>,
     /// Nodes that have no workers left.
     ended: BTreeSet<NodeId>,
-    /// Arrivals that were made up, and have not come yet.
+    /// Invented arrivals that have not come yet.
     made_up: BTreeSet<(NodeId, u64)>,
 }
 
@@ -73,11 +73,11 @@ impl Mistake for BarrierEarly {
 /// A node reports to a wave of a quiesce as soon as it is asked.
 #[derive(Default)]
 struct ReportEarly {
-    /// The wave of a quiesce from which on it does.
+    /// The wave of a quiesce from which on it reports early.
     from_wave: u64,
     /// Waves of this quiesce.
     waves: u64,
-    /// The wave that is to be reported to.
+    /// The wave to report to.
     due: Option<u64>,
 }
 

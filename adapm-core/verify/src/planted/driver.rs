@@ -1,5 +1,4 @@
-//! Mistakes of a driver: which inputs it feeds and when, which dirty keys it hands over, what it
-//! makes of a refusal.
+//! Mistakes of a driver: with inputs and their order, with dirty keys, and with refusals.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +30,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// The keys that an operation accesses.
+/// Returns the keys that an operation accesses.
 pub(super) fn accessed(op: &Op<i64>) -> &[Key] {
     match &op.body {
         OpBody::Pull { keys } | OpBody::Push { keys, .. } | OpBody::Set { keys, .. } => keys,
@@ -57,7 +56,7 @@ impl Mistake for ForgetParked {
     }
 }
 
-/// Operations wait before the engine instead of in it, and come in the wrong order.
+/// Operations wait in front of the engine instead of in it, and are fed in the wrong order.
 #[derive(Default)]
 struct ReverseParked {
     waiting: Vec<Op<i64>>,
@@ -107,7 +106,7 @@ impl Mistake for KeepClock {
     }
 }
 
-/// Whether what is fed is a request with a mark.
+/// True while the input is a request with a mark.
 struct IgnoreSyncMark(bool);
 
 impl Mistake for IgnoreSyncMark {
@@ -139,7 +138,7 @@ impl Mistake for HandDirtyAgain {
     }
 }
 
-/// Whose message was refused.
+/// The sender of the refused message.
 struct CountRefused(Option<NodeId>);
 
 impl Mistake for CountRefused {
@@ -147,7 +146,7 @@ impl Mistake for CountRefused {
         self.0 = Some(from);
     }
 
-    /// A message that says nothing, and is counted.
+    /// Returns an empty message, which is counted.
     fn follow(&mut self, _engine: &Engine) -> Vec<Input<'static, i64>> {
         let counted = self.0.take().map(|from| Input::Message(from, Message::bare(Body::News)));
         counted.into_iter().collect()

@@ -1,4 +1,4 @@
-//! Messages taken apart and put together again, so that lists and values still fit each other.
+//! Messages taken apart and put together again, so that lists and values still match.
 
 use adapm_core::id::{Counter, Key, Ticket};
 use adapm_core::layout::Layout;
@@ -19,8 +19,8 @@ pub(super) struct Taken {
     pub(super) ticket: Ticket,
 }
 
-/// Takes the entries that `drops` names out of `message`. Only of those kinds that mistakes drop:
-/// grants, hand-overs and facts about residences stay.
+/// Takes the entries that `drops` selects out of `message`. Only for the kinds that mistakes drop:
+/// grants, hand-overs and residence facts stay.
 pub(super) fn take(
     message: &mut Message,
     layout: &Layout,
@@ -30,7 +30,7 @@ pub(super) fn take(
     let mut taken = Vec::new();
     let mut values = Block::new();
     let mut at = 0;
-    // Entries stand in the order of the lists.
+    // Entries are in the order of the lists.
     let mut stays = |_: usize| {
         let entry = &entries[at];
         at += 1;
@@ -89,19 +89,19 @@ pub(super) fn take(
     taken
 }
 
-/// The entries of a message, with their values.
+/// Returns the entries of a message, with their values.
 pub(super) fn entries(message: &Message, layout: &Layout) -> Vec<Entry> {
     flight::entries(message, |key| layout.value_len(key).unwrap_or(0))
 }
 
-/// The block of some values.
+/// Returns the block of some values.
 pub(super) fn block<'v>(values: impl Iterator<Item = &'v [i64]>) -> Block {
     let mut block = Block::new();
     values.for_each(|value| block.push(value));
     block
 }
 
-/// The answer to an entry: what a pull read, else that a push or set is done.
+/// Returns the answer to an entry: the value read by a pull, otherwise that a push or set is done.
 pub(super) fn answer_to(taken: &Taken, read: Option<&[i64]>) -> Message {
     let mut answer = Answer::default();
     let list = if read.is_some() { &mut answer.pulls } else { &mut answer.done };

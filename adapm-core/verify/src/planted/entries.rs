@@ -1,5 +1,5 @@
-//! Mistakes with entries on their way to an owner: operations, forwards, what is turned away, and
-//! where keys went.
+//! Mistakes with entries on their way to an owner: operations, forwards, refusals, and residence
+//! facts.
 
 use adapm_core::engine::Input;
 use adapm_core::id::{Counter, Key, NodeId};
@@ -29,9 +29,9 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// A node that is not the owner answers all the same.
+/// A node that is not the owner answers nevertheless.
 struct AnswerWrongly {
-    /// Pulls at a replica, else pushes to a key that was given away.
+    /// Pulls at a replica, otherwise pushes to a key that was given away.
     is_pull: bool,
     answers: Vec<(NodeId, Message)>,
 }
@@ -75,7 +75,7 @@ impl Mistake for AnswerWrongly {
     }
 }
 
-/// Pushes of peers that were turned away and are done all the same, once the key is here.
+/// Pushes of peers that were turned away and are executed nevertheless, once the key is here.
 #[derive(Default)]
 struct ParkAndTurnAway {
     /// The push of the last message for each of its keys.
@@ -206,8 +206,8 @@ impl Mistake for JoinPieces {
     }
 }
 
-/// Appends the entries of `next` to those of `piece`, if both are pieces of one operation. Returns
-/// true if they are.
+/// Appends the entries of `next` to those of `piece`. Returns false if they are not pieces of one
+/// operation.
 fn joins(piece: &mut Message, next: &Message) -> bool {
     let (Body::Operation(operation), Body::Operation(more)) = (&mut *piece.body, &*next.body)
     else {

@@ -1,4 +1,4 @@
-//! Mistakes with what workers are told: ends of operations, and peers that do not answer.
+//! Mistakes with events for workers: ends of operations, and peers that do not answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// The operation that an event ends.
+/// Returns the operation that an event ends.
 fn ended(event: &Event<i64>) -> Option<OpId> {
     match event {
         Event::Done { op, .. } | Event::Failed { op, .. } => Some(*op),
@@ -42,7 +42,7 @@ fn ended(event: &Event<i64>) -> Option<OpId> {
     }
 }
 
-/// Operations that are told done when their message leaves.
+/// Operations that are reported as done when their message leaves.
 struct AcknowledgeEarly {
     is_meant: fn(&OpBody<i64>) -> bool,
     /// The last operation, and its keys.
@@ -119,7 +119,7 @@ impl Mistake for EndTwice {
 #[derive(Default)]
 struct ForgetForwarded {
     open: BTreeMap<OpId, Vec<Key>>,
-    /// Operations whose failure is not told.
+    /// Operations whose failure is not reported.
     spared: BTreeSet<OpId>,
 }
 
@@ -190,18 +190,18 @@ impl Mistake for NameHopAsLost {
     }
 }
 
-/// A second look at the peers, by the side of the engine's.
+/// A second detector of unresponsive peers, beside the engine's.
 #[derive(Default)]
 struct Looks {
-    /// Peers count that owe no answer, as if they had been silent all the time.
+    /// Counts peers that owe no answer, as if they had been silent all the time.
     is_hasty: bool,
-    /// What peers send does not count.
+    /// Ignores messages of peers.
     is_deaf: bool,
-    /// Looks count that there would have been in a pause.
+    /// Counts the checks that a pause would have contained.
     counts_absence: bool,
     /// Peers that owe the answer to a request.
     owing: BTreeSet<NodeId>,
-    /// Looks in a row at which nothing of a peer had come.
+    /// Checks in a row without a message of a peer.
     unheard: BTreeMap<NodeId, u64>,
     unresponsive: Vec<NodeId>,
 }
@@ -295,5 +295,5 @@ impl Mistake for IgnoreIdle {
     }
 }
 
-/// Looks after which a peer counts as unresponsive.
+/// Checks after which a peer counts as unresponsive.
 const LOOKS: u64 = 6;

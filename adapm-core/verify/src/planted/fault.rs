@@ -1,5 +1,5 @@
-//! Where a mistake is asked: it changes what is fed to an engine, which dirty keys the engine gets,
-//! what it says, and what its refusals mean.
+//! Hook of a mistake: changes an engine's inputs, its dirty keys, its outputs, and the consequences
+//! of its refusals.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::driver::Host;
@@ -17,7 +17,7 @@ use super::policy::{Unnoted, planted};
 use super::{Bug, PlantedStore, belief, collective, driver, entries, events, requests};
 use crate::Recorder;
 
-/// The driver of one.
+/// The driver of an engine under test.
 pub type Driver = adapm_core::driver::Driver<PlantedStore, SystemPolicy>;
 
 /// A mistake around one engine.
@@ -25,8 +25,8 @@ pub struct Fault {
     mistake: Box<dyn Mistake>,
 }
 
-/// An engine that has been fed nothing, its main copies in place, and the mistake around it; `bug`
-/// is planted in the store or the policy instead if it belongs there.
+/// Creates an engine without inputs but with its main copies in place, and the mistake around it;
+/// `bug` is planted in the store or the policy instead if it belongs there.
 ///
 /// # Panics
 /// If the configuration does not fit the layout.
@@ -58,10 +58,10 @@ fn mistake(bug: Bug, unnoted: Unnoted) -> Option<Box<dyn Mistake>> {
 }
 
 impl Fault {
-    /// Feeds one input through `node`, as [`adapm_core::driver::Driver::feed`] does.
+    /// Feeds one input through `node`, like [`adapm_core::driver::Driver::feed`].
     ///
     /// # Errors
-    /// Who is to blame for an input that cannot be.
+    /// An invalid input, with the party to blame.
     pub fn feed(
         &mut self,
         node: &mut Driver,

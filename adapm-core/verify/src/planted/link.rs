@@ -1,4 +1,4 @@
-//! Mistakes of a link session: what it is told of packets, bytes and time, and what it says.
+//! Mistakes of a link session: with incoming packets, bytes and time, and with its outputs.
 
 use core::fmt;
 use core::ops::Deref;
@@ -12,7 +12,7 @@ use adapm_core::link::{
 use adapm_core::time::Instant;
 use adapm_core::transport::{CloseReason, Frame};
 
-/// Declares the bugs of a link session: each with what the mistake is.
+/// Declares the bugs of a link session: each with a description of the mistake.
 macro_rules! link_bugs {
     ($($bug:ident: $mistake:literal;)+) => {
         /// A mistake planted in a link session.
@@ -25,7 +25,7 @@ macro_rules! link_bugs {
             /// All bugs.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// Returns what the mistake is, in one sentence.
+            /// Returns a description of the mistake, in one sentence.
             #[must_use]
             pub fn mistake(self) -> &'static str {
                 match self {
@@ -56,8 +56,7 @@ impl fmt::Display for LinkBug {
     }
 }
 
-/// Returns the bug of a link session that `ADAPM_BUG` names: what a [`crate::link::Pair`] without
-/// another one has.
+/// Returns the bug of a link session named by `ADAPM_BUG`: the default of a [`crate::link::Pair`].
 #[must_use]
 pub fn link_bug_from_environment() -> Option<LinkBug> {
     let name = env::var("ADAPM_BUG").ok()?;
@@ -73,18 +72,18 @@ pub struct PlantedSession {
     /// Events of the mistake's own.
     events: VecDeque<Event>,
     has_closed: bool,
-    /// Where the peer stood when the pipe in use came up; `None`: there is none.
+    /// The peer's position when the pipe in use came up; `None` without a pipe.
     stands: Option<Seq>,
     /// The number behind the last numbered packet that was written.
     written: Seq,
-    /// Bytes of the frame that is coming in parts, and of those of them that are forgotten.
+    /// Bytes of the frame that is coming in parts; then, how many of them are forgotten.
     parts: usize,
     forgotten: usize,
-    /// When bytes of the peer came last.
+    /// Time of the last bytes of the peer.
     heard: Option<Instant>,
-    /// Since when something that was written waits and no acknowledgement has moved.
+    /// Time since which written data waits without a new acknowledgement.
     waits: Option<Instant>,
-    /// When time was passed over last, and how often in a row when something was due.
+    /// Time of the last skipped time-out, and how many due ones were skipped in a row.
     passed_over: (Instant, u32),
     /// True if time has passed since packets were written again.
     may_repeat: bool,
@@ -99,13 +98,13 @@ impl Deref for PlantedSession {
 }
 
 impl PlantedSession {
-    /// As [`Session::new`], without a mistake.
+    /// Creates a session without a mistake, like [`Session::new`].
     #[must_use]
     pub fn new(config: LinkConfig) -> Self {
         Self::with_bug(config, None)
     }
 
-    /// A session with a peer that was not met yet, with the mistake `bug`.
+    /// Creates a session with the mistake `bug`, before it meets its peer.
     #[must_use]
     pub fn with_bug(config: LinkConfig, bug: Option<LinkBug>) -> Self {
         let mut given = config;
@@ -133,7 +132,7 @@ impl PlantedSession {
         self.bug == Some(bug)
     }
 
-    /// As [`Session::send`].
+    /// See [`Session::send`].
     ///
     /// # Errors
     /// As there.
@@ -141,7 +140,7 @@ impl PlantedSession {
         self.session.send(frame)
     }
 
-    /// As [`Session::close`].
+    /// See [`Session::close`].
     pub fn close(&mut self, reason: CloseReason) {
         self.session.close(reason);
         if !core::mem::replace(&mut self.has_closed, true) && self.has(LinkBug::DrainEarly) {
@@ -149,7 +148,7 @@ impl PlantedSession {
         }
     }
 
-    /// As [`Session::handle_up`].
+    /// See [`Session::handle_up`].
     ///
     /// # Errors
     /// As there.
@@ -167,13 +166,13 @@ impl PlantedSession {
         Ok(())
     }
 
-    /// As [`Session::handle_down`].
+    /// See [`Session::handle_down`].
     pub fn handle_down(&mut self) {
         self.stands = None;
         self.session.handle_down();
     }
 
-    /// As [`Session::handle_packet`].
+    /// See [`Session::handle_packet`].
     ///
     /// # Errors
     /// As there.
@@ -211,7 +210,7 @@ impl PlantedSession {
         Ok(arrival)
     }
 
-    /// As [`Session::handle_bytes`].
+    /// See [`Session::handle_bytes`].
     pub fn handle_bytes(&mut self, now: Instant) {
         if !self.has(LinkBug::DeafToBytes) {
             self.heard = Some(now);
@@ -219,7 +218,7 @@ impl PlantedSession {
         }
     }
 
-    /// As [`Session::handle_timeout`].
+    /// See [`Session::handle_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
         self.may_repeat = true;
         let for_at_least = |time: Duration, since: Option<Instant>| {
@@ -235,7 +234,7 @@ impl PlantedSession {
         self.session.handle_timeout(now);
     }
 
-    /// As [`Session::poll_packet`].
+    /// See [`Session::poll_packet`].
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         if self.repeats()
             && let Some(stands) = self.stands
@@ -255,7 +254,7 @@ impl PlantedSession {
         Some((header, content))
     }
 
-    /// As [`Session::poll_event`].
+    /// See [`Session::poll_event`].
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
             return Some(event);
@@ -273,22 +272,22 @@ impl PlantedSession {
         }
     }
 
-    /// As [`Session::deadline`].
+    /// See [`Session::deadline`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let deadline = self.session.deadline()?;
         let (now, times) = self.passed_over;
-        // Else whoever calls when something is due would call forever.
+        // Otherwise a caller that calls when something is due would call forever.
         Some(if times > 1 && deadline <= now { now.plus_nanos(1_000_000) } else { deadline })
     }
 
-    /// As [`Session::wants_to_write`].
+    /// See [`Session::wants_to_write`].
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
         self.session.wants_to_write() || self.repeats()
     }
 
-    /// Returns true if everything that is not acknowledged is to be written again.
+    /// Returns true if all unacknowledged packets are to be written again.
     fn repeats(&self) -> bool {
         self.has(LinkBug::WriteAgain)
             && self.may_repeat

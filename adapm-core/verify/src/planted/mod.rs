@@ -1,9 +1,9 @@
 //! Mistakes planted on purpose, at least one per invariant of the protocol ("What must hold"), to
 //! prove that the suites find them.
 //!
-//! No product file knows of them: a mistake changes what passes between an engine and what is
-//! around it. So each is one that somebody could make when changing the engine, a driver, a store
-//! or a policy: it does one small thing wrong and all else right, and trips no assertion before the
+//! Product code does not know them: a mistake changes the traffic between an engine and its
+//! environment. Each is one that a developer could make in the engine, a driver, a store or a
+//! policy: it does one small thing wrong and all else right, and trips no assertion before the
 //! checker of its invariant has seen the damage.
 //!
 //! | file | place of the mistakes |
@@ -18,7 +18,7 @@
 //! | `edit` | messages taken apart and put together |
 //! | `link` | a link session: packets, events, time |
 //!
-//! To run any suite with one: `ADAPM_BUG=SkipStale cargo test -p adapm-core --test paper`.
+//! Run any suite with one: `ADAPM_BUG=SkipStale cargo test -p adapm-core --test paper`.
 
 mod belief;
 mod collective;
@@ -41,7 +41,7 @@ pub use link::{LinkBug, PlantedSession, link_bug_from_environment};
 pub use mistake::Engine;
 pub use store::PlantedStore;
 
-/// Where a mistake is planted.
+/// The place where a mistake is planted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Place {
     /// Messages that reach an engine, or leave it.
@@ -50,14 +50,14 @@ pub enum Place {
     Store,
     /// The policy.
     Policy,
-    /// The duties of a driver: what is fed, when, and what a refusal means.
+    /// The duties of a driver: inputs, their times, and refusals.
     Driver,
-    /// What workers are told.
+    /// Events for workers.
     Events,
 }
 
 /// Declares the bugs in the order of [`Bug::ALL`]: each with the invariant that it breaks, its
-/// place and what the mistake is.
+/// place and a description of the mistake.
 macro_rules! bugs {
     ($($bug:ident breaks $invariant:literal in $place:ident: $mistake:literal;)+) => {
         /// A planted mistake. The number of the invariant that it breaks is [`Bug::invariant`].
@@ -70,7 +70,7 @@ macro_rules! bugs {
             /// All bugs: one for each invariant, in their order, then more.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// Returns the invariant that the bug breaks: 1 to 12.
+            /// Returns the number of the invariant that the bug breaks, 1 to 12.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
@@ -78,7 +78,7 @@ macro_rules! bugs {
                 }
             }
 
-            /// Returns where it is planted.
+            /// Returns the place where it is planted.
             #[must_use]
             pub fn place(self) -> Place {
                 match self {
@@ -86,7 +86,7 @@ macro_rules! bugs {
                 }
             }
 
-            /// Returns what the mistake is, in one sentence.
+            /// Returns a description of the mistake, in one sentence.
             #[must_use]
             pub fn mistake(self) -> &'static str {
                 match self {
@@ -163,7 +163,7 @@ bugs! {
 }
 
 impl Bug {
-    /// Number of invariants; that many bugs stand first in [`Bug::ALL`], one for each.
+    /// Number of invariants; as many bugs come first in [`Bug::ALL`], one for each.
     pub const INVARIANTS: usize = 12;
 
     /// Returns true if it needs a lost peer to show.
@@ -191,8 +191,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Returns the bug that the environment variable `ADAPM_BUG` names: what [`crate::Setup::new`]
-/// plants in every node.
+/// Returns the bug named by the environment variable `ADAPM_BUG`: [`crate::Setup::new`] plants it
+/// in every node.
 ///
 /// # Panics
 /// If the variable names neither a bug nor a [`LinkBug`].

@@ -1,4 +1,4 @@
-//! Mistakes with a policy: of what it is told, or of what becomes of its answer.
+//! Mistakes with a policy: with its input, or with its answer.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use adapm_core::policy::{Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
 
-/// Replicas that a policy wanted and that an owner grants without noting it: the key and the
+/// Replicas that a policy wanted and that an owner grants without recording them: the key and the
 /// holder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unnoted(Arc<Mutex<BTreeSet<(Key, NodeId)>>>);
@@ -28,13 +28,13 @@ impl Unnoted {
 /// A policy with a mistake.
 struct PlantedPolicy {
     sound: SystemPolicy,
-    /// The owner's own intent is hidden from it, and its answer is believed.
+    /// Hides the owner's own intent, and believes the answer.
     hides_intent: bool,
-    /// Keys that are to be replicated are kept, and noted here.
+    /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
 }
 
-/// Returns `policy`, with the mistake `bug` if that is one of policies.
+/// Returns `policy`, with the mistake `bug` if it belongs to policies.
 pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted) -> SystemPolicy {
     let (hides_intent, unnoted) = match bug {
         Some(Bug::HideOwnIntent) => (true, None),

@@ -39,7 +39,7 @@ pub(super) fn mistake(bug: Bug, unnoted: Unnoted) -> Option<Box<dyn Mistake>> {
     })
 }
 
-/// Responses that the engine has said, with their receivers.
+/// Returns the responses of the engine, with their receivers.
 fn responses(said: &mut Recorder<i64>) -> impl Iterator<Item = (NodeId, &mut Message)> {
     let sent = said.sent.iter_mut().map(|(to, message)| (*to, message));
     sent.filter(|(_, message)| matches!(*message.body, Body::SyncResponse(_)))
@@ -116,7 +116,7 @@ fn is_refresh_of_dirty(engine: &Engine, _: NodeId, kind: Kind, key: Key) -> bool
     kind == Kind::Refresh && packed.state() == State::Replica && packed.is_dirty()
 }
 
-/// Who has changed each key last, if that was a holder with a delta.
+/// The last changer of each key, if it was a holder with a delta.
 #[derive(Default)]
 struct SkipStale(BTreeMap<Key, NodeId>);
 
@@ -200,10 +200,10 @@ impl Mistake for HandOverUnread {
 }
 
 /// Holders that are forgotten right before a request: the engine reads a release that they have not
-/// sent. `picks` tells which, of a key that is owned here, for an entry of a node.
+/// sent. `picks` selects them, for a key owned here and an entry of a node.
 struct Forgotten {
     picks: Picks,
-    /// To whom nothing is answered, as they have asked nothing.
+    /// Nodes that get no response, as they have not asked.
     unasked: BTreeSet<NodeId>,
 }
 
@@ -264,10 +264,10 @@ impl Mistake for Forgotten {
     }
 }
 
-/// The marks of peers, as they see them and as the engine does.
+/// The marks of peers, as known to them and to the engine.
 #[derive(Default)]
 struct Marks {
-    /// Answered at once, else only when nothing is due.
+    /// Answers marks at once; otherwise only when nothing is due.
     is_early: bool,
     /// Peers that wait for the answer to a mark.
     asked: BTreeSet<NodeId>,
@@ -304,7 +304,7 @@ impl Mistake for Marks {
     }
 }
 
-/// Whether a peer was lost.
+/// True after the loss of a peer.
 struct DeafAfterLoss(bool);
 
 impl Mistake for DeafAfterLoss {

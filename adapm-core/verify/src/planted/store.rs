@@ -1,4 +1,4 @@
-//! Mistakes of a store: of what it does under the latch, or of what it tells.
+//! Mistakes of a store: under the latch, or in its answers.
 
 use core::ops::Range;
 
@@ -17,7 +17,7 @@ pub struct PlantedStore {
     bug: Option<Bug>,
 }
 
-/// What a slot had before a step.
+/// The state of a slot before a step.
 struct Before {
     packed: PackedState,
     value: Vec<i64>,
@@ -25,8 +25,8 @@ struct Before {
 }
 
 impl PlantedStore {
-    /// A store for the keys of `layout` that holds nothing, with the mistake `bug` if that is one
-    /// of stores.
+    /// Creates an empty store for the keys of `layout`, with the mistake `bug` if it belongs to
+    /// stores.
     #[must_use]
     pub fn new(layout: &Layout, bug: Option<Bug>) -> Self {
         let bug = bug.filter(|bug| bug.place() == super::Place::Store);
@@ -107,7 +107,7 @@ impl Store for PlantedStore {
     }
 }
 
-/// Takes back a part of what a step has done to a slot.
+/// Undoes a part of a step's changes to a slot.
 fn spoil(bug: Bug, before: &Before, mut slot: Slot<'_, i64>) {
     let was_dirty = before.packed.is_dirty();
     let (was, is) = (before.packed.state(), slot.packed.state());

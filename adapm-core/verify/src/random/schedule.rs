@@ -1,5 +1,5 @@
-//! A random schedule: any step, any order, then the cluster is drained; nodes that vanish, and
-//! survivors that hear of it one after the other.
+//! A random schedule: any step, any order, then the cluster is drained; nodes may vanish, and
+//! survivors learn of it one after the other.
 
 mod rare;
 
@@ -14,18 +14,18 @@ use crate::rng::Rng;
 use crate::setup::Setup;
 use crate::violation::Violation;
 
-/// A cluster, and what is drawn for it.
+/// A cluster, and the choices for it.
 pub(super) struct Schedule {
     cluster: Cluster,
     rng: Rng,
     keys: Vec<Key>,
     sets: bool,
     localizes: bool,
-    /// Whether workers signal before every round.
+    /// True if workers signal before every round.
     eager: bool,
-    /// The way on which messages wait longest.
+    /// The link on which messages wait longest.
     slow: (NodeId, NodeId),
-    /// Keys that everybody wants, and how many percent of the accesses go to them.
+    /// Number of keys that all workers want, and the percentage of accesses to them.
     hot: (usize, u64),
 }
 
@@ -55,11 +55,12 @@ impl Schedule {
         Ok(())
     }
 
-    /// Barrier, quiesce, end, leave: at rest after each. After a loss all of them fail.
+    /// Drains the cluster: barrier, quiesce, end, leave, at rest after each. After a loss all of
+    /// them fail.
     pub(super) fn drain(&mut self) -> Result<(), Violation> {
         self.find_unresponsive()?;
         self.tell_all()?;
-        // Intents expire before all meet, or last until all end.
+        // Intents expire before the workers meet, or last until the end.
         if self.rng.chance(50) {
             for who in self.live() {
                 self.cluster.advance_clock(who, 1_000);
@@ -107,7 +108,7 @@ impl Schedule {
             94..97 => {
                 let (from, to) = self.two_nodes();
                 let message = refusal::bad_message(&self.cluster, &mut self.rng, from, to);
-                // What is impossible otherwise may be late after a loss.
+                // After a loss, otherwise impossible messages may just be late.
                 if self.cluster.setup().checks.contains(11) && !self.cluster.losses().any() {
                     self.cluster.feed_bad(from, to, message)
                 } else {
@@ -134,7 +135,8 @@ impl Schedule {
         if self.rng.chance(20) { self.cluster.round(to) } else { Ok(()) }
     }
 
-    /// Ways take turns in being slow, so that messages overtake each other on a third node.
+    /// Chooses the slow link: links take turns, so that messages overtake each other on a third
+    /// node.
     fn choose_way(&mut self, loaded: &[(NodeId, NodeId)]) -> (NodeId, NodeId) {
         if self.rng.chance(5) {
             let telling = self.telling_ways(loaded);
@@ -149,7 +151,7 @@ impl Schedule {
         way
     }
 
-    /// Ways on which a fact is under way to a home.
+    /// Returns the links with a fact in flight to a home.
     fn telling_ways(&self, loaded: &[(NodeId, NodeId)]) -> Vec<(NodeId, NodeId)> {
         let tells = |message: &Message| matches!(*message.body, Body::Residence(_));
         let telling =
@@ -196,7 +198,8 @@ impl Schedule {
         }
     }
 
-    /// All live workers meet, one after the other, if none of them waits for something else.
+    /// Makes all live workers call a barrier, one after the other, if none of them waits for
+    /// something else.
     fn barrier(&mut self) -> Result<(), Violation> {
         let blocked = self.live().into_iter().any(|who| !self.is_free(who));
         if blocked || self.rng.chance(50) {
@@ -259,8 +262,8 @@ impl Schedule {
         (NodeId(from as u16), NodeId(to as u16))
     }
 
-    /// One to three keys, most of them among the few that everybody wants; rarely one of them
-    /// twice.
+    /// Returns one to three keys, most of them among the few that all workers want; rarely one of
+    /// them twice.
     fn some_keys(&mut self) -> Vec<Key> {
         let count = self.rng.within(1..4);
         let mut keys: Vec<Key> = Vec::new();
@@ -291,13 +294,13 @@ impl Schedule {
         };
         let start = clock + ahead;
         let end = start + 1 + self.rng.within(0..6) as u64;
-        // Now and then all of them: what that brings, and ends, comes up at once.
+        // Sometimes all of them, so that all consequences come up at once.
         let keys = if self.rng.chance(10) { self.keys.clone() } else { self.some_keys() };
         let id = SignalId(self.rng.within(0..3) as u64);
         self.cluster.intent_as(who, id, &keys, start..end)
     }
 
-    /// Where keys are relocated only, they go to and fro as fast as they are signaled.
+    /// Signals again: with relocation only, keys go to and fro as fast as they are signaled.
     fn signal_again(&mut self, node: NodeId) -> Result<(), Violation> {
         let Some(who) = self.live().into_iter().find(|who| who.0 == node) else { return Ok(()) };
         let clock = self.cluster.member(node).workers[who.1.index()].clock.0;
@@ -305,8 +308,8 @@ impl Schedule {
         self.cluster.intent(who, &keys, clock..clock + 3)
     }
 
-    /// One of the latest signals is not meant any more, or some of its keys; now and then one that
-    /// was never given.
+    /// Takes back one of the latest signals, or some of its keys; sometimes one that was never
+    /// given.
     fn take_back(&mut self) -> Result<(), Violation> {
         let who = self.worker();
         let latest: Vec<_> = self.cluster.intents_of(who).take(4).cloned().collect();
@@ -322,7 +325,7 @@ impl Schedule {
         self.cluster.take_back(who, intent.id, &keys, clocks)
     }
 
-    /// All survivors hear of all losses; then nothing waits for others any more.
+    /// Tells all survivors of all losses; then nothing waits for others any more.
     fn tell_all(&mut self) -> Result<(), Violation> {
         let losses = self.cluster.setup().losses;
         while self.cluster.losses().gone().len() < losses {
@@ -341,7 +344,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// A node vanishes, or somebody hears of it: whether there was anything of that kind to do.
+    /// Makes a node vanish, or tells a survivor of it. Returns false if there was nothing to do.
     fn lose(&mut self) -> Result<bool, Violation> {
         let losses = self.cluster.setup().losses;
         if losses == 0 {

@@ -1,9 +1,9 @@
-//! Which fault struck while what was going on: a simulation whose faults always strike idle nodes
-//! proves nothing.
+//! Counts of faults by the situations that they struck: a simulation whose faults always strike
+//! idle nodes proves nothing.
 
 use core::fmt;
 
-/// Something that may be going on at a node when a fault strikes it.
+/// A situation of a node that a fault may strike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(
     missing_docs,
@@ -15,15 +15,15 @@ pub enum Fact {
     KeyReplica,
     KeyMain,
     KeyReleasing,
-    /// A round is open: answers are on their way.
+    /// A round is open: answers are in flight.
     RoundOpen,
-    /// A main copy is on its way to the node.
+    /// A main copy is in flight to the node.
     RelocationHere,
-    /// A main copy is on its way from the node.
+    /// A main copy is in flight from the node.
     RelocationAway,
-    /// Updates of the node's replicas are on their way.
+    /// Updates of the node's replicas are in flight.
     DeltaOut,
-    /// A refresh for the node is on its way.
+    /// A refresh for the node is in flight.
     RefreshHere,
     PullWaits,
     PushWaits,
@@ -33,7 +33,7 @@ pub enum Fact {
     BarrierWaits,
     QuiesceWaits,
     LeaveWaits,
-    /// Packets of the node are not acknowledged.
+    /// Packets of the node are unacknowledged.
     Unacknowledged,
     /// A link of the node has no room, and messages wait for it.
     NoRoom,
@@ -70,18 +70,18 @@ impl Fact {
 pub struct Facts(u32);
 
 impl Facts {
-    /// Adds a fact, if it is one.
+    /// Adds a fact if it holds.
     pub fn note(&mut self, fact: Fact, holds: bool) {
         self.0 |= u32::from(holds) << fact as u32;
     }
 
-    /// Whether it is in the set.
+    /// Returns true if the fact is in the set.
     #[must_use]
     pub fn contains(self, fact: Fact) -> bool {
         self.0 >> fact as u32 & 1 == 1
     }
 
-    /// Everything that is in either.
+    /// Returns the union of both sets.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -122,7 +122,7 @@ impl FaultKind {
     ];
 }
 
-/// How often each fault struck while each fact held: a table.
+/// Counts of faults by the facts that held: a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Coverage {
     counts: [[u64; Fact::ALL.len()]; FaultKind::ALL.len()],
@@ -139,7 +139,7 @@ impl Default for Coverage {
 }
 
 impl Coverage {
-    /// A fault struck while these facts held.
+    /// Counts a fault that struck while these facts held.
     pub fn record(&mut self, fault: FaultKind, facts: Facts) {
         self.struck[fault as usize] += 1;
         for fact in Fact::ALL {
@@ -147,19 +147,19 @@ impl Coverage {
         }
     }
 
-    /// How often the fault struck while the fact held.
+    /// Returns the number of times that the fault struck while the fact held.
     #[must_use]
     pub fn count(&self, fault: FaultKind, fact: Fact) -> u64 {
         self.counts[fault as usize][fact as usize]
     }
 
-    /// How often the fault struck at all.
+    /// Returns the number of times that the fault struck.
     #[must_use]
     pub fn struck(&self, fault: FaultKind) -> u64 {
         self.struck[fault as usize]
     }
 
-    /// Faults of all kinds.
+    /// Returns the number of faults of all kinds.
     #[must_use]
     pub fn faults(&self) -> u64 {
         self.struck.iter().sum()

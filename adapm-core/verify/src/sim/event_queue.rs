@@ -1,11 +1,12 @@
-//! What is still to happen, in virtual time.
+//! Future events in virtual time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use adapm_core::Instant;
 
-/// Events in the order of their times; those of one time in the order in which they were entered.
+/// Events in the order of their times; those at the same time in the order in which they were
+/// added.
 ///
 /// ```
 /// use adapm_core::Instant;
@@ -40,32 +41,32 @@ impl<E> Default for EventQueue<E> {
 }
 
 impl<E> EventQueue<E> {
-    /// Enters an event. One in the past happens now.
+    /// Adds an event. One in the past happens now.
     pub fn at(&mut self, when: Instant, event: E) {
         self.entered += 1;
         self.items.push(Item { when: when.max(self.now), serial: self.entered, event });
     }
 
-    /// Takes the next event; its time has come.
+    /// Takes the next event, and advances the time to it.
     pub fn pop(&mut self) -> Option<E> {
         let item = self.items.pop()?;
         self.now = item.when;
         Some(item.event)
     }
 
-    /// The time of the last event taken.
+    /// Returns the time of the last event taken.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Events still to come.
+    /// Returns the number of future events.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether nothing is to come.
+    /// Returns true if there are no future events.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -73,7 +74,7 @@ impl<E> EventQueue<E> {
 }
 
 impl<E> Ord for Item<E> {
-    /// The heap gives its greatest item first: that of the earliest time.
+    /// Orders items for a max-heap: the earliest is the greatest.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.when, other.serial).cmp(&(self.when, self.serial))
     }

@@ -1,21 +1,21 @@
 //! Whole clusters in one thread and in virtual time: the same seed, the same run.
 //!
-//! | file | under_test |
+//! | file | subject |
 //! | --- | --- |
-//! | [`EventQueue`] | what is still to happen, in order |
+//! | [`EventQueue`] | future events, in order |
 //! | [`Wire`] | latency, jitter, bandwidth |
-//! | [`Links`], [`Perfect`] | what is between the nodes |
+//! | [`Links`], [`Perfect`] | the network between the nodes |
 //! | [`faults`] | resets, partitions, pauses, slow nodes; links that resume |
-//! | [`Program`], [`Script`] | what workers do |
-//! | [`SystemUnderTest`] | what is simulated |
+//! | [`Program`], [`Script`] | the steps of workers |
+//! | [`SystemUnderTest`] | the simulated nodes |
 //! | [`engines`] | bare engines with costs, for clusters of many nodes |
 //! | [`Simulator`] | the one loop |
-//! | `checked` | with the feature `checked`: a cluster of which every invariant is checked after every step |
-//! | [`Coverage`] | which fault struck while what was going on |
-//! | [`TraceHash`] | equal seeds, equal runs: how that is seen |
+//! | `checked` | with the feature `checked`: a cluster with every invariant checked after every step |
+//! | [`Coverage`] | counts of faults by the situations that they struck |
+//! | [`TraceHash`] | a fingerprint: equal seeds, equal runs |
 //!
-//! The loop is the same whether the under_test is a cluster of which every invariant is checked
-//! after every step, or one that only counts what things cost. Any under_test will do:
+//! The loop is the same for a cluster with every invariant checked after every step and for one
+//! that only counts costs. Any system under test will do:
 //!
 //! ```
 //! use core::convert::Infallible;
@@ -59,7 +59,7 @@
 //! assert_eq!(end, Instant::from_micros(2 * (50 + 10)));
 //! ```
 //!
-//! Not here: what a real network does to bytes. That is what the transports' own tests are for.
+//! Not here: the effect of real networks on bytes. The transports' own tests are for that.
 
 #[cfg(feature = "checked")]
 pub mod checked;

@@ -1,4 +1,4 @@
-//! What workers do.
+//! The steps of workers.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -8,7 +8,7 @@ use adapm_core::{Instant, Key, NodeId, WorkerId};
 /// A worker of a cluster.
 pub type Who = (NodeId, WorkerId);
 
-/// Whether a worker waits for what it has asked for.
+/// The wait of a worker for its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
     /// It waits until the operation is done.
@@ -28,7 +28,7 @@ pub enum Step {
     Set(Vec<Key>, Then),
     /// Asks for the main copies.
     Localize(Vec<Key>, Then),
-    /// Signals that it will access the keys so many clocks from now, for so many clocks.
+    /// Signals that it will access the keys this many clocks from now, for this many clocks.
     Intent {
         /// The keys.
         keys: Vec<Key>,
@@ -47,15 +47,15 @@ pub enum Step {
     Barrier,
     /// Waits for all live workers, and until everything sent is applied everywhere.
     Quiesce,
-    /// Ends: barriers no longer wait for it.
+    /// Ends: barriers do not wait for it any more.
     End,
     /// Announces that no operation follows on its node; waits until all nodes have.
     Leave,
 }
 
-/// Chooses the steps of all workers.
+/// A choice of the steps of all workers.
 pub trait Program {
-    /// The next step of a worker that is not waiting; `None`: it has done everything.
+    /// Returns the next step of a worker that is not waiting; `None` if it is finished.
     fn next(&mut self, now: Instant, who: Who) -> Option<Step>;
 }
 
@@ -65,8 +65,7 @@ impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
     }
 }
 
-/// A program that is written down: the steps of each worker. Workers without any have nothing to
-/// do.
+/// A fixed program: the steps of each worker. Workers without steps have nothing to do.
 ///
 /// ```
 /// use adapm_core::{Instant, Key, NodeId, WorkerId};
@@ -82,7 +81,7 @@ impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
 pub struct Script(BTreeMap<Who, VecDeque<Step>>);
 
 impl Script {
-    /// Adds steps behind those that `who` has.
+    /// Appends steps to those of `who`.
     #[must_use]
     pub fn with(mut self, who: Who, steps: impl IntoIterator<Item = Step>) -> Self {
         self.0.entry(who).or_default().extend(steps);

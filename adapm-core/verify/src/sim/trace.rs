@@ -1,4 +1,4 @@
-//! A fingerprint of everything that happened: equal seeds must give equal ones.
+//! A fingerprint of all events: equal seeds must give equal ones.
 
 use adapm_core::Instant;
 
@@ -13,7 +13,7 @@ impl Default for TraceHash {
 }
 
 impl TraceHash {
-    /// Adds an event: when, of which kind, and up to three numbers that say what.
+    /// Adds an event: time, kind, and up to three numbers with details.
     pub fn add(&mut self, when: Instant, kind: &'static str, what: [u64; 3]) {
         for byte in kind.bytes() {
             self.packed(u64::from(byte));
@@ -24,7 +24,7 @@ impl TraceHash {
         }
     }
 
-    /// The hash of what was added so far.
+    /// Returns the hash of all events so far.
     #[must_use]
     pub fn value(self) -> u64 {
         let mut hash = self.0;

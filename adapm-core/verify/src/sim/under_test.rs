@@ -1,5 +1,4 @@
-//! What is simulated: nodes that take steps and messages, and say what they send and how long they
-//! are busy.
+//! The system under test: nodes that take steps and messages, and return messages and busy times.
 
 use core::fmt;
 
@@ -10,7 +9,7 @@ use super::coverage::Facts;
 use super::program::{Step, Who};
 use crate::rng::Rng;
 
-/// Whether a step is over.
+/// The outcome of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// The worker may go on.
@@ -19,19 +18,19 @@ pub enum Outcome {
     Waits,
 }
 
-/// What a step of a worker costs.
+/// The cost of a worker's step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
-    /// Whether it is over.
+    /// The outcome.
     pub outcome: Outcome,
-    /// How long the worker itself was busy, in nanoseconds.
+    /// Time for which the worker itself was busy, in nanoseconds.
     pub worker_nanos: u64,
-    /// How long its node's channel is busy with it, in nanoseconds.
+    /// Time for which its node's channel is busy with it, in nanoseconds.
     pub node_nanos: u64,
 }
 
 impl Turn {
-    /// A step that took no time.
+    /// Creates the cost of a step that took no time.
     #[must_use]
     pub const fn free(outcome: Outcome) -> Self {
         Self { outcome, worker_nanos: 0, node_nanos: 0 }
@@ -41,47 +40,46 @@ impl Turn {
 /// A message that a node has sent.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// Who sent it.
+    /// The sender.
     pub from: NodeId,
-    /// Who shall receive it.
+    /// The receiver.
     pub to: NodeId,
-    /// Whether the receiver owes an answer.
+    /// True if the receiver owes an answer.
     pub asks: bool,
-    /// What it weighs on the wire.
+    /// Size on the wire in bytes.
     pub bytes: usize,
-    /// Its content. A under_test that keeps the content to itself leaves this empty: messages
-    /// arrive in order.
+    /// Its content. A system that keeps the content to itself leaves this empty: messages arrive in
+    /// order.
     pub frame: Frame,
 }
 
-/// What is simulated.
+/// A system under test.
 ///
-/// The under_test is fed in the order of virtual time. After each call that changes it, the
-/// simulator drains [`SystemUnderTest::poll_sent`] and [`SystemUnderTest::poll_ready`], and asks
-/// [`SystemUnderTest::wake_at`] of the node concerned. A number that a call returns is the time, in
-/// nanoseconds, that the node's channel is busy: what the call sent leaves when that is over, and
-/// the node is fed nothing else until then.
+/// It is fed in the order of virtual time. After each call that changes it, the simulator drains
+/// [`SystemUnderTest::poll_sent`] and [`SystemUnderTest::poll_ready`], and calls
+/// [`SystemUnderTest::wake_at`] for the node concerned. A number returned by a call is the time, in
+/// nanoseconds, for which the node's channel is busy: messages of the call leave after that, and
+/// the node gets no other input until then.
 pub trait SystemUnderTest {
-    /// What is wrong, if something is.
+    /// The type of its failures.
     type Violation: fmt::Display + fmt::Debug;
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     fn nodes(&self) -> usize;
 
-    /// Number of workers of each node.
+    /// Returns the number of workers of each node.
     fn workers(&self) -> usize;
 
-    /// A worker takes a step, any but [`Step::Compute`].
+    /// Lets a worker take a step, any but [`Step::Compute`].
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, Self::Violation>;
 
-    /// The next message from `from` arrives at `to`: the one that was sent first of those that have
-    /// not arrived.
+    /// Delivers the next message from `from` to `to`: the oldest that has not arrived.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn deliver(
         &mut self,
         now: Instant,
@@ -90,56 +88,56 @@ pub trait SystemUnderTest {
         frame: Frame,
     ) -> Result<u64, Self::Violation>;
 
-    /// `node` wanted to be woken.
+    /// Wakes `node` at the time that it asked for.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Self::Violation>;
 
-    /// When `node` looks at its peers in its next [`SystemUnderTest::timeout`]; `None`: it does
-    /// not.
+    /// Returns the time at which `node` checks its peers in its next [`SystemUnderTest::timeout`];
+    /// `None` if it does not.
     fn looks_at(&self, node: NodeId) -> Option<Instant> {
         let _ = node;
         None
     }
 
-    /// `node`, which is about to look at its peers, hears that links hold up what it waits for of
-    /// `peer`.
+    /// Tells `node`, which is about to check its peers, that links hold up the answer of `peer`.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Self::Violation> {
         let _ = (now, node, peer);
         Ok(())
     }
 
-    /// The next message sent, in the order in which its node sent it.
+    /// Returns the next message sent, in the order in which its node sent it.
     fn poll_sent(&mut self) -> Option<Sent>;
 
-    /// The next worker that waited and may go on.
+    /// Returns the next worker that waited and may go on.
     fn poll_ready(&mut self) -> Option<Who>;
 
-    /// When `node` wants [`SystemUnderTest::timeout`]; `None`: not before something else happens.
+    /// Returns the time for which `node` wants [`SystemUnderTest::timeout`]; `None` if it waits for
+    /// other inputs.
     fn wake_at(&self, node: NodeId) -> Option<Instant>;
 
-    /// Whether nothing is on its way and nothing waits. Asked after each event once all workers
-    /// have done everything.
+    /// Returns true if nothing is in flight and nothing waits. Called after each event once all
+    /// workers are finished.
     fn is_at_rest(&self) -> bool;
 
-    /// Who waits for what, for people: asked when the simulation does not come to rest.
+    /// Describes pending work: called when the simulation does not come to rest.
     fn waiting(&self) -> String;
 
-    /// What is going on at `node`, for the count of what each fault met.
+    /// Returns the situation at `node`, for the counts of faults.
     fn facts(&self, node: NodeId) -> Facts {
         let _ = node;
         Facts::default()
     }
 
-    /// `node` vanishes, or does nothing any more. Of what it has sent to each other node, the first
-    /// so many messages are still going to arrive.
+    /// Makes `node` vanish, or stop working. Of its messages to each other node, a number still
+    /// arrives.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn vanish(
         &mut self,
         now: Instant,
@@ -150,10 +148,10 @@ pub trait SystemUnderTest {
         Ok(())
     }
 
-    /// The link session of `survivor` has given `peer` up; nothing of it arrives any more.
+    /// Tells `survivor` that its link session has given `peer` up; nothing of it arrives any more.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn lose(
         &mut self,
         now: Instant,
@@ -164,10 +162,10 @@ pub trait SystemUnderTest {
         Ok(0)
     }
 
-    /// `to` gets a message that no sound node sends, as if from `from`.
+    /// Feeds `to` a message that no sound node sends, as if from `from`.
     ///
     /// # Errors
-    /// What is wrong after it.
+    /// A violation after it.
     fn lie(
         &mut self,
         now: Instant,

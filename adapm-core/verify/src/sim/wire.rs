@@ -1,5 +1,5 @@
-//! How long bytes take from node to node: latency, jitter, and the bandwidth that a node's links
-//! share.
+//! The time that bytes take from node to node: latency, jitter, and the bandwidth that a node's
+//! links share.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use adapm_core::{Instant, NodeId};
 
 use crate::rng::Rng;
 
-/// What every way from node to node is like.
+/// Properties of every link between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireConfig {
     /// Time of the shortest message, in nanoseconds.
     pub latency_nanos: u64,
-    /// At most this is added by chance, in nanoseconds.
+    /// Largest random delay added to it, in nanoseconds.
     pub jitter_nanos: u64,
-    /// What a node can send in a second, to all others together; and receive. 0: no limit.
+    /// Bytes that a node can send per second, to all others together; and receive. 0: no limit.
     pub bytes_per_second: u64,
 }
 
@@ -23,26 +23,26 @@ impl WireConfig {
     pub const INSTANT: Self = Self { latency_nanos: 0, jitter_nanos: 0, bytes_per_second: 0 };
 }
 
-/// The ways between all nodes. What leaves a node for another first arrives there first.
+/// The links between all nodes. Messages between two nodes arrive in order.
 #[derive(Debug)]
 pub struct Wire {
     config: WireConfig,
-    /// When each node has sent everything, and received everything.
+    /// Times when each node has sent everything, and received everything.
     egress: Vec<Instant>,
     ingress: Vec<Instant>,
-    /// The last arrival on each way that was used.
+    /// The last arrival on each used link.
     last: BTreeMap<(NodeId, NodeId), Instant>,
 }
 
 impl Wire {
-    /// Ways among `nodes` nodes.
+    /// Creates links among `nodes` nodes.
     #[must_use]
     pub fn new(config: WireConfig, nodes: usize) -> Self {
         let free = vec![Instant::ZERO; nodes];
         Self { config, egress: free.clone(), ingress: free, last: BTreeMap::new() }
     }
 
-    /// Sends `bytes` bytes at `now`; when they have arrived.
+    /// Sends `bytes` bytes at `now`. Returns the time of their arrival.
     pub fn depart(
         &mut self,
         now: Instant,
@@ -58,8 +58,7 @@ impl Wire {
             if self.config.jitter_nanos == 0 { 0 } else { rng.number(0..self.config.jitter_nanos) };
         let arrival = egress.plus_nanos(self.config.latency_nanos).plus_nanos(jitter);
         let ingress = &mut self.ingress[to.index()];
-        // A receiver that is idle takes bytes as they come; one that is not takes them behind the
-        // others.
+        // An idle receiver takes bytes as they come; a busy one takes them after the others.
         let arrival = arrival.max(ingress.plus_nanos(transfer));
         let last = self.last.entry((from, to)).or_default();
         *last = arrival.max(*last);
@@ -67,7 +66,7 @@ impl Wire {
         *last
     }
 
-    /// What the ways are like.
+    /// Returns the properties of the links.
     #[must_use]
     pub fn config(&self) -> WireConfig {
         self.config

@@ -1,4 +1,4 @@
-//! What the papers say of how systems compare, on the same runs.
+//! The papers' claims on how systems compare, on the same runs.
 
 use adapm_core::policy::System;
 
@@ -75,8 +75,8 @@ fn without_replication_workers_wait_at_hot_spots() {
     assert!(without.nanos > 2 * adapm.nanos, "{without:?} {adapm:?}");
 }
 
-/// AdaPM Figure 8: who acts at once holds replicas longer the earlier intent is signalled; who
-/// learns when to act does not.
+/// AdaPM Figure 8: acting at once holds replicas longer the earlier intent is signalled; learning
+/// when to act does not.
 #[test]
 fn acting_at_once_holds_replicas_longer_when_intent_is_signalled_early() {
     let held = |system, ahead| {
@@ -101,7 +101,8 @@ fn under_classic_a_share_of_one_nth_is_local() {
     }
 }
 
-/// AdaPM §A.2: full replication serves every read locally, and synchronizes what nobody needs.
+/// AdaPM §A.2: full replication serves every read locally, and synchronizes copies that no node
+/// needs.
 #[test]
 fn full_replication_reads_locally_and_sends_more() {
     for pattern in [Pattern::Uniform, Pattern::Locality] {

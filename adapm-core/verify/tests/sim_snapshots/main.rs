@@ -1,9 +1,9 @@
-//! What each system costs on four patterns of access, on four simulated nodes: the shape of AdaPM
-//! Table 2 and Figures 8 and 9 in the small. A change of cost shows as a difference to the tables
-//! in this folder.
+//! The costs of each system on four patterns of access, on four simulated nodes: the shape of
+//! AdaPM Table 2 and Figures 8 and 9 in the small. A change of cost shows as a difference from the
+//! tables in this folder.
 //!
-//! `ADAPM_BLESS=1 cargo test -p adapm-verify --test sim_snapshots` writes the tables anew. Times
-//! and bytes are those of the model ([`adapm_verify::sim::engines`]); how systems compare is what
+//! `ADAPM_BLESS=1 cargo test -p adapm-verify --test sim_snapshots` rewrites the tables. Times and
+//! bytes are those of the model ([`adapm_verify::sim::engines`]); the comparison of systems is what
 //! counts ([`claims`]).
 
 mod claims;
@@ -18,7 +18,7 @@ use adapm_core::policy::System;
 use crate::pattern::Pattern;
 use crate::run::{Cost, Setting, cost};
 
-/// Columns, right-aligned but for the first.
+/// Columns, right-aligned except the first.
 const COLUMNS: [(&str, usize); 11] = [
     ("system", 22),
     ("ms", 8),

@@ -1,4 +1,4 @@
-//! Which keys each worker accesses at each of its clocks.
+//! The keys that each worker accesses at each of its clocks.
 
 use adapm_core::{Key, NodeId};
 use adapm_verify::rng::Rng;
@@ -50,7 +50,7 @@ impl Pattern {
         )
     }
 
-    /// The keys of a worker at a clock, ascending, each once.
+    /// Returns the keys of a worker at a clock, ascending, each once.
     pub(crate) fn keys(self, (node, worker): Who, clock: u64) -> Vec<Key> {
         let seat = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
         let mut rng = Rng::new(seat << 32 | clock);

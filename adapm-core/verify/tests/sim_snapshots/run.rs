@@ -1,4 +1,4 @@
-//! One run: what workers do, and what it cost.
+//! One run: its program and its costs.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
@@ -11,7 +11,7 @@ use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
 
 use crate::pattern::{KEYS, NODES, Pattern, WORKERS};
 
-/// What a claim varies.
+/// The parameters that a claim varies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
     pub(crate) clocks: u64,
@@ -25,7 +25,7 @@ impl Default for Setting {
     }
 }
 
-/// What a run cost, all nodes together.
+/// The costs of a run, for all nodes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
     pub(crate) nanos: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Cost {
     pub(crate) remote: u64,
     pub(crate) relocations: u64,
     pub(crate) replicas: u64,
-    /// Replicas held, times how long.
+    /// Integral of the number of replicas over time.
     pub(crate) replica_nanos: u128,
-    /// Mean.
+    /// The mean.
     pub(crate) staleness_nanos: u64,
 }
 
@@ -52,7 +52,7 @@ impl Cost {
         self.local as f64 / self.reads() as f64
     }
 
-    /// The mean over time.
+    /// Returns the mean over time.
     pub(crate) fn replicas_held(&self) -> f64 {
         self.replica_nanos as f64 / self.nanos as f64
     }
@@ -64,7 +64,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
     let config = EnginesConfig {
         nodes: NODES,
         workers: WORKERS,
-        // Sparse: main copies come into being at their homes when they are first looked at.
+        // Sparse: main copies are created at their homes on first access.
         layout: Layout::sparse(&[(KEYS, 1)]).expect("there are keys"),
         element_bytes: 400,
         keys_per_key: 1,
@@ -103,7 +103,7 @@ struct Crew {
     setting: Setting,
     board: Rc<Board>,
     lanes: BTreeMap<Who, Lane>,
-    /// When the first worker began to work.
+    /// Time when the first worker began to work.
     began: Instant,
     has_begun: bool,
     looked: Instant,
@@ -135,7 +135,7 @@ impl Crew {
         }
     }
 
-    /// Counts the replicas that are held since the last look.
+    /// Counts the replicas held since the last call.
     fn look(&mut self, now: Instant) {
         let held: u64 =
             (0..NODES as u16).map(|node| self.board.store(NodeId(node)).replicas()).sum();
@@ -143,7 +143,7 @@ impl Crew {
         self.looked = now;
     }
 
-    /// What comes before the first clock: under full replication the replicas.
+    /// Returns the steps before the first clock: the replicas for full replication.
     fn prepare(&self, who: Who) -> VecDeque<Step> {
         let mut steps = VecDeque::new();
         match self.system {
@@ -164,7 +164,7 @@ impl Crew {
         Step::Intent { keys: self.pattern.keys(who, clock), ahead, clocks: 1 }
     }
 
-    /// What a worker does at a clock, signals of later clocks first.
+    /// Returns the steps of a worker at a clock, signals of later clocks first.
     fn work(&self, who: Who, clock: u64) -> VecDeque<Step> {
         let Setting { clocks, ahead } = self.setting;
         let mut steps = VecDeque::new();
@@ -224,8 +224,8 @@ impl Program for Crew {
     }
 }
 
-/// What a worker computes at each clock.
+/// Computation of a worker at each clock.
 const CLOCK: Duration = Duration::from_micros(200);
 
-/// Under lapse, from `localize` to the access: long enough for the way to and fro.
+/// Under lapse, clocks from `localize` to the access: long enough for a round trip.
 const LOCALIZED_AHEAD: u64 = 4;

@@ -1,6 +1,6 @@
-//! Steps for moments that chance seldom finds: pushes while holders have a copy or a key is between
-//! two owners, facts that overtake each other, peers that stop answering, slow ways, nodes that are
-//! stopped for a while, and a quiesce while one node has no round.
+//! Steps for situations that chance seldom finds: pushes while holders have a copy or a key is
+//! between two owners, facts that overtake each other, peers that stop answering, slow links, nodes
+//! that are stopped for a while, and a quiesce while one node has no round.
 
 use adapm_core::engine::OpId;
 use adapm_core::id::{Key, NodeId};
@@ -13,8 +13,9 @@ use crate::oracle::Who;
 use crate::violation::{Violation, hold};
 
 impl Schedule {
-    /// A worker pushes to a key that is between two owners, and the home, which may know of the new
-    /// one, passes that on at once, perhaps to where the key is not yet: whether there was one.
+    /// Pushes to a key that is between two owners, by way of the home, which may know the new one
+    /// and pass that on at once, perhaps before the key arrives. Returns false if there is no such
+    /// key.
     pub(super) fn push_behind_a_move(&mut self) -> Result<bool, Violation> {
         let moving: Vec<Key> =
             self.cluster.keys().filter(|key| self.cluster.owner(*key).is_none()).collect();
@@ -33,7 +34,7 @@ impl Schedule {
         let home = self.cluster.setup().home(key);
         let asked = |node: &NodeId| self.cluster.state(*node, key) == State::Requested;
         let asking: Vec<NodeId> = self.cluster.living().filter(asked).collect();
-        // Two on each way: the fact where the key went, or what stands before it.
+        // Two on each link: the fact about the key, or a message before it.
         for _ in 0..2 {
             let ways = self.cluster.network().loaded();
             for (from, to) in ways.into_iter().filter(|(_, to)| *to == home) {
@@ -46,7 +47,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// A third node wants a key whose home has not heard of its last move: whether there was one.
+    /// Makes a third node want a key whose home has not learned of its last move. Returns false if
+    /// there is no such key.
     pub(super) fn move_ahead_of_a_fact(&mut self) -> Result<bool, Violation> {
         let lagging = |key: Key| {
             let (owner, home) = (self.cluster.owner(key)?, self.cluster.setup().home(key));
@@ -74,8 +76,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// A `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all its
-    /// copies and one localizes.
+    /// Runs a `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all
+    /// its copies and one localizes.
     pub(super) fn meet_unpaused(&mut self) -> Result<(), Violation> {
         let live = self.live();
         if self.cluster.losses().any() || live.is_empty() || self.rng.chance(60) {
@@ -110,9 +112,9 @@ impl Schedule {
         Ok(())
     }
 
-    /// A quiesce of all with pushes of one worker to what everybody holds. One node has a round at
-    /// its beginning and no other in the steps in which it ends, or nearly, so that what is late at
-    /// its owner reaches this node by the waves alone.
+    /// Runs a quiesce of all with pushes of one worker to keys that all nodes hold. One node has a
+    /// round at its beginning and no other in the steps in which it usually ends, so that late
+    /// changes at their owner reach this node only by the waves.
     pub(super) fn meet_between_rounds(&mut self) -> Result<(), Violation> {
         let live = self.live();
         if live.is_empty() || self.cluster.losses().any() {
@@ -143,7 +145,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// All that is on its way now, not what comes of it: else none would wait for the next turn.
+    /// Delivers all messages in flight, but not those that follow from them: otherwise none would
+    /// wait for the next turn.
     fn deliver_what_is_on_its_way(&mut self) -> Result<(), Violation> {
         for (from, to) in self.cluster.network().loaded() {
             for _ in 0..self.cluster.network().queue(from, to).count() {
@@ -153,7 +156,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// An owner whose key is held elsewhere pushes to it: whether there was one.
+    /// Pushes at an owner to a key that is held elsewhere. Returns false if there is no such key.
     pub(super) fn push_under_holders(&mut self) -> Result<bool, Violation> {
         let keys = || self.cluster.keys().filter_map(|key| Some((key, self.cluster.owner(key)?)));
         let held =
@@ -162,7 +165,7 @@ impl Schedule {
         if held.is_empty() {
             return Ok(false);
         }
-        // A hand-over is due where the owner wants a key no more and one node holds it.
+        // A hand-over is due where the owner does not want a key any more and one node holds it.
         let due = |(key, owner): &(Key, NodeId)| {
             let view = &self.cluster.row(*owner, *key).view;
             view.holders.len() == 1 && view.intent_count == 0
@@ -185,8 +188,8 @@ impl Schedule {
         Ok(true)
     }
 
-    /// The holder's node asks at once, before the owner's next round; perhaps because a worker
-    /// wants to see what was pushed.
+    /// Makes the holder's node ask at once, before the owner's next round; sometimes because a
+    /// worker waits for the push.
     fn catch_up(&mut self, holder: NodeId) -> Result<(), Violation> {
         let free = self.live().into_iter().find(|who| who.0 == holder && self.is_free(*who));
         let Some(who) = free else { return Ok(()) };
@@ -200,7 +203,7 @@ impl Schedule {
         self.cluster.round(holder)
     }
 
-    /// Nodes that vanish are not told of here: whoever waits finds out by itself.
+    /// Lets waiting nodes find vanished ones by themselves.
     pub(super) fn find_unresponsive(&mut self) -> Result<(), Violation> {
         if self.cluster.setup().unresponsive_nanos.is_none() {
             return Ok(());
@@ -217,7 +220,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Every way delivers one message between two looks; at some moment a node is stopped for long.
+    /// Delivers one message per link between two checks; at some moment a node is stopped for long.
     fn trickle(&mut self) -> Result<(), Violation> {
         let stopped_at = self.rng.within(0..LOOKS);
         for turn in 0..TURNS_MAX {
@@ -242,7 +245,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// All nodes have something to say in each round, so that at each look an answer is owed.
+    /// Gives all nodes something to send in each round, so that at each check an answer is owed.
     fn keep_busy(&mut self) -> Result<(), Violation> {
         let live = self.live();
         for who in &live {
@@ -262,8 +265,8 @@ impl Schedule {
         Ok(())
     }
 
-    /// A barrier of all, for whose last callers the first one waits much longer than any peer may
-    /// take to answer.
+    /// Runs a barrier of all in which the first caller waits for the last ones much longer than any
+    /// peer may take to answer.
     pub(super) fn meet_late(&mut self) -> Result<(), Violation> {
         let mut late = self.live().into_iter();
         if self.cluster.setup().unresponsive_nanos.is_some()
@@ -276,11 +279,11 @@ impl Schedule {
     }
 }
 
-/// Steps in which a quiesce ends, or nearly.
+/// Number of steps in which a quiesce usually ends.
 const BETWEEN_ROUNDS: usize = 150;
-/// Rounds after which what has not ended while others go on never will.
+/// Number of rounds after which an operation that has not ended while others go on never will.
 const UNPAUSED_ROUNDS_MAX: usize = 1_000;
-/// Looks within which every unresponsive peer is found: two times as many as it takes.
+/// Number of checks within which every unresponsive peer is found: twice as many as it takes.
 const LOOKS: usize = 14;
-/// Turns after which what is still on its way arrives at once.
+/// Number of turns after which messages still in flight arrive at once.
 const TURNS_MAX: usize = 60;

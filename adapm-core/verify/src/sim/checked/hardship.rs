@@ -9,23 +9,23 @@ use adapm_core::{Instant, Key};
 use crate::rng::Rng;
 use crate::sim::program::{Program, Step, Then, Who};
 
-/// What all workers do in the first phase of a run.
+/// The program of all workers in the first phase of a run.
 #[derive(Debug)]
 pub struct Hardship {
     rng: Rng,
     keys: Vec<Key>,
     sets: bool,
     localizes: bool,
-    /// Keys that everybody wants, and how many percent of the accesses go to them.
+    /// Number of keys that all workers want, and the percentage of accesses to them.
     hot: (usize, u64),
     /// Longest pause between two steps, in microseconds.
     pause_micros: u64,
     workers: BTreeMap<Who, Worker>,
-    /// What all workers do together, each time a part of the operations is done.
+    /// Steps of all workers together, each after a part of the operations.
     meetings: Vec<Option<Step>>,
     operations_each: u64,
-    /// Accesses of keys that are set: they get few, so that a search can decide whether there is an
-    /// order that explains them.
+    /// Number of accesses of keys that are set: bounded, so that a search can decide if an order
+    /// explains them.
     set_accesses: BTreeMap<Key, u64>,
     /// The worker that ends before the others.
     quits: Option<Who>,
@@ -41,7 +41,7 @@ struct Worker {
 }
 
 impl Hardship {
-    /// At least `operations` operations on `keys`, by workers with these names.
+    /// Creates the program of `seed`: at least `operations` operations on `keys`, by `workers`.
     #[must_use]
     pub fn new(seed: u64, keys: Vec<Key>, workers: &[Who], operations: u64) -> Self {
         let mut rng = Rng::new(seed);
@@ -51,7 +51,7 @@ impl Hardship {
             _ => None,
         };
         let quits = rng.chance(20).then(|| rng.choose(workers));
-        // One that ends early leaves its share to the others.
+        // A worker that ends early leaves its share to the others.
         let sharers = workers.len() as u64 - u64::from(quits.is_some());
         Self {
             sets: rng.chance(40),
@@ -69,7 +69,7 @@ impl Hardship {
         }
     }
 
-    /// Operations begun: pulls, pushes, sets, localizes and waits.
+    /// Returns the number of operations begun: pulls, pushes, sets, localizes and waits.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.operations
@@ -90,7 +90,7 @@ impl Hardship {
         keys
     }
 
-    /// The key, or another one if it has had its accesses.
+    /// Returns the key, or another one if it has had its accesses.
     fn settable(&mut self, key: Key) -> Key {
         let accesses = self.set_accesses.entry(key).or_default();
         *accesses += 1;
@@ -123,7 +123,7 @@ impl Hardship {
         }
     }
 
-    /// Something between two operations, most of the time nothing.
+    /// Returns a step between two operations, most of the time none.
     fn between(&mut self) -> Option<Step> {
         match self.rng.number(0..100) {
             0..22 => {
@@ -182,10 +182,10 @@ impl Program for Hardship {
     }
 }
 
-/// Whether a key is set now and then, in programs that set keys at all.
+/// Returns true if a key is sometimes set, in programs that set keys at all.
 fn is_settable(key: Key) -> bool {
     key.0 % 4 == 1
 }
 
-/// Accesses of a key that is set.
+/// Most accesses of a key that is set.
 const SET_ACCESSES_MAX: u64 = 40;

@@ -1,4 +1,4 @@
-//! The under_test of which every invariant is checked after every step: a lockstep cluster of
+//! The system under test with every invariant checked after every step: a lockstep cluster of
 //! [`crate::cluster`], whose messages travel as frames over the links of the simulation.
 
 mod hardship;
@@ -26,13 +26,13 @@ pub use run::{Conditions, OPERATIONS, Report, Run, Stopped};
 
 /// A cluster under judgement.
 ///
-/// The cluster keeps every message until it is delivered, and so knows what has to arrive next: a
+/// The cluster keeps every message until it is delivered, and so knows which must arrive next: a
 /// frame that the links deliver must be that message, byte for byte, or the links have lost,
 /// doubled or reordered one.
 pub struct Checked {
     cluster: Cluster,
     costs: Costs,
-    /// How many messages of each way were given to the links and have not arrived.
+    /// Number of messages given to the links that have not arrived, by link.
     handed: Vec<usize>,
     buffer: VecDeque<Sent>,
     ready: VecDeque<Who>,
@@ -40,7 +40,7 @@ pub struct Checked {
     open: Vec<Open>,
 }
 
-/// How long things take, in nanoseconds.
+/// Durations of a cluster's work, in nanoseconds.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// An access of a worker.
@@ -49,12 +49,12 @@ pub struct Costs {
     pub input_nanos: u64,
 }
 
-/// What a checked cluster finds wrong.
+/// A fault found by a checked cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Wrong {
     /// An invariant is broken.
     Invariant(Violation),
-    /// The links have delivered something else than what was sent.
+    /// The links have delivered something other than what was sent.
     Delivery(String),
 }
 
@@ -68,8 +68,8 @@ struct Open {
 }
 
 impl Checked {
-    /// A cluster in which nothing has happened. Frames are made here, so the cluster's own are
-    /// turned off.
+    /// Creates a cluster before its first step. Frames are made here, so the cluster's own encoding
+    /// is turned off.
     #[must_use]
     pub fn new(mut setup: Setup, costs: Costs) -> Self {
         setup.codec = false;
@@ -84,7 +84,7 @@ impl Checked {
         }
     }
 
-    /// The cluster.
+    /// Returns the cluster.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
@@ -107,7 +107,7 @@ impl Checked {
         self.cluster.advance_time(now.nanos_since(self.cluster.now()));
     }
 
-    /// Takes what `node` has sent, and looks whose operations are done.
+    /// Takes the messages of `node`, and finds finished operations.
     fn collect(&mut self, node: NodeId) {
         for to in self.cluster.nodes() {
             let way = self.way(node, to);
@@ -314,7 +314,7 @@ impl SystemUnderTest for Checked {
 
     fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, rng: &mut Rng) -> Result<(), Wrong> {
         self.pass(now);
-        // What is impossible otherwise may be late after a loss.
+        // After a loss, otherwise impossible messages may just be late.
         if self.cluster.losses().any() || !self.cluster.setup().checks.contains(11) {
             return Ok(());
         }
@@ -324,7 +324,7 @@ impl SystemUnderTest for Checked {
 }
 
 impl Checked {
-    /// What is on its way to and from `node` about `key`.
+    /// Notes entries in flight to and from `node` about `key`.
     fn note_in_flight(&self, node: NodeId, key: Key, facts: &mut Facts) {
         for in_flight in self.cluster.network().about(key) {
             let (here, away) = (in_flight.to == node, in_flight.from == node);

@@ -1,4 +1,5 @@
-//! One run from one seed: hardship, then everything heals, drains, meets, ends and leaves.
+//! One run from one seed: hardship, then all faults heal, and the cluster drains, meets, ends and
+//! leaves.
 
 use core::fmt;
 use core::time::Duration;
@@ -16,51 +17,50 @@ use crate::sim::simulator::{Failure, Simulator};
 use crate::sim::wire::WireConfig;
 use crate::{Bug, Checks, LinkBug, Setup, random};
 
-/// Operations of the first phase of a run that counts.
+/// Number of operations of the first phase of a full run.
 pub const OPERATIONS: u64 = 500;
 
-/// What is to be run: everything that is random about it follows from the seed.
+/// The description of a run: everything random about it follows from the seed.
 #[derive(Clone)]
 pub struct Run {
     /// The seed.
     pub seed: u64,
     /// The cluster.
     pub setup: Setup,
-    /// Operations of all workers together, at least.
+    /// Least number of operations of all workers together.
     pub operations: u64,
     /// The mistake planted in every link session.
     pub link_bug: Option<LinkBug>,
-    /// What goes wrong.
+    /// The kinds of faults.
     pub conditions: Conditions,
-    /// Whether each step is told on standard output.
+    /// True to print each step on standard output.
     pub tells: bool,
 }
 
-/// What goes wrong in a run.
+/// The kinds of faults in a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Conditions {
-    /// Faults of any kind, one by one, none so long that a node that lives is given up.
+    /// Faults of any kind, one by one, none so long that a live node is given up.
     #[default]
     Any,
-    /// Links of one node that are slow from the start, cut, and a node that is stopped: at once,
-    /// and nobody is given up.
+    /// Links of one node that are slow from the start, cut, and a node that is stopped: all at
+    /// once, and no node is given up.
     SlowLinks,
     /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each
     /// other up.
     DeadLink,
-    /// As any, and a node that does nothing any more while its links live: whoever waits for it
-    /// finds out.
+    /// As any, and a node that stops working while its links live: nodes that wait for it find out.
     Mute,
 }
 
-/// What a run that kept every invariant was like.
+/// The results of a run that kept every invariant.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Report {
     /// The fingerprint of all events.
     pub trace: u64,
-    /// Which fault struck while what was going on.
+    /// Counts of faults by the situations that they struck.
     pub coverage: Coverage,
-    /// Which message entry met which state of its key.
+    /// Counts of message entries by the states of their key that they met.
     pub pairs: Pairs,
     /// Operations begun in the first phase.
     pub operations: u64,
@@ -77,14 +77,14 @@ pub struct Report {
     pub time: Instant,
 }
 
-/// Why a run ended badly.
+/// The failure of a run.
 pub type Stopped = Failure<Wrong>;
 
 type Simulation = Simulator<Checked, Faulty>;
 
 impl Run {
-    /// The run of a seed: any system or a random policy, 3 or more nodes, 2 or more workers, 8 or
-    /// more keys.
+    /// Creates the run of a seed: any system or a random policy, 3 or more nodes, 2 or more
+    /// workers, 8 or more keys.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -97,17 +97,17 @@ impl Run {
         }
     }
 
-    /// The run of a seed in which a node vanishes.
+    /// Creates the run of a seed in which a node vanishes.
     #[must_use]
     pub fn with_loss(seed: u64) -> Self {
         let mut run = Self::new(seed);
         run.setup.losses = 1;
-        // The share of the node that vanishes is not done.
+        // The share of the vanished node is not done.
         run.operations = OPERATIONS * 8 / 5;
         run
     }
 
-    /// The run of a seed under other conditions.
+    /// Creates the run of a seed under other conditions.
     #[must_use]
     pub fn under(seed: u64, conditions: Conditions) -> Self {
         let run =
@@ -115,14 +115,14 @@ impl Run {
         Self { conditions, ..run }
     }
 
-    /// The same with a mistake planted in every engine, and these checks.
+    /// Plants a mistake in every engine, and sets the checks.
     #[must_use]
     pub fn with_bug(mut self, bug: Bug, checks: Checks) -> Self {
         (self.setup.bug, self.setup.checks) = (Some(bug), checks);
         self
     }
 
-    /// The cluster in one line, for people.
+    /// Describes the cluster in one line.
     #[must_use]
     pub fn describe(&self) -> String {
         let Setup { nodes, workers, adaptive, sequential, location_caches, .. } = &self.setup;
@@ -144,16 +144,16 @@ impl Run {
     /// Runs it.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first failure.
     pub fn run(&self) -> Result<Report, Stopped> {
         let mut report = Report::default();
         self.run_into(&mut report).map(|()| report)
     }
 
-    /// Runs it; what it was like until it ended, be it badly, is in `report`.
+    /// Runs it; `report` has the results until it ended, even if badly.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first failure.
     pub fn run_into(&self, report: &mut Report) -> Result<(), Stopped> {
         let mut rng = Rng::new(self.seed ^ RUN_SALT);
         let mut simulation = self.simulation(&mut rng);
@@ -162,11 +162,11 @@ impl Run {
     }
 
     /// Runs `program` in place of a random one, under the same faults, of which the last comes no
-    /// later than the worker's step of number [`operations`](Self::operations): for access patterns
-    /// of one's own. Their operations are not counted.
+    /// later than the worker's step of number [`operations`](Self::operations): for custom access
+    /// patterns. Their operations are not counted.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first failure.
     pub fn follow(&self, program: &mut dyn Program) -> Result<Report, Stopped> {
         let (mut rng, mut report) = (Rng::new(self.seed ^ RUN_SALT), Report::default());
         let mut simulation = self.simulation(&mut rng);
@@ -174,7 +174,7 @@ impl Run {
         self.conclude(result, simulation, rng, &mut report).map(|()| report)
     }
 
-    /// Drains what has gone well so far, and says what it was like.
+    /// Drains the cluster after the first phase, and completes the report.
     fn conclude(
         &self,
         result: Result<(), Stopped>,
@@ -221,8 +221,8 @@ impl Run {
         if self.tells {
             simulation.tell(|line| println!("{line}"));
         }
-        // Nothing lasts so long that a node that lives is given up: faults on one link add up to
-        // less than the dead time.
+        // Nothing lasts so long that a live node is given up: faults on one link add up to less
+        // than the dead time.
         let longest = link.dead_after / 4;
         // Faults of a node that has vanished do not count.
         let count = rng.number(4..9) + 6 * self.setup.losses as u64;
@@ -247,7 +247,7 @@ impl Run {
                 Fault::Vanish(node)
             };
             plan = plan.and((When::Steps(moment), fault));
-            // A run whose faults all strike the lost node tells little of the others.
+            // A run whose faults all strike the lost node shows little of the others.
             while plan.others_than(node) < OTHERS_MIN {
                 let more = Plan::random(rng, nodes, 1, steps.clone(), longest);
                 plan = more.0.into_iter().fold(plan, Plan::and);
@@ -278,9 +278,9 @@ impl Run {
         let cluster = simulation.under_test().cluster();
         let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
         let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
-        // Who waits for nobody need not find out that a node is mute: in the end all wait. For a
-        // quiesce, to which a node has to answer after its workers have called: one that falls mute
-        // behind a barrier would keep owners from rest for good.
+        // A node that waits for none need not notice a mute one, so in the end all wait: for a
+        // quiesce, which a node must answer after its workers have called. A node that falls mute
+        // after a barrier would keep owners from rest for good.
         let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
         let mut then_meet = |now: Instant, who: Who| {
             let step = program.next(now, who);
@@ -316,12 +316,12 @@ impl Run {
     }
 }
 
-/// All live workers take `step`; then everything comes to rest and is judged.
+/// Makes all live workers take `step`, brings the cluster to rest and checks it.
 fn all(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
     together(simulation, step, |_| true)
 }
 
-/// The first worker of each node takes `step`.
+/// Makes the first worker of each node take `step`.
 fn each(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
     together(simulation, step, |who| who.1 == WorkerId(0))
 }
@@ -360,12 +360,12 @@ impl fmt::Display for Report {
     }
 }
 
-/// A run that takes longer, in virtual time, never ends.
+/// Bound on the virtual time of a run.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// As in clusters of processes.
 const UNRESPONSIVE_DEAD_TIMES: u64 = 6;
 /// Silences after which a peer is given up, in milliseconds.
 const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
-/// Faults of nodes that live, in a run in which one is lost.
+/// Number of faults of live nodes in a run in which one is lost.
 const OTHERS_MIN: usize = 3;
 const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

@@ -1,4 +1,4 @@
-//! What a machine and its network cost: the parameters of the model, each with its origin.
+//! Costs of a machine and its network: the parameters of the model, each with its origin.
 
 use adapm_core::wire::message::{Body, Grants, Operation};
 
@@ -12,30 +12,30 @@ use crate::sim::WireConfig;
 pub struct Machine {
     /// Its name on the command line.
     pub name: &'static str,
-    /// From a sender's memory to a receiver's, for the shortest message, in nanoseconds.
+    /// Time from a sender's memory to a receiver's, for the shortest message, in nanoseconds.
     pub latency_nanos: u64,
-    /// What a node can send, and receive, in a second.
+    /// Bytes that a node can send, and receive, per second.
     pub bytes_per_second: u64,
-    /// Channel threads of a node.
+    /// Number of channel threads of a node.
     pub channels: u64,
     /// Time of a channel thread for a message sent or received, in nanoseconds: system call, queue,
     /// frame.
     pub message_nanos: u64,
     /// Time of a channel thread for a key in a message, in nanoseconds.
     pub key_nanos: u64,
-    /// What a channel thread copies between a frame and the store in a second.
+    /// Bytes that a channel thread copies between a frame and the store per second.
     pub copied_bytes_per_second: u64,
     /// Time of a worker to hand an access over to a channel thread and to be woken by it, in
     /// nanoseconds.
     pub hand_over_nanos: u64,
-    /// Cores of a node, on which workers and channel threads take turns.
+    /// Number of cores of a node, shared by workers and channel threads.
     pub cores: u64,
 }
 
 impl Machine {
-    /// The papers' cluster: 32 cores and 4 channels a node, 100 Gbit/s Infiniband (AdaPM §5.1). Its
-    /// latency and the costs of a channel thread are not stated: they are assumed, see the crate's
-    /// page on the model.
+    /// The papers' cluster: 32 cores and 4 channels per node, 100 Gbit/s Infiniband (AdaPM §5.1).
+    /// Its latency and the costs of a channel thread are not stated: they are assumed, see the
+    /// crate's page on the model.
     pub const PAPER: Self = Self {
         name: "paper",
         latency_nanos: 20_000,
@@ -48,7 +48,7 @@ impl Machine {
         cores: 32,
     };
 
-    /// What is common to rent: 10 Gbit/s Ethernet, 8 cores and one channel a node. Assumed.
+    /// Common rented machines: 10 Gbit/s Ethernet, 8 cores and one channel per node. Assumed.
     pub const ETHERNET: Self = Self {
         name: "ethernet",
         latency_nanos: 50_000,
@@ -58,7 +58,7 @@ impl Machine {
         ..Self::PAPER
     };
 
-    /// Neither the network nor protocol work takes time: what remains is the waiting for rounds.
+    /// A machine without costs of network and protocol: only the waits for rounds remain.
     pub const IDEAL: Self = Self {
         name: "ideal",
         latency_nanos: 0,
@@ -74,7 +74,7 @@ impl Machine {
     /// All presets.
     pub const ALL: [Self; 3] = [Self::PAPER, Self::ETHERNET, Self::IDEAL];
 
-    /// The ways between such machines.
+    /// Returns the links between such machines.
     #[must_use]
     pub fn wire(&self) -> WireConfig {
         WireConfig {
@@ -84,7 +84,7 @@ impl Machine {
         }
     }
 
-    /// How long a node's channels are busy with a message, on either side.
+    /// Returns the time that a node's channels spend on a message, on either side.
     #[must_use]
     pub fn service_nanos(&self, keys: u64, bytes: u64) -> u64 {
         let copying = match self.copied_bytes_per_second {
@@ -95,7 +95,7 @@ impl Machine {
     }
 }
 
-/// Keys that a message names.
+/// Returns the number of keys that a message names.
 pub(super) fn keys_in(body: &Body) -> u64 {
     let grants = |grants: &Grants| grants.at.len();
     let operations = |operation: &Operation| {

@@ -21,11 +21,11 @@ type Engine = adapm_core::engine::Engine<Rc<LightStore>, SystemPolicy>;
 
 type Driver = driver::Driver<Rc<LightStore>, SystemPolicy>;
 
-/// A worker as the runtime has it.
+/// A worker as in the runtime.
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) clock: Clock,
-    /// Its unfinished operations: with their keys it uses the slow path.
+    /// Its unfinished operations: it uses the slow path for their keys.
     order: InFlight<OpId>,
     /// The operation for which it waits.
     blocked: Option<OpId>,
@@ -39,7 +39,7 @@ pub(super) struct Member {
     nodes: usize,
 }
 
-/// What is around the engine.
+/// The environment of the engine.
 #[derive(Default)]
 pub(super) struct Around {
     pub(super) workers: Vec<Worker>,
@@ -71,14 +71,14 @@ impl Host<i64> for Around {
     }
 }
 
-/// How an access ended.
+/// The result of an access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Accessed {
     /// Keys served by the fast path.
     pub(super) fast: u64,
     /// Keys handed to the engine.
     pub(super) slow: u64,
-    /// Whether the worker waits.
+    /// True if the worker waits.
     pub(super) waits: bool,
 }
 
@@ -119,7 +119,7 @@ impl Member {
     ) -> Result<Accessed, InputError> {
         let all = keys.len() as u64;
         let slow = self.left_over(worker, keys, Self::push_here);
-        // An engine that is due anyway takes them then; one that sleeps is woken by the first.
+        // An engine that is due anyway takes them then; a sleeping one is woken by the first.
         if !self.around.dirty.is_empty() && self.driver.until().is_none() {
             self.driver.look_at_dirty_keys(&mut self.around);
         }
@@ -127,7 +127,7 @@ impl Member {
         self.hand_over(now, worker, slow, wait, |keys| OpBody::Push { keys, updates }, all)
     }
 
-    /// Asks for the main copies of those of `keys` that are not here.
+    /// Localizes those of `keys` that are absent.
     pub(super) fn localize(
         &mut self,
         now: Instant,
@@ -155,7 +155,7 @@ impl Member {
         self.feed(now, Input::Intent(intent))
     }
 
-    /// A step without keys.
+    /// Takes a step without keys.
     pub(super) fn collective(
         &mut self,
         now: Instant,
@@ -195,7 +195,7 @@ impl Member {
             && self.driver.reason() == Reason::Idle
     }
 
-    /// Whether the node waits for operations of its own, for people.
+    /// Describes the node's own pending operations.
     pub(super) fn waiting(&self) -> String {
         format!(
             "{} operations, {} dirty keys, {:?}",
@@ -205,7 +205,7 @@ impl Member {
         )
     }
 
-    /// Looks at the local copy of `key`, which comes into being if this is its untouched home.
+    /// Looks at the local copy of `key`, which is created if this is its untouched home.
     fn touch(&self, key: Key, look: impl Fn(State) -> bool) -> bool {
         self.found_at_home(key);
         self.store.with_slot(key, |slot| look(slot.packed.state()))
@@ -220,8 +220,8 @@ impl Member {
         }
     }
 
-    /// The `keys` that the fast path does not serve: `serve` cannot, or operations of the worker on
-    /// them are unfinished.
+    /// Returns the `keys` that the fast path does not serve: `serve` cannot, or operations of the
+    /// worker on them are unfinished.
     fn left_over(
         &mut self,
         worker: WorkerId,
@@ -234,7 +234,7 @@ impl Member {
         keys
     }
 
-    /// Adds one to every element of the local copy of `key`; false if there is none.
+    /// Adds one to every element of the local copy of `key`. Returns false if there is none.
     fn push_here(&mut self, key: Key) -> bool {
         self.found_at_home(key);
         let pushed = self.store.with_slot(key, |mut slot| {
@@ -265,7 +265,7 @@ impl Member {
         Ok(Accessed { fast: all - handed, slow: handed, waits })
     }
 
-    /// Feeds an operation; whether the worker waits for it.
+    /// Feeds an operation. Returns true if the worker waits for it.
     fn operate(
         &mut self,
         now: Instant,
@@ -287,7 +287,7 @@ impl Member {
         let known = &mut self.around.workers[worker.index()];
         let waits = known.blocked == Some(id);
         if !waits {
-            // It was done at once: nobody has to be told.
+            // It was done at once: no wake-up is needed.
             self.around.ready.retain(|ready| *ready != worker);
         }
         Ok(waits)

@@ -1,8 +1,8 @@
-//! A store for one thread and huge sparse layouts: an entry a key that was touched, and a list of
-//! the copies that need synchronization.
+//! A store for one thread and huge sparse layouts: an entry per touched key, and a list of the
+//! copies that need synchronization.
 //!
-//! The list answers what local sampling meets (AdaPM App. C): of many keys drawn among the local
-//! ones only those that other nodes hold too matter to the protocol.
+//! The list serves local sampling (AdaPM App. C): of many keys drawn among the local ones, only
+//! those that other nodes hold too matter to the protocol.
 
 use core::cell::{Cell, RefCell};
 use core::ops::Range;
@@ -19,8 +19,7 @@ pub struct LightStore {
     layout: Layout,
     entries: RefCell<HashMap<Key, Entry, FixedState>>,
     shared: RefCell<Vec<Key>>,
-    /// Main copies that arrived, without those that left: untouched ones at their home have no
-    /// entry.
+    /// Main copies that arrived, minus those that left: untouched ones at their home have no entry.
     moved_here: Cell<i64>,
     replicas: Cell<u64>,
 }
@@ -31,11 +30,11 @@ struct Entry {
     version: Version,
     value: Elements,
     delta: Elements,
-    /// Place in the list of shared copies, plus one; 0 if it is not there.
+    /// Position in the list of shared copies, plus one; 0 if absent.
     place: u32,
 }
 
-/// Elements of a value; one needs no memory of its own.
+/// Elements of a value; a single one needs no memory of its own.
 #[derive(Debug, Default)]
 enum Elements {
     #[default]
@@ -63,7 +62,7 @@ impl Elements {
 }
 
 impl LightStore {
-    /// A store for the keys of `layout` that holds nothing.
+    /// Creates an empty store for the keys of `layout`.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         Self {
@@ -75,31 +74,31 @@ impl LightStore {
         }
     }
 
-    /// Number of copies that others hold too: replicas, and main copies with holders.
+    /// Returns the number of copies that others hold too: replicas, and main copies with holders.
     #[must_use]
     pub fn shared_len(&self) -> usize {
         self.shared.borrow().len()
     }
 
-    /// The shared copy at `place` of an arbitrary but reproducible order.
+    /// Returns the shared copy at `place` in an arbitrary but reproducible order.
     #[must_use]
     pub fn shared_at(&self, place: usize) -> Option<Key> {
         self.shared.borrow().get(place).copied()
     }
 
-    /// Whether `key` is local and others hold it too.
+    /// Returns true if `key` is local and others hold it too.
     #[must_use]
     pub fn is_shared(&self, key: Key) -> bool {
         self.entries.borrow().get(&key).is_some_and(|entry| entry.place > 0)
     }
 
-    /// Local copies, if `homed` keys have their home here.
+    /// Returns the number of local copies, if `homed` keys have their home here.
     #[must_use]
     pub fn local_len(&self, homed: u64) -> u64 {
         homed.saturating_add_signed(self.moved_here.get()) + self.replicas.get()
     }
 
-    /// Replicas held.
+    /// Returns the number of replicas held.
     #[must_use]
     pub fn replicas(&self) -> u64 {
         self.replicas.get()
@@ -112,7 +111,7 @@ impl LightStore {
         }
         let replica = |packed: PackedState| u64::from(packed.state() == State::Replica);
         self.replicas.set(self.replicas.get() + replica(after) - replica(before));
-        // A main copy that was never relocated has been here all the time.
+        // A main copy that was never relocated has always been here.
         let main = |packed: PackedState| {
             i64::from(packed.state() == State::Main && packed.counter() > Counter(0))
         };
@@ -132,7 +131,7 @@ impl LightStore {
         }
     }
 
-    /// Takes what is at `place` (plus one) out of the list; the last one takes its place.
+    /// Takes the copy at `place` (plus one) off the list; the last one takes its place.
     fn unlist(&self, place: u32) {
         let mut shared = self.shared.borrow_mut();
         let at = place as usize - 1;

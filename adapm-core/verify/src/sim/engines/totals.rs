@@ -1,4 +1,4 @@
-//! What a run has cost so far.
+//! Costs of a run so far.
 
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use super::LightStore;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// When.
+    /// The time.
     pub now: Instant,
     /// Keys read that were local: served at once.
     pub local: u64,
-    /// Keys read for which a worker waited for a copy on its way.
+    /// Keys read for which a worker waited for a copy in flight.
     pub waited: u64,
     /// Keys read by asking another node.
     pub remote: u64,
@@ -28,14 +28,14 @@ pub struct Totals {
     pub bytes: u64,
     /// Time that the channels of all nodes were busy, in nanoseconds.
     pub busy_nanos: u64,
-    /// What the engines counted, added up.
+    /// Sum of the engines' counts.
     pub engines: Stats,
 }
 
-/// What the under_test shares with the program that drives it, all in one thread: the stores, and
-/// totals on demand.
+/// State that the system under test shares with the program that drives it, all in one thread: the
+/// stores, and totals on demand.
 ///
-/// A program needs the stores for what workers look up locally, as local sampling does.
+/// A program needs the stores for local look-ups of workers, as local sampling makes them.
 #[derive(Debug, Default)]
 pub struct Board {
     stores: RefCell<Vec<Rc<LightStore>>>,
@@ -44,7 +44,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// The store of `node`.
+    /// Returns the store of `node`.
     ///
     /// # Panics
     /// If there is no such node.
@@ -53,12 +53,12 @@ impl Board {
         Rc::clone(&self.stores.borrow()[node.index()])
     }
 
-    /// Asks for totals: they are those before the next event.
+    /// Requests totals: they are taken before the next event.
     pub fn want_totals(&self) {
         self.wanted.set(self.wanted.get() + 1);
     }
 
-    /// The totals taken so far, in the order in which they were asked for.
+    /// Returns the totals taken so far, in the order of their requests.
     #[must_use]
     pub fn totals(&self) -> Vec<Totals> {
         self.taken.borrow().clone()

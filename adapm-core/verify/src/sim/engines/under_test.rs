@@ -20,7 +20,7 @@ use super::member::{Accessed, ELEMENTS_MAX, Member};
 use super::{Board, LightStore, Machine, Totals};
 use crate::sim::{Outcome, Sent, Step, SystemUnderTest, Then, Turn, Who};
 
-/// What a cluster of bare engines consists of.
+/// The shape of a cluster of bare engines.
 #[derive(Clone, Debug)]
 pub struct EnginesConfig {
     /// Number of nodes.
@@ -31,23 +31,23 @@ pub struct EnginesConfig {
     pub layout: Layout,
     /// Bytes of one modelled element on the wire.
     pub element_bytes: u64,
-    /// Keys that a modelled key stands for: each costs channel threads so much time.
+    /// Number of keys that a modelled key stands for: each costs channel threads time.
     pub keys_per_key: u64,
-    /// What machines and network cost.
+    /// Costs of machines and network.
     pub machine: Machine,
-    /// At which clock workers start.
+    /// The clock at which workers start.
     pub clock: Clock,
-    /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines
-    /// do by themselves.
+    /// Least time between the starts of two rounds, in nanoseconds. `None` for the engines'
+    /// default.
     pub round_nanos: Option<u64>,
 }
 
-/// Why the engines cannot go on: always a defect of the model or of an engine.
+/// A failure of the engines: always a defect of the model or of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineError {
     /// The node.
     pub node: NodeId,
-    /// What its engine says.
+    /// The engine's error.
     pub error: InputError,
 }
 
@@ -69,14 +69,14 @@ pub struct Engines {
     on_the_way: usize,
     sent: VecDeque<Sent>,
     ready: VecDeque<Who>,
-    /// Time that each node's channels took from its cores, and what each of its workers has paid of
-    /// it.
+    /// Time that each node's channels took from its cores; then the share of it that each of its
+    /// workers has paid.
     taken_nanos: Vec<u64>,
     paid_nanos: Vec<u64>,
 }
 
 impl Engines {
-    /// A cluster whose nodes decide by `policy`.
+    /// Creates a cluster whose nodes decide by `policy`.
     ///
     /// # Errors
     /// If the configuration does not fit the layout.
@@ -96,7 +96,7 @@ impl Engines {
             if let Some(nanos) = config.round_nanos {
                 (place.round_nanos_min, place.round_nanos_max) = (nanos, nanos);
             }
-            // Bounds are of modelled bytes.
+            // Bounds are in modelled bytes.
             let scaled = place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64
                 / config.element_bytes.max(1);
             place.block_bytes_max = (scaled as usize).max(<i64 as Value>::WIDTH * ELEMENTS_MAX);
@@ -119,13 +119,13 @@ impl Engines {
         })
     }
 
-    /// What a program may look at.
+    /// Returns the state shared with the program.
     #[must_use]
     pub fn board(&self) -> Rc<Board> {
         Rc::clone(&self.board)
     }
 
-    /// What the run has cost so far.
+    /// Returns the costs of the run so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let mut engines = Stats::default();
@@ -143,8 +143,8 @@ impl Engines {
         self.totals.now = now;
     }
 
-    /// Collects what `node` sends, and names workers that may go on; how long its channels are busy
-    /// with it.
+    /// Collects the messages of `node`, and lists workers that may go on. Returns the time that its
+    /// channels spend on them.
     fn collect(&mut self, node: NodeId) -> u64 {
         let mut busy = 0;
         let mut sent = std::mem::take(&mut self.members[node.index()].around.sent);
@@ -177,18 +177,18 @@ impl Engines {
         nanos
     }
 
-    /// Bytes of the message's frame, values scaled.
+    /// Returns the bytes of the message's frame, with values scaled.
     fn weigh(&self, message: &Message) -> u64 {
         wire::head_bytes(&message.body) as u64 + self.scaled(message)
     }
 
-    /// Bytes of the message's values, scaled.
+    /// Returns the bytes of the message's values, scaled.
     fn scaled(&self, message: &Message) -> u64 {
         (message.values.len() / <i64 as Value>::WIDTH) as u64 * self.config.element_bytes
     }
 
-    /// The part of a worker's time that its node's channels took from its core since it was last
-    /// asked.
+    /// Returns the part of a worker's time that its node's channels took from its core since the
+    /// last call.
     fn toll(&mut self, (node, worker): Who) -> u64 {
         let cores = self.config.machine.cores;
         if cores == 0 {

@@ -1,4 +1,5 @@
-//! What the ends of a link read and write, and what their sessions say: judged by what happened.
+//! Reads and writes of the ends of a link, and the reports of their sessions, checked against the
+//! events.
 
 use core::time::Duration;
 
@@ -46,7 +47,7 @@ impl Link {
                 self.lower(now, side, around, effects);
                 Ok(())
             }
-            // Of an old pipe.
+            // Belongs to an old pipe.
             Item::Hello(_) | Item::Answer(_) | Item::Packet(..) | Item::Bytes | Item::Break => {
                 Ok(())
             }
@@ -89,7 +90,7 @@ impl Link {
         Ok(())
     }
 
-    /// The pipe of `side` is gone.
+    /// Handles the end of the pipe of `side`.
     fn lower(
         &mut self,
         now: Instant,
@@ -110,7 +111,7 @@ impl Link {
         }
     }
 
-    /// Takes what the session of `side` tells: each of it must be true.
+    /// Takes the reports of the session of `side`: each must be true.
     pub(super) fn hear(
         &mut self,
         now: Instant,
@@ -165,7 +166,7 @@ impl Link {
         Ok(())
     }
 
-    /// Writes what the session of `side` wants to be written.
+    /// Writes the due packets of the session of `side`.
     pub(super) fn write(
         &mut self,
         now: Instant,
@@ -195,7 +196,7 @@ impl Link {
         self.arm(now, side, effects);
     }
 
-    /// Puts something on its way to `reader`.
+    /// Sends something to `reader`.
     pub(super) fn post(
         &mut self,
         now: Instant,
@@ -245,5 +246,5 @@ impl Link {
     }
 }
 
-/// How long a dialer waits before it makes a new pipe, in nanoseconds.
+/// Delay before a dialer makes a new pipe, in nanoseconds.
 const REDIAL_NANOS: core::ops::Range<u64> = 10_000..2_000_000;

@@ -1,5 +1,5 @@
-//! One end of a link: its session, what it may not send yet, and what its node has a right to
-//! believe.
+//! One end of a link: its session, its waiting frames, and the facts that its reports are checked
+//! against.
 
 use std::collections::VecDeque;
 
@@ -19,33 +19,33 @@ pub(super) struct End {
     /// The pipe that it uses, counted from 1; 0 before the first one.
     pub(super) pipe: u32,
     pub(super) is_up: bool,
-    /// Frames that its node has not finished yet: nothing else that it writes waits for them.
+    /// Frames that its node has not finished yet: no other write waits for them.
     pub(super) buffer: VecDeque<Frame>,
     /// Frames for which there is no room yet.
     pub(super) backlog: VecDeque<Frame>,
-    /// The alarm on the events that counts.
+    /// The time of the valid alarm among the events.
     pub(super) alarm: Option<Instant>,
-    /// When it has met its peer, or bytes came last.
+    /// Time when it met its peer, or its last bytes came.
     pub(super) heard: Option<Instant>,
-    /// When its pipe came up.
+    /// Time when its pipe came up.
     pub(super) renewed: Instant,
-    /// Since when something that it wrote waits and no acknowledgement has moved.
+    /// Time since which written data waits without a new acknowledgement.
     pub(super) waits: Option<Instant>,
-    /// What its peer is known to expect next.
+    /// The next packet that its peer is known to expect.
     acknowledged: Seq,
-    /// Bytes of the largest frame given to it.
+    /// Size of the largest frame given to it, in bytes.
     pub(super) largest: usize,
     requests: LastRequest,
-    /// Frames given to it, and frames that it has handed on.
+    /// Frames given to it, and frames that it has delivered.
     pub(super) sent: u64,
     pub(super) handed_on: u64,
-    /// Whether goodbye was said, has been heard, and is known to have arrived.
+    /// True if goodbye was said, has been received, and is known to have arrived.
     pub(super) has_closed: bool,
     pub(super) has_left: bool,
     pub(super) is_drained: bool,
-    /// Whether it has given its peer up.
+    /// True if it has given its peer up.
     pub(super) is_dead: bool,
-    /// Whether its node has vanished.
+    /// True if its node has vanished.
     pub(super) is_gone: bool,
 }
 
@@ -74,13 +74,13 @@ impl End {
         }
     }
 
-    /// A frame follows that its node has yet to finish.
+    /// Adds a frame that its node has yet to finish.
     pub(super) fn announce(&mut self, frame: Frame, asks: bool) {
         self.requests.note_sent(asks);
         self.buffer.push_back(frame);
     }
 
-    /// Whether what is asked of the peer, or what it answers, is still on its way.
+    /// Returns true if the peer's request or answer is still in flight.
     pub(super) fn holds_up(&mut self) -> bool {
         let waiting = self.buffer.len() + self.backlog.len();
         self.requests.is_held_up(self.session.way(), waiting)
@@ -94,7 +94,7 @@ impl End {
         self.fill();
     }
 
-    /// Moves what waits into the session while there is room.
+    /// Moves waiting frames into the session while there is room.
     pub(super) fn fill(&mut self) {
         while let Some(mut frame) = self.backlog.pop_front() {
             match self.session.send(&mut frame) {
@@ -103,7 +103,7 @@ impl End {
                     self.backlog.push_front(frame);
                     return;
                 }
-                // Nobody is there to read it.
+                // No peer is left to read it.
                 Err(_) => {}
             }
         }
@@ -112,7 +112,7 @@ impl End {
         }
     }
 
-    /// Says goodbye behind everything that waits.
+    /// Says goodbye after all waiting frames.
     pub(super) fn close(&mut self) {
         self.has_closed = true;
         if self.backlog.is_empty() {
@@ -120,22 +120,22 @@ impl End {
         }
     }
 
-    /// How long nothing was heard, in nanoseconds.
+    /// Returns the time since the last bytes, in nanoseconds.
     pub(super) fn silence(&self, now: Instant) -> u64 {
         self.heard.map_or(0, |heard| now.nanos_since(heard))
     }
 
-    /// How long nothing was heard on the pipe in use, in nanoseconds.
+    /// Returns the time without bytes on the pipe in use, in nanoseconds.
     pub(super) fn quiet(&self, now: Instant) -> u64 {
         self.silence(now).min(now.nanos_since(self.renewed))
     }
 
-    /// How long no acknowledgement has moved that is waited for, in nanoseconds.
+    /// Returns the time since which an acknowledgement is overdue, in nanoseconds.
     pub(super) fn stall(&self, now: Instant) -> u64 {
         self.waits.map_or(0, |waits| now.nanos_since(waits))
     }
 
-    /// The peer expects `ack` next.
+    /// Records that the peer expects `ack` next.
     pub(super) fn note_acknowledged(&mut self, now: Instant, ack: Seq) {
         if self.acknowledged < ack {
             self.acknowledged = ack;
@@ -143,7 +143,7 @@ impl End {
         }
     }
 
-    /// Whether everything that it was given has arrived, and its goodbye if it was said.
+    /// Returns true if all its frames have arrived, and its goodbye if it was said.
     pub(super) fn is_at_rest(&self) -> bool {
         let settled = self.buffer.is_empty()
             && self.backlog.is_empty()

@@ -1,37 +1,37 @@
-//! What links do later, and what they share.
+//! Events of links, and their shared state.
 
 use adapm_core::{Instant, NodeId};
 
 use crate::rng::Rng;
 use crate::sim::wire::Wire;
 
-/// What all links share.
+/// The shared state of all links.
 #[derive(Debug)]
 pub(super) struct Around {
     pub(super) wire: Wire,
     pub(super) rng: Rng,
-    /// When each node goes on after a pause.
+    /// End of each node's pause.
     pub(super) paused_until: Vec<Instant>,
 }
 
 /// The two nodes of a link, the lower one first: it dials.
 pub(super) type Pair = (NodeId, NodeId);
 
-/// Something that a link does later.
+/// A future event of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkEvent {
     pub(super) pair: Pair,
     pub(super) what: What,
 }
 
-/// What it does.
+/// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum What {
     /// This side reads what has arrived.
     Arrive(Side),
     /// This side's node has finished a frame.
     Depart(Side),
-    /// This side's session wants to be called.
+    /// This side's session asks to be called.
     Alarm(Side),
     /// The dialer replaces that pipe, if it does not work.
     Dial(u32),

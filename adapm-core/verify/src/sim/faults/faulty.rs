@@ -1,8 +1,8 @@
-//! Links that break and resume: between any two nodes two link sessions, over pipes that are lost
-//! with what is on its way.
+//! Links that break and resume: two link sessions between any two nodes, over pipes that are lost
+//! with the data in flight.
 //!
-//! What a session promises is judged here; that each frame arrives once and in order is judged by
-//! the under_test, which knows what was sent.
+//! The promises of a session are checked here; that each frame arrives once and in order is checked
+//! by the system under test, which knows the messages sent.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// Links among `nodes` nodes; what is random about them follows from the seed.
+    /// Creates links among `nodes` nodes; all random choices follow from the seed.
     #[must_use]
     pub fn new(config: LinkConfig, wire: WireConfig, nodes: usize, seed: u64) -> Self {
         let ids = || (0..nodes as u16).map(NodeId);
@@ -43,7 +43,7 @@ impl Faulty {
         }
     }
 
-    /// Plants a mistake in every session; nothing may have happened yet.
+    /// Plants a mistake in every session; must be called before the first event.
     #[cfg(feature = "checked")]
     pub fn plant(&mut self, bug: crate::LinkBug) {
         for link in self.links.values_mut() {
@@ -51,7 +51,7 @@ impl Faulty {
         }
     }
 
-    /// The links of `node`, each with the side that is its own.
+    /// Returns the links of `node`, each with its own side.
     fn of_node(&self, node: NodeId) -> impl Iterator<Item = (&Link, Side)> {
         self.links.iter().filter_map(move |(pair, link)| Some((link, Link::side_of(*pair, node)?)))
     }

@@ -1,4 +1,4 @@
-//! One link: two ends, and a pipe at a time between them. What is read and written is in `carry`.
+//! One link: two ends, and a pipe at a time between them. Reads and writes are in `carry`.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::sim::under_test::Sent;
 pub(super) struct Link {
     pub(super) pair: Pair,
     pub(super) ends: [End; 2],
-    /// What is on its way, by reader.
+    /// Items in flight, by reader.
     pub(super) ways: [Way; 2],
     pub(super) config: LinkConfig,
 }
@@ -34,7 +34,7 @@ impl Link {
         }
     }
 
-    /// The side of `node`, if the link of `pair` is one of its.
+    /// Returns the side of `node`, if it is part of the link of `pair`.
     pub(super) fn side_of(pair: Pair, node: NodeId) -> Option<Side> {
         match node {
             node if node == pair.0 => Some(Side::Dialer),
@@ -60,7 +60,7 @@ impl Link {
         self.depart(now, side, around, effects)
     }
 
-    /// The node of `side` has finished its next frame, unless it stands still.
+    /// Sends the next frame that the node of `side` has finished, unless it is paused.
     pub(super) fn depart(
         &mut self,
         now: Instant,
@@ -80,7 +80,7 @@ impl Link {
         self.judge(side)
     }
 
-    /// The dialer makes a new pipe.
+    /// Makes a new pipe at the dialer.
     pub(super) fn dial(
         &mut self,
         now: Instant,
@@ -94,13 +94,13 @@ impl Link {
         let (pipe, stands) = (end.pipe, end.session.expects());
         effects.tell(|| format!("{} dials {}: pipe {pipe}", self.pair.0, self.pair.1));
         self.post(now, Side::Listener, pipe, Item::Hello(stands), around, effects);
-        // If no answer comes, once more.
+        // Dials again if no answer comes.
         let patience = self.config.suspect_after.as_nanos() as u64;
         effects.later.push((now.plus_nanos(patience), self.event(What::Dial(pipe))));
         self.arm(now, Side::Dialer, effects);
     }
 
-    /// Pipe `pipe` was found broken, or had no answer for long.
+    /// Replaces pipe `pipe`, which was found broken, or had no answer for long.
     pub(super) fn redial(
         &mut self,
         now: Instant,
@@ -118,7 +118,7 @@ impl Link {
         }
     }
 
-    /// `side` reads what has arrived, unless nothing gets through or its node stands still.
+    /// Reads arrived items at `side`, unless it is blocked or its node is paused.
     pub(super) fn arrive(
         &mut self,
         now: Instant,
@@ -142,7 +142,7 @@ impl Link {
         self.judge(side)
     }
 
-    /// The session of `side` wanted to be called, or has wanted once.
+    /// Handles an alarm of the session of `side`, which may be outdated.
     pub(super) fn sound(
         &mut self,
         now: Instant,
@@ -156,7 +156,7 @@ impl Link {
             return Ok(());
         }
         if paused > now {
-            // What has arrived meanwhile is read first.
+            // Items that have arrived meanwhile are read first.
             let later = paused.plus_nanos(1);
             end.alarm = Some(later);
             effects.later.push((later, self.event(What::Alarm(side))));
@@ -169,7 +169,7 @@ impl Link {
         self.judge(side)
     }
 
-    /// The pipe breaks; of what is on its way, the first so and so many parcels still arrive.
+    /// Breaks the pipe; of the parcels in flight, the first few still arrive.
     pub(super) fn reset(
         &mut self,
         now: Instant,
@@ -189,13 +189,13 @@ impl Link {
         }
     }
 
-    /// Nothing of `from` gets through until then.
+    /// Blocks everything from `from` until then.
     pub(super) fn block(&mut self, from: NodeId, until: Instant) {
         let way = &mut self.ways[self.sided(from).other() as usize];
         way.blocked_until = until.max(way.blocked_until);
     }
 
-    /// A packet of the largest size takes `packet_time` in either direction until then.
+    /// Slows both directions until then: a packet of the largest size takes `packet_time`.
     pub(super) fn slow_down(&mut self, packet_time: Duration, until: Instant) {
         let bytes = self.config.packet_bytes as u64 + HEADER_BYTES as u64;
         for way in &mut self.ways {
@@ -203,18 +203,18 @@ impl Link {
         }
     }
 
-    /// Nothing of `from` above so many bytes gets through until then, and nothing behind it on the
-    /// same pipe.
+    /// Drops packets of `from` above `bytes_max` until then, and everything after them on the same
+    /// pipe.
     pub(super) fn tear(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
         self.ways[self.sided(from).other() as usize].tear(bytes_max, until);
     }
 
-    /// The next packet of `from` is written twice.
+    /// Doubles the next packet of `from`.
     pub(super) fn repeat(&mut self, from: NodeId) {
         self.ways[self.sided(from).other() as usize].repeats = true;
     }
 
-    /// The node of `side` is gone. A part of what it has written arrives at once, the rest never.
+    /// Makes the node of `side` vanish. A part of its written data arrives at once, the rest never.
     pub(super) fn vanish(
         &mut self,
         now: Instant,
@@ -229,7 +229,7 @@ impl Link {
             return Ok(());
         }
         if self.ends[survivor as usize].heard.is_none() {
-            // It was never met: whoever joins with it is told at once.
+            // It was never met: peers that join with it are told at once.
             self.ends[survivor as usize].is_dead = true;
             effects.lost.push((self.node(survivor), self.node(side)));
             return Ok(());
@@ -289,7 +289,7 @@ impl Link {
         rests(dialer, listener) && rests(listener, dialer)
     }
 
-    /// What is in the way of rest, for people.
+    /// Describes unfinished work.
     pub(super) fn waiting(&self) -> Option<String> {
         let busy = Side::BOTH.into_iter().filter(|side| !self.end(*side).is_at_rest());
         let busy: Vec<String> = busy

@@ -1,4 +1,4 @@
-//! What goes wrong in a simulation: a plan of faults, and links that break and resume.
+//! Faults of a simulation: a plan of them, and links that break and resume.
 
 mod carry;
 mod end;

@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults, and their times.
 
 use core::time::Duration;
 
@@ -7,25 +7,25 @@ use adapm_core::{Instant, NodeId};
 use crate::rng::Rng;
 use crate::sim::coverage::FaultKind;
 
-/// Something that goes wrong. All but the last two heal by themselves.
+/// A fault. All but the last two heal by themselves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// The pipe between two nodes breaks: what is on its way is lost, all or the end of it, and a
-    /// new one is dialed.
+    /// The pipe between two nodes breaks: data in flight is lost, all or the end of it, and a new
+    /// pipe is dialed.
     Reset(NodeId, NodeId),
     /// Nothing gets through from one node to another for a while; then it arrives late.
     OneWay(NodeId, NodeId, Duration),
     /// Nothing gets through between these nodes and the others for a while.
     Partition(Vec<NodeId>, Duration),
-    /// A node stands still for a while, its workers with it: it reads, writes and sends nothing.
+    /// A node is paused for a while, its workers with it: it reads, writes and sends nothing.
     Pause(NodeId, Duration),
     /// The link between two nodes carries bytes so slowly for a while that a packet of the largest
     /// size takes this long.
     SlowLink(NodeId, NodeId, Duration, Duration),
-    /// Packets from one node to another above so many bytes do not get through for a while, and
-    /// nothing behind them on the same pipe: the next pipe works until the next large packet.
+    /// Packets from one node to another above this size do not get through for a while, nor does
+    /// anything after them on the same pipe: the next pipe works until the next large packet.
     Hole(NodeId, NodeId, usize, Duration),
-    /// A node takes so many times longer for everything for a while.
+    /// A node is this many times slower for a while.
     Slow(NodeId, u32, Duration),
     /// The next packet from one node to another arrives twice.
     Repeat(NodeId, NodeId),
@@ -33,13 +33,12 @@ pub enum Fault {
     Lie(NodeId, NodeId),
     /// A node is gone for good.
     Vanish(NodeId),
-    /// A node does nothing any more, for good; its links live, with heartbeats and
-    /// acknowledgements.
+    /// A node stops working for good, while its links live, with heartbeats and acknowledgements.
     Mute(NodeId),
 }
 
 impl Fault {
-    /// Its kind.
+    /// Returns its kind.
     #[must_use]
     pub fn kind(&self) -> FaultKind {
         match self {
@@ -57,7 +56,7 @@ impl Fault {
         }
     }
 
-    /// The nodes that it strikes.
+    /// Returns the nodes that it strikes.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeId> {
         match self {
@@ -76,12 +75,12 @@ impl Fault {
     }
 }
 
-/// When a fault strikes.
+/// The time at which a fault strikes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
     /// At this time.
     At(Instant),
-    /// When the workers have taken so many steps.
+    /// After this many steps of the workers.
     Steps(u64),
 }
 
@@ -91,8 +90,8 @@ pub enum When {
 pub struct Plan(pub Vec<(When, Fault)>);
 
 impl Plan {
-    /// `count` faults, evenly over these steps of the workers of `nodes` nodes, none longer than
-    /// `longest`.
+    /// Creates `count` faults, evenly spread over these steps of the workers of `nodes` nodes, none
+    /// longer than `longest`.
     #[must_use]
     pub fn random(
         rng: &mut Rng,
@@ -107,9 +106,9 @@ impl Plan {
         Self(moments.into_iter().map(fault).collect())
     }
 
-    /// Slow links from the start: a packet takes up to a sixteenth of `dead_after` on all links of
-    /// one node, for three times that long. At some of these steps of the workers one of them is
-    /// cut, twice, and a node stands still for up to a quarter of it.
+    /// Creates links that are slow from the start: a packet takes up to a sixteenth of `dead_after`
+    /// on all links of one node, for three times that long. At some of these steps of the workers
+    /// one of them is cut, twice, and a node is paused for up to a quarter of it.
     #[must_use]
     pub fn slow_links(
         rng: &mut Rng,
@@ -136,8 +135,8 @@ impl Plan {
         Self(plan)
     }
 
-    /// A link that carries small packets only, or carries bytes so slowly that no packet is ever
-    /// whole, for good.
+    /// Creates a link that carries only small packets, or carries bytes so slowly that no packet
+    /// ever completes, for good.
     #[must_use]
     pub fn dead_link(
         rng: &mut Rng,
@@ -154,7 +153,7 @@ impl Plan {
         Self(vec![(When::Steps(rng.number(steps)), fault)])
     }
 
-    /// The same with one more fault.
+    /// Adds one fault.
     #[must_use]
     pub fn and(mut self, fault: (When, Fault)) -> Self {
         self.0.push(fault);
@@ -166,13 +165,14 @@ impl Plan {
         self
     }
 
-    /// How many faults do not strike this node.
+    /// Returns the number of faults that do not strike this node.
     #[must_use]
     pub fn others_than(&self, node: NodeId) -> usize {
         self.0.iter().filter(|(_, fault)| !fault.nodes().contains(&node)).count()
     }
 
-    /// The same faults, each so many nanoseconds after `start` as it was to strike after steps.
+    /// Converts the plan to times: each fault strikes as many nanoseconds after `start` as it had
+    /// steps.
     #[must_use]
     pub fn after(self, start: Instant) -> Self {
         let timed = |(when, fault)| match when {
@@ -191,16 +191,16 @@ fn two_nodes(rng: &mut Rng, nodes: usize) -> (NodeId, NodeId) {
 
 fn random_fault(rng: &mut Rng, nodes: usize, longest: Duration) -> Fault {
     let (a, b) = two_nodes(rng, nodes);
-    // Short ones strike inside of a round, long ones are longer than any round.
+    // Short ones strike within a round, long ones are longer than any round.
     let longest = longest.as_nanos() as u64;
     let longest = rng.choose(&[longest / 100, longest / 10, longest]);
     let lasts = Duration::from_nanos(rng.number(longest / 10..longest + 1));
     match rng.number(0..100) {
         0..22 => Fault::Reset(a, b),
-        // Slower for longer than any other fault, but not so slow that what is under way by then
-        // takes forever.
+        // Slower for longer than any other fault, but not so slow that data in flight takes
+        // forever.
         22..28 => Fault::SlowLink(a, b, lasts / 64, 4 * lasts),
-        // What is swallowed is noticed late.
+        // Swallowed packets are noticed late.
         28..32 => Fault::Hole(a, b, rng.choose(&[30, 60, 200]), lasts / 4),
         32..42 => Fault::OneWay(a, b, lasts),
         42..54 => {

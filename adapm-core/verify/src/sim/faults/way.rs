@@ -1,4 +1,4 @@
-//! One direction of the pipes of a link: what is on its way, in order.
+//! One direction of the pipes of a link: items in flight, in order.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -6,14 +6,14 @@ use std::collections::VecDeque;
 use adapm_core::Instant;
 use adapm_core::link::{Content, Header, Seq};
 
-/// What an end reads next.
+/// The next item that an end reads.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    /// The first word of the dialer on a new pipe: where it stands.
+    /// The dialer's first item on a new pipe: its position.
     Hello(Seq),
-    /// The listener's answer: where it stands.
+    /// The listener's answer: its position.
     Answer(Seq),
-    /// A part of the packet that comes next, but not all of it.
+    /// A part of the next packet, but not all of it.
     Bytes,
     /// A packet.
     Packet(Header, Option<Content>),
@@ -21,7 +21,7 @@ pub(super) enum Item {
     Break,
 }
 
-/// Something on its way.
+/// An item in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Parcel {
     pub(super) arrival: Instant,
@@ -34,17 +34,17 @@ pub(super) struct Parcel {
 #[derive(Debug, Default)]
 pub(super) struct Way {
     pub(super) parcels: VecDeque<Parcel>,
-    /// Nothing arrives before.
+    /// Nothing arrives before this time.
     pub(super) blocked_until: Instant,
-    /// The next packet is written twice.
+    /// True if the next packet is written twice.
     pub(super) repeats: bool,
-    /// How much longer bytes take, for a while.
+    /// Extra delay of bytes, for a while.
     slow: Option<Slow>,
-    /// Which packets do not get through, for a while.
+    /// Packets that do not get through, for a while.
     hole: Option<Hole>,
-    /// The pipe of which a packet has not got through: nothing behind it does, forever.
+    /// The pipe on which a packet was swallowed: nothing after it gets through.
     swallowed: Option<u32>,
-    /// When the last parcel arrives.
+    /// Arrival of the last parcel.
     last: Instant,
 }
 
@@ -61,25 +61,24 @@ struct Hole {
 }
 
 impl Way {
-    /// Bytes take so much longer until then.
+    /// Slows bytes down until then.
     pub(super) fn slow_down(&mut self, nanos_per_byte: u64, until: Instant) {
         self.slow = Some(Slow { nanos_per_byte, until });
     }
 
-    /// Packets above `bytes_max` do not get through until then, and nothing behind them on the same
-    /// pipe, ever.
+    /// Drops packets above `bytes_max` until then, and everything after them on the same pipe,
+    /// forever.
     pub(super) fn tear(&mut self, bytes_max: usize, until: Instant) {
         self.hole = Some(Hole { bytes_max, until });
     }
 
-    /// Packets get through again, as fast as before.
+    /// Ends slowness and drops.
     pub(super) fn mend(&mut self) {
         (self.slow, self.hole) = (None, None);
     }
 
-    /// Puts `item` of `bytes` bytes on its way at `now`, which would arrive at `arrival` if all
-    /// were well. Bytes of a packet that takes long come every `step`. Calls `later` with the
-    /// moment of each arrival.
+    /// Sends `item` of `bytes` bytes at `now`, to arrive at `arrival` without faults. Bytes of a
+    /// slow packet come every `step`. Calls `later` with the time of each arrival.
     pub(super) fn put(
         &mut self,
         now: Instant,
@@ -111,7 +110,7 @@ impl Way {
         later(self.last);
     }
 
-    /// The next parcel, if it has arrived.
+    /// Takes the next parcel, if it has arrived.
     pub(super) fn take(&mut self, now: Instant) -> Option<Parcel> {
         let has_arrived = self.parcels.front().is_some_and(|parcel| parcel.arrival <= now);
         if has_arrived { self.parcels.pop_front() } else { None }

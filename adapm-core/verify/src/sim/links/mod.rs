@@ -1,4 +1,4 @@
-//! What is between the nodes of a simulation: takes messages, and says when which arrive.
+//! The network of a simulation: takes messages, and schedules their arrivals.
 
 mod perfect;
 
@@ -10,21 +10,21 @@ use super::under_test::Sent;
 
 pub use perfect::Perfect;
 
-/// Carries messages in order between any two nodes.
+/// A network that carries messages in order between any two nodes.
 pub trait Links {
-    /// Something that links do later.
+    /// A future event of the links.
     type Event;
 
-    /// A run begins: links that need to be made are made, once.
+    /// Begins a run: makes links that must be made, once.
     fn open(&mut self, now: Instant, effects: &mut Effects<Self::Event>) {
         let _ = (now, effects);
     }
 
-    /// A message leaves `sent.from` at `when`, which is `now` or later; never earlier than those
-    /// before it.
+    /// Sends a message from `sent.from` at `when`, which is `now` or later, and never earlier than
+    /// for those before it.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A broken promise.
     fn send(
         &mut self,
         now: Instant,
@@ -33,10 +33,10 @@ pub trait Links {
         effects: &mut Effects<Self::Event>,
     ) -> Result<(), Broken>;
 
-    /// The time of an event of theirs has come.
+    /// Handles an event of the links at its time.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A broken promise.
     fn handle(
         &mut self,
         now: Instant,
@@ -44,13 +44,13 @@ pub trait Links {
         effects: &mut Effects<Self::Event>,
     ) -> Result<(), Broken>;
 
-    /// Three numbers that say what the event is, for the fingerprint of the run.
+    /// Returns three numbers that identify the event, for the fingerprint of the run.
     fn trace(&self, event: &Self::Event) -> [u64; 3];
 
-    /// A fault strikes. Those that links know nothing of do nothing to them.
+    /// Applies a fault, if it concerns links.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A broken promise.
     fn strike(
         &mut self,
         now: Instant,
@@ -61,54 +61,54 @@ pub trait Links {
         Ok(())
     }
 
-    /// All faults heal.
+    /// Heals all faults.
     fn heal(&mut self, now: Instant, effects: &mut Effects<Self::Event>) {
         let _ = (now, effects);
     }
 
-    /// All nodes say goodbye to all others.
+    /// Makes all nodes say goodbye to all others.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A broken promise.
     fn close(&mut self, now: Instant, effects: &mut Effects<Self::Event>) -> Result<(), Broken> {
         let _ = (now, effects);
         Ok(())
     }
 
-    /// Whether nothing is to be done: everything has arrived, and every goodbye that was said.
+    /// Returns true if nothing is pending: everything has arrived, and every goodbye that was said.
     fn is_at_rest(&self) -> bool {
         true
     }
 
-    /// Whether the answer of `peer` to the last request of `node` may be late because of the links;
-    /// asked once before each look.
+    /// Returns true if the answer of `peer` to the last request of `node` may be late because of
+    /// the links; asked once before each check.
     fn holds_up(&mut self, node: NodeId, peer: NodeId) -> bool {
         let _ = (node, peer);
         false
     }
 
-    /// Whether `node` has sent what no peer has acknowledged, and whether it has to wait for room.
+    /// Returns true if `node` has unacknowledged data; then true if it has to wait for room.
     fn backlog(&self, node: NodeId) -> (bool, bool) {
         let _ = node;
         (false, false)
     }
 
-    /// What is in the way of rest, for people.
+    /// Describes unfinished work.
     fn waiting(&self) -> String {
         String::new()
     }
 }
 
-/// What links do at once, and what they will do.
+/// Immediate effects of links, and their future events.
 #[derive(Debug)]
 pub struct Effects<E> {
-    /// Events of theirs to come.
+    /// Future events.
     pub later: Vec<(Instant, E)>,
     /// Messages that arrive: sender, receiver, content.
     pub arrived: Vec<(NodeId, NodeId, Frame)>,
     /// Survivors that give a peer up.
     pub lost: Vec<(NodeId, NodeId)>,
-    /// What happened, in words; nobody listens if there is none.
+    /// Descriptions of events; `None` without a listener.
     pub told: Option<Vec<String>>,
 }
 
@@ -119,7 +119,7 @@ impl<E> Default for Effects<E> {
 }
 
 impl<E> Effects<E> {
-    /// Tells something to whoever listens.
+    /// Describes an event to the listener, if there is one.
     pub fn tell(&mut self, what: impl FnOnce() -> String) {
         if let Some(told) = &mut self.told {
             told.push(what());
@@ -127,6 +127,6 @@ impl<E> Effects<E> {
     }
 }
 
-/// A promise of links that does not hold; one line for people.
+/// A broken promise of links; one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken(pub String);

@@ -16,7 +16,7 @@ pub struct Perfect {
 }
 
 impl Perfect {
-    /// Links among `nodes` nodes; jitter follows from the seed.
+    /// Creates links among `nodes` nodes; jitter follows from the seed.
     #[must_use]
     pub fn new(config: WireConfig, nodes: usize, seed: u64) -> Self {
         Self { wire: Wire::new(config, nodes), rng: Rng::new(seed) }

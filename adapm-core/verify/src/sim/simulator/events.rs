@@ -1,4 +1,4 @@
-//! What each event does.
+//! Handlers of the simulator's events.
 
 use adapm_core::NodeId;
 
@@ -36,7 +36,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         }
     }
 
-    /// A worker takes its next step.
+    /// Lets a worker take its next step.
     fn turn(&mut self, who: Who, program: &mut dyn Program) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         let host = &mut self.hosts[who.0.index()];
@@ -74,7 +74,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// The node's channel takes the next item, if it may.
+    /// Lets the node's channel take the next item, if it may.
     fn serve(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         let host = &mut self.hosts[node.index()];
@@ -113,8 +113,8 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// As a driver does, tells a node that is about to look at its peers for whom links hold
-    /// something up.
+    /// Tells a node that is about to check its peers which of them are held up by links, as a
+    /// driver does.
     fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         if self.under_test.looks_at(node).is_none_or(|at| at > now) {
@@ -129,7 +129,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// The time has come at which the node wanted to be woken, or has wanted once.
+    /// Handles an alarm of a node, which may be outdated.
     fn sound(&mut self, node: NodeId) {
         let now = self.now();
         let host = &mut self.hosts[node.index()];
@@ -192,7 +192,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// Whatever of the node still arrives is in the inboxes by now.
+    /// Makes the node vanish. Its messages that still arrive are in the inboxes by now.
     fn vanish(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let hosts = &self.hosts;
         let arriving = |to: NodeId| {
@@ -203,8 +203,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         self.stop(node, &|to| arriving[to.index()])
     }
 
-    /// The node takes part in nothing any more; of its messages to each other node so many still
-    /// arrive.
+    /// Stops the node for good; of its messages to each other node, a number still arrive.
     fn stop(
         &mut self,
         node: NodeId,
@@ -219,8 +218,8 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// Takes what the under_test says after `node` was fed, and looks when the node wants to be
-    /// woken.
+    /// Takes the outputs of the system under test after an input to `node`, and sets the node's
+    /// alarm.
     fn settle(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         while let Some(sent) = self.under_test.poll_sent() {
@@ -259,7 +258,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         }
     }
 
-    /// Lets the node's channel look at its inbox as soon as it may.
+    /// Schedules the node's channel to take its next item as soon as it may.
     fn invite(&mut self, node: NodeId) {
         let host = &mut self.hosts[node.index()];
         if !host.is_serving && !host.inbox.is_empty() {
@@ -279,14 +278,14 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         }
     }
 
-    /// Keeps the node's channel busy for so long.
+    /// Keeps the node's channel busy for this time.
     fn occupy(&mut self, node: NodeId, nanos: u64) {
         let (now, pace) = (self.now(), self.pace(node));
         let host = &mut self.hosts[node.index()];
         host.free_at = host.free_at.max(now).plus_nanos(nanos * pace);
     }
 
-    /// So many times longer does everything take at a node.
+    /// Returns the factor by which the node is slowed down.
     fn pace(&self, node: NodeId) -> u64 {
         let (factor, until) = self.hosts[node.index()].slow;
         if until > self.now() { u64::from(factor) } else { 1 }

@@ -1,17 +1,17 @@
-//! Why a run ends badly.
+//! Failures of a run.
 
 use core::fmt;
 
 use crate::sim::links::Broken;
 
-/// Why a run ended badly.
+/// The reason that a run failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure<V> {
-    /// The under_test found something wrong.
+    /// The system under test found a violation.
     Violation(V),
     /// The links did.
     Links(Broken),
-    /// It does not come to rest: who waits for what.
+    /// The run does not come to rest; lists pending work.
     Stuck(String),
 }
 

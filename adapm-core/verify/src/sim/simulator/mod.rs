@@ -1,7 +1,7 @@
-//! The one loop: takes the next event, feeds it to the under_test or the links, and enters what
-//! follows from it.
+//! The one loop: takes the next event, feeds it to the system under test or the links, and
+//! schedules its consequences.
 //!
-//! `events` says what each event does, `failure` why a run ends badly.
+//! `events` has the handlers of events, `failure` the reasons that runs fail.
 
 mod events;
 mod failure;
@@ -25,19 +25,19 @@ pub use failure::Failure;
 
 /// A cluster in virtual time, in one thread.
 ///
-/// Every run follows from what it was given: no clock, no thread, no iteration over hashes.
+/// Every run follows from its inputs: no clock, no thread, no iteration over hashes.
 pub struct Simulator<S: SystemUnderTest, L: Links> {
     under_test: S,
     links: L,
     queue: EventQueue<Event<L::Event>>,
     hosts: Vec<Host>,
-    /// Workers that have more to do.
+    /// Number of workers that have more to do.
     active: usize,
-    /// When the last worker did its last step.
+    /// Time of the last step of the last worker.
     finished_at: Instant,
-    /// Since when everything has been at rest.
+    /// Time since which everything has been at rest.
     calm_since: Option<Instant>,
-    /// Faults that strike after so many steps, first one first.
+    /// Faults that strike after a number of steps, first one first.
     plan: VecDeque<(u64, Fault)>,
     rng: Rng,
     effects: Effects<L::Event>,
@@ -48,7 +48,7 @@ pub struct Simulator<S: SystemUnderTest, L: Links> {
     tell: Option<Tell>,
 }
 
-/// Hears what happens, in words.
+/// A listener for events in words.
 type Tell = Box<dyn FnMut(&str)>;
 
 enum Event<E> {
@@ -56,43 +56,43 @@ enum Event<E> {
     Turn(Who),
     /// A node looks at the first item of its inbox.
     Serve(NodeId),
-    /// A node wants to be woken, perhaps.
+    /// A node asks to be woken, unless the alarm is outdated.
     Alarm(NodeId),
     /// Links have something to do.
     Links(E),
-    /// Something goes wrong.
+    /// A fault strikes.
     Strike(Fault),
 }
 
-/// What waits for a node's channel.
+/// An input that waits for a node's channel.
 enum Item {
     Message(NodeId, Frame),
     Timeout,
     Lost(NodeId),
 }
 
-/// One node, as far as time is concerned.
+/// The timing state of one node.
 #[derive(Default)]
 struct Host {
     inbox: VecDeque<Item>,
-    /// Whether a `Serve` is on the events.
+    /// True if a `Serve` is among the events.
     is_serving: bool,
-    /// When the channel is done with what it has taken.
+    /// Time when the channel is done with its last item.
     free_at: Instant,
-    /// When the node goes on after a pause.
+    /// End of the node's pause.
     paused_until: Instant,
-    /// So many times longer does everything take, until then.
+    /// Factor by which the node is slowed down, and the end of that.
     slow: (u32, Instant),
-    /// The `Alarm` on the events that counts.
+    /// The time of the valid `Alarm` among the events.
     alarm: Option<Instant>,
     is_gone: bool,
-    /// Workers that have done everything.
+    /// True for workers that are finished.
     idle: Vec<bool>,
 }
 
 impl Host {
-    /// Whether it would notice soon what there is to do. A node with intent looks at the clocks
-    /// again and again: that it is busy with this for a moment is no reason to go on.
+    /// Returns true if it would soon notice new work. A node with intent checks the clocks
+    /// repeatedly: being busy with that for a moment is no reason to go on.
     fn is_idle(&self, now: Instant) -> bool {
         let has_only_looks = self.inbox.iter().all(|item| matches!(item, Item::Timeout));
         let is_free_soon = self.free_at <= now.plus_nanos(CALM_NANOS / 2);
@@ -101,7 +101,7 @@ impl Host {
 }
 
 impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
-    /// A simulation in which nothing has happened; its own choices follow from the seed.
+    /// Creates a simulation before its first event; its own choices follow from the seed.
     #[must_use]
     pub fn new(under_test: S, links: L, seed: u64) -> Self {
         let host = || Host { idle: vec![true; under_test.workers()], ..Host::default() };
@@ -124,7 +124,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         }
     }
 
-    /// Adds faults to come. Steps are counted from the first run on.
+    /// Adds future faults. Steps are counted from the first run on.
     pub fn plan(&mut self, plan: Plan) {
         for (when, fault) in plan.0 {
             match when {
@@ -134,17 +134,17 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         }
     }
 
-    /// Calls `tell` with every fault and whatever links tell.
+    /// Calls `tell` with every fault and every description by links.
     pub fn tell(&mut self, tell: impl FnMut(&str) + 'static) {
         self.tell = Some(Box::new(tell));
         self.effects.told = Some(Vec::new());
     }
 
-    /// Runs `program` until every worker has done everything and the cluster has come to rest,
-    /// `patience` at most. The time at which the last worker was done.
+    /// Runs `program` until every worker is finished and the cluster is at rest, for at most
+    /// `patience`. Returns the time of the last worker's end.
     ///
     /// # Errors
-    /// The first thing that is wrong; a run that does not come to rest within `patience` is.
+    /// The first failure, including a run that does not come to rest within `patience`.
     pub fn run(
         &mut self,
         program: &mut dyn Program,
@@ -178,7 +178,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(self.finished_at)
     }
 
-    /// Lets all faults heal, those still planned by steps included.
+    /// Heals all faults, including those still planned by steps.
     pub fn heal(&mut self) {
         self.plan.clear();
         let now = self.now();
@@ -190,65 +190,66 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         self.take_effects();
     }
 
-    /// Lets all links say goodbye, and runs until each goodbye has arrived, `patience` at most.
+    /// Makes all links say goodbye, and runs until each goodbye has arrived, for at most
+    /// `patience`.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first failure.
     pub fn close(&mut self, patience: Duration) -> Result<(), Failure<S::Violation>> {
         self.links.close(self.queue.now(), &mut self.effects).map_err(Failure::Links)?;
         self.take_effects();
         self.run(&mut |_, _| None, patience).map(|_| ())
     }
 
-    /// Virtual time.
+    /// Returns the virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.queue.now()
     }
 
-    /// What is simulated.
+    /// Returns the system under test.
     #[must_use]
     pub fn under_test(&self) -> &S {
         &self.under_test
     }
 
-    /// What is simulated, for what a test does between runs.
+    /// Returns the system under test, for changes between runs.
     pub fn subject_mut(&mut self) -> &mut S {
         &mut self.under_test
     }
 
-    /// What is between the nodes.
+    /// Returns the links.
     #[must_use]
     pub fn links(&self) -> &L {
         &self.links
     }
 
-    /// The fingerprint of everything so far.
+    /// Returns the fingerprint of everything so far.
     #[must_use]
     pub fn trace(&self) -> u64 {
         self.trace.value()
     }
 
-    /// Which faults struck while what was going on.
+    /// Returns counts of faults by the situations that they struck.
     #[must_use]
     pub fn coverage(&self) -> &Coverage {
         &self.coverage
     }
 
-    /// Steps that workers took, without [`crate::sim::Step::Compute`].
+    /// Returns the number of steps of workers, without [`crate::sim::Step::Compute`].
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Whether everything has been done, and at rest for long enough that nothing comes of it any
-    /// more.
+    /// Returns true if all work is done, and has been at rest for long enough that nothing follows
+    /// from it.
     fn is_calm(&mut self) -> bool {
         let now = self.queue.now();
         let rests = self.active == 0
@@ -263,7 +264,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         self.queue.now().nanos_since(since) >= CALM_NANOS
     }
 
-    /// Nothing is to come: then everything must have been done.
+    /// Ends a run without future events: then all work must be done.
     fn at_the_end(&self) -> Result<Instant, Failure<S::Violation>> {
         let rests = self.active == 0 && self.links.is_at_rest() && self.under_test.is_at_rest();
         if rests { Ok(self.finished_at) } else { Err(Failure::Stuck(self.waiting())) }
@@ -284,7 +285,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     }
 }
 
-/// So long must everything be at rest: four rounds.
+/// Time for which everything must be at rest: four rounds.
 const CALM_NANOS: u64 = 2_000_000;
-/// Events after which a run counts as one that never ends.
+/// Number of events after which a run counts as one that never ends.
 const EVENTS_MAX: u64 = 1_000_000_000;
