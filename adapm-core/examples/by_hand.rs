@@ -12,11 +12,11 @@ use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::ReferenceStore;
 
-/// What is around the engine of node `.0`: messages on their way, with receiver and sender.
+/// The environment of the engine of node `.0`: messages in flight, with receiver and sender.
 struct World<'a>(NodeId, &'a mut VecDeque<(NodeId, NodeId, Message)>);
 
 impl Host<i64> for World<'_> {
-    /// Nobody pushes to a copy that is here.
+    /// Adds nothing: no worker pushes to a local copy.
     fn take_dirty(&mut self, _keys: &mut Vec<Key>) {}
 
     fn transmit(&mut self, to: NodeId, message: Message) {

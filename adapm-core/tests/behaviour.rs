@@ -31,7 +31,7 @@ fn cluster(system: System) -> Cluster {
     Cluster::new(Setup::new(system, 3, 2, 36))
 }
 
-/// Keys whose home is `node`.
+/// Returns the keys whose home is `node`.
 fn homed(cluster: &Cluster, node: NodeId) -> Vec<Key> {
     cluster.keys().filter(|key| cluster.setup().home(*key) == node).collect()
 }
@@ -40,8 +40,8 @@ fn is_local(cluster: &Cluster, node: NodeId, key: Key) -> bool {
     matches!(cluster.state(node, key), Main | Replica)
 }
 
-/// Without intent exactly the keys at home are local; intent makes others local; what nobody needs
-/// stays where it is.
+/// Without intent exactly the keys at home are local; intent makes others local; a key stays where
+/// it is until another node needs it.
 #[test]
 fn locality_follows_intent_and_outlives_it() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -75,7 +75,7 @@ fn locality_follows_intent_and_outlives_it() -> Case {
     Ok(())
 }
 
-/// On a single node intents are without effect and every access is local, in silence.
+/// On a single node intents have no effect and every access is local, without messages.
 #[test]
 fn a_single_node_is_silent() -> Case {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 1, 2, 8));
@@ -122,7 +122,7 @@ fn a_key_may_repeat_in_one_operation() -> Case {
     Ok(())
 }
 
-/// Values of different lengths land at their places, near and far.
+/// Values of different lengths keep their positions, locally and remotely.
 #[test]
 fn values_of_different_lengths_keep_their_places() -> Case {
     let mut setup = Setup::new(System::Adapm, 3, 2, 36);
@@ -141,8 +141,7 @@ fn values_of_different_lengths_keep_their_places() -> Case {
     Ok(())
 }
 
-/// Everybody pushes to one key while intents come and go: every push counts once, under every
-/// system.
+/// All nodes push to one key while intents come and go: every push counts once, under every system.
 #[test]
 fn a_hot_key_counts_every_push() -> Case {
     for system in System::ALL {
@@ -180,8 +179,8 @@ fn a_hot_key_counts_every_push() -> Case {
     Ok(())
 }
 
-/// A set is read back at once by its worker, wherever the key is; later pushes of everybody come on
-/// top.
+/// A set is read back at once by its worker, wherever the key is; later pushes of all workers add
+/// to it.
 #[test]
 fn a_set_is_read_back_and_added_to() -> Case {
     for system in System::ALL {
@@ -213,7 +212,7 @@ fn a_set_is_read_back_and_added_to() -> Case {
     Ok(())
 }
 
-/// Of two concurrent sets one wins, on all nodes.
+/// One of two concurrent sets wins, on all nodes.
 #[test]
 fn concurrent_sets_end_in_one() -> Case {
     for system in System::ALL {
@@ -238,7 +237,7 @@ fn concurrent_sets_end_in_one() -> Case {
     Ok(())
 }
 
-/// A wrong location costs a hop, is corrected by the answer, and does so again and again.
+/// A wrong location costs a hop and is corrected by the answer, repeatedly.
 #[test]
 fn a_wrong_location_is_corrected() -> Case {
     let mut cluster = Cluster::new(Setup::new(System::Lapse, 3, 2, 36));
@@ -256,7 +255,7 @@ fn a_wrong_location_is_corrected() -> Case {
     Ok(())
 }
 
-/// The home is the only one that can have passed it on, so it is asked until there is an answer.
+/// Only the home can have passed the entry on, so the home is asked until there is an answer.
 #[test]
 fn what_was_turned_away_is_asked_of_the_home_though_a_request_has_no_room_for_it() -> Case {
     const N3: NodeId = NodeId(3);
@@ -328,7 +327,7 @@ fn a_quiesce_brings_every_replica_up_to_date() -> Case {
     Ok(())
 }
 
-/// Also where the `wait_sync` needs another round, and the quiesce nothing.
+/// This also holds if the `wait_sync` needs another round, and the quiesce nothing.
 #[test]
 fn a_wait_sync_ends_before_a_quiesce_that_is_called_later() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -351,16 +350,16 @@ fn a_wait_sync_ends_before_a_quiesce_that_is_called_later() -> Case {
         .into_iter()
         .map(|who| cluster.quiesce(who))
         .collect::<Result<_, _>>()?;
-    // No node has a reason of its own for a round; that the quiesce is not the first to end is
-    // checked with each step.
+    // No node has a reason of its own for a round; each step checks that the quiesce is not the
+    // first to end.
     cluster.deliver_all()?;
     cluster.settle()?;
     assert!(cluster.is_done(sync) && quiesces.iter().all(|op| cluster.is_done(*op)));
     Ok(())
 }
 
-/// A barrier holds everybody back until the last worker comes; a worker that has ended is not
-/// waited for.
+/// A barrier holds all workers back until the last one comes; it does not wait for workers that
+/// have ended.
 #[test]
 fn a_barrier_waits_for_all_that_live() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -381,7 +380,7 @@ fn a_barrier_waits_for_all_that_live() -> Case {
     Ok(())
 }
 
-/// An engine alone, for inputs that a cluster would not feed.
+/// Creates an engine alone, for inputs that a cluster would not feed.
 fn engine() -> Engine<ReferenceStore<f32>, Adaptive> {
     let layout = Layout::dense(&[(8, 2)]).expect("valid");
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
@@ -392,7 +391,7 @@ fn engine() -> Engine<ReferenceStore<f32>, Adaptive> {
     node
 }
 
-/// Whoever names a key, worker, length or window that cannot be is told so, and the engine goes on.
+/// Invalid keys, workers, lengths and windows are reported to the caller, and the engine goes on.
 #[test]
 fn a_caller_that_errs_is_told() {
     let mut node = engine();
@@ -455,7 +454,7 @@ fn a_replica_does_not_drift() {
     }
 }
 
-/// A replica whose key nobody wants any more leaves no trace at owner or holder.
+/// A replica of a key without intent leaves no trace at owner or holder.
 #[test]
 fn a_replica_leaves_no_trace() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -473,8 +472,8 @@ fn a_replica_leaves_no_trace() -> Case {
     Ok(())
 }
 
-/// What a node keeps for its next round grows with the keys it wants, not with how often they are
-/// asked for.
+/// A node's list for its next round grows with the keys that it wants, not with the number of
+/// requests for them.
 #[test]
 fn a_key_that_is_localized_again_and_again_is_noted_once() -> Case {
     let mut cluster = cluster(System::Lapse);

@@ -1,6 +1,6 @@
-//! What a peer says in a barrier or quiesce is refused if it contradicts what this node knows, and
-//! changes nothing (protocol, "What a message is checked against"; `engine/collective/quiesce.rs`
-//! says what cannot be told).
+//! Claims of a peer in a barrier or quiesce are refused if they contradict this node's knowledge,
+//! and change nothing (protocol, "What a message is checked against";
+//! `engine/collective/quiesce.rs` lists claims that cannot be checked).
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 
-/// A node of three, alone; what the others say is made up.
+/// Creates one of three nodes, alone; messages of the others are invented.
 fn engine(node: NodeId) -> Engine {
     let layout = Layout::dense(&[(8, 2)]).expect("valid");
     let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
@@ -44,7 +44,7 @@ fn accepts(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
     say(node, from, body.clone()).unwrap_or_else(|error| panic!("{body:?} of {from}: {error}"));
 }
 
-/// Says it to a node that has said all it had to say: nothing may follow.
+/// Checks that a node without pending outputs refuses `body`: nothing may follow.
 fn refuses(node: &mut Engine, from: NodeId, body: impl Into<Said>) {
     let Said(body) = body.into();
     drain(node);
@@ -70,7 +70,7 @@ impl From<Quiesce> for Said {
     }
 }
 
-/// Takes all outputs; whether the call is done.
+/// Takes all outputs. Returns true if the call is done.
 fn drain(node: &mut Engine) -> bool {
     let mut done = false;
     loop {
@@ -86,7 +86,7 @@ fn report(wave: u64, sent: u64, applied: u64) -> Quiesce {
     Quiesce::Report { wave, busy: false, sent, applied }
 }
 
-/// A coordinator whose first wave is under way.
+/// Creates a coordinator whose first wave is in progress.
 fn coordinator() -> Engine {
     let mut node = engine(N0);
     call(&mut node, OpBody::Quiesce);
@@ -95,8 +95,7 @@ fn coordinator() -> Engine {
     node
 }
 
-/// Sums over nodes that are equal and do not change prove rest; so nobody's totals may go back to
-/// make them so.
+/// Equal and constant sums over nodes prove rest, so no node's totals may decrease to make them so.
 #[test]
 fn totals_that_shrink_are_refused() {
     let mut node = coordinator();
@@ -111,7 +110,7 @@ fn totals_that_shrink_are_refused() {
     assert!(drain(&mut node));
 }
 
-/// What was applied here was sent: News twice, and a quiesce that says of one message only.
+/// Messages applied here were sent: two News, but the quiesce claims only one.
 #[test]
 fn totals_below_what_has_come_from_a_node_are_refused() {
     let mut node = engine(N0);
@@ -125,8 +124,7 @@ fn totals_below_what_has_come_from_a_node_are_refused() {
     accepts(&mut node, N1, report(1, 2, 0));
 }
 
-/// Sums never pass their bound, where they would begin again at 0 and could be made to equal
-/// anything.
+/// Sums never pass their bound, where they would wrap to 0 and could be made to equal anything.
 #[test]
 fn totals_that_no_node_can_reach_are_refused() {
     let mut node = coordinator();
@@ -166,7 +164,7 @@ fn an_end_before_the_call_is_refused() {
     accepts(&mut node, N0, Quiesce::Done { number: 1 });
 }
 
-/// Who waits at a barrier is told of others that are missing; else nobody is told.
+/// A node that waits at a barrier is told of other missing nodes; otherwise the report is refused.
 #[test]
 fn a_false_word_of_missing_nodes_is_refused() {
     let mut node = engine(N1);

@@ -1,8 +1,8 @@
-//! What an engine sends at a time is bounded in bytes, heads included, whatever has come up
-//! (protocol, "Messages").
+//! The messages that an engine sends at a time are bounded in bytes, heads included, whatever is
+//! pending (protocol, "Messages").
 //!
-//! Random schedules check the same of every message (`MessagesBounded`); here are many keys, and
-//! values of the longest kind.
+//! Random schedules check the same of every message (`MessagesBounded`); these tests have many
+//! keys, and values of the longest kind.
 
 use std::mem;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl<V: Value> Pair<V> {
         self.feed(node, Input::Timeout(&[clock]));
     }
 
-    /// Rounds of both nodes, two at least, until neither has anything to say.
+    /// Runs rounds of both nodes, two at least, until neither has anything to send.
     fn settle(&mut self) {
         for round in 0.. {
             if round > 1 && self.engines.iter().all(|driver| driver.engine().is_at_rest()) {
@@ -130,8 +130,8 @@ fn keys_of(layout: &Layout, home: NodeId) -> Vec<Key> {
     (0..layout.keys().end.0).map(Key).filter(|key| Layout::home(*key, 2) == home).collect()
 }
 
-/// Both nodes have intent for all keys, and one ends: what the owner has to hand over has no
-/// values, but a head.
+/// Both nodes have intent for all keys, and one ends: the owner's hand-overs have no values, but
+/// heads.
 #[test]
 fn hand_overs_without_values_are_cut() {
     const BLOCK: usize = 1_024;
@@ -156,7 +156,7 @@ fn hand_overs_without_values_are_cut() {
     assert!(handing.iter().all(|(_, bytes)| *bytes <= BLOCK), "no values, one part: {handing:?}");
 }
 
-/// What a home is told of keys that left is bounded too, and so is what is passed on by way of it.
+/// Messages to a home about keys that left are bounded too, as are entries forwarded by way of it.
 #[test]
 fn residences_are_cut() {
     const BLOCK: usize = 256;
@@ -174,7 +174,7 @@ fn residences_are_cut() {
 }
 
 /// However many keys come up at once, one part of a message has so few entries that its receiver
-/// may read it.
+/// accepts it.
 #[test]
 fn small_entries_are_cut_by_their_number() {
     const ENTRIES_MAX: usize = 30_000;

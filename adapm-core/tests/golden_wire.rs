@@ -1,7 +1,8 @@
-//! Frozen bytes of one frame of every kind: nodes of one protocol version understand each other.
+//! Frozen bytes of one frame of every kind: nodes of the same protocol version understand each
+//! other.
 //!
 //! A change of the wire means new golden frames *and* a raised `PROTOCOL_VERSION`, in one commit.
-//! Write the frames anew with `ADAPM_GOLDEN=write cargo test -p adapm-core --test golden_wire`.
+//! Rewrite the frames with `ADAPM_GOLDEN=write cargo test -p adapm-core --test golden_wire`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -59,8 +60,7 @@ fn golden_bytes_have_their_messages() {
     assert_eq!(messages.next(), None);
 }
 
-/// Kinds are numbered from 0 without a gap, so the first number that is none tells how many there
-/// are.
+/// Kinds are numbered from 0 without a gap, so the first invalid number is the number of kinds.
 #[test]
 fn every_kind_of_message_has_a_golden_frame() {
     let kind_of = |message| {
@@ -72,7 +72,7 @@ fn every_kind_of_message_has_a_golden_frame() {
     let is_kind = |kind: &u8| {
         let mut head = vec![PROTOCOL_VERSION, *kind];
         head.extend([0; 40]);
-        // Trailing bytes are told apart from a kind that there is not.
+        // Trailing bytes give another error than an unknown kind.
         let mut frame = Frame { head, ..Frame::default() };
         wire::decode(&mut frame) != Err(DecodeError::Head)
     };
@@ -80,7 +80,8 @@ fn every_kind_of_message_has_a_golden_frame() {
     assert_eq!(golden, kinds);
 }
 
-/// The kind of a message. Exhaustive: a new kind does not compile before it has a name here.
+/// Returns the kind of a message. Exhaustive: a new kind does not compile before it has a name
+/// here.
 fn name(body: &Body) -> &'static str {
     match body {
         Body::SyncRequest(_) => "sync_request",
@@ -105,7 +106,7 @@ fn name(body: &Body) -> &'static str {
     }
 }
 
-/// One message of every kind, in which every list has another content.
+/// Returns one message of every kind, in which every list has another content.
 fn messages() -> Vec<Message> {
     let mut messages = entries();
     for barrier in [

@@ -19,7 +19,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 
-/// A replica or a refusal of `key`, by the fact with this counter.
+/// Returns a grant of a replica, or a refusal, of `key` with this counter.
 fn grant(key: Key, kind: GrantKind, counter: u64) -> Message {
     let at = Asked { keys: Keys(vec![key]), counters: vec![Counter(counter)] };
     let mut values = Block::new();
@@ -30,8 +30,8 @@ fn grant(key: Key, kind: GrantKind, counter: u64) -> Message {
     Message { body: Box::new(Body::Grant(grants)), values }
 }
 
-/// What was never relocated is owned by its home. A node that took another's word for it would note
-/// the home as the owner of its replica, and release it to a node that knows nothing of it.
+/// A key that was never relocated is owned by its home. A node that believed another one would
+/// record the home as the owner of its replica, and release it to a node that does not know of it.
 #[test]
 fn only_the_home_grants_what_was_never_relocated() {
     let layout = Layout::dense(&[(40, 2)]).expect("a legal layout");

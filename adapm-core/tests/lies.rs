@@ -1,7 +1,7 @@
-//! Members that lie: whatever one node says, nobody else is blamed, and what it had nothing to do
-//! with stays sound (protocol, *What a message is checked against*).
+//! Members that lie: whatever one node sends, no other node is blamed, and keys that it had nothing
+//! to do with stay sound (protocol, *What a message is checked against*).
 //!
-//! Every kind of lie under every system, each with seeds of its own. A failure prints one line with
+//! Every kind of lie under every system, each with its own seeds. A failure prints one line with
 //! the lie, the system and the seed. More seeds: `ADAPM_SEEDS=300 cargo test -p adapm-core --test
 //! lies`.
 
@@ -15,7 +15,7 @@ use adapm_core::policy::System;
 use adapm_verify::lies::{self, Lie, Outcome};
 use adapm_verify::{Checks, bug_from_environment};
 
-/// Of each lie under each system.
+/// Number of seeds of each lie under each system.
 const SEEDS: u64 = 40;
 const THREADS: usize = 2;
 
@@ -73,7 +73,7 @@ fn no_lie_harms_what_the_liar_had_nothing_to_do_with() {
         total.ops,
         failures.len()
     );
-    // Past the capture of the test runner: the counts are to be seen in every run.
+    // Past the capture of the test runner: the counts must be visible in every run.
     std::io::stdout().write_all(table.as_bytes()).expect("standard output takes the table");
     assert!(
         failures.is_empty(),
@@ -83,7 +83,7 @@ fn no_lie_harms_what_the_liar_had_nothing_to_do_with() {
     );
 }
 
-/// All runs of a lie: what came of them, and the lines of those that failed.
+/// Runs all seeds of a lie. Returns the outcome, and the lines of those that failed.
 fn run_all(lie: Option<Lie>, seeds: std::ops::Range<u64>) -> (Outcome, Vec<String>) {
     let (mut sum, mut failures) = (Outcome::default(), Vec::new());
     for system in System::ALL {

@@ -12,7 +12,7 @@ use adapm_verify::link::random::{self, Met, STEPS};
 const SEEDS: u64 = 10_000;
 
 /// Pipes are cut at any packet, packets come again, ends send, say goodbye, fall silent: every
-/// frame arrives exactly once and in order, and whatever else a session promises holds after every
+/// frame arrives exactly once and in order, and all other claims about a session hold after every
 /// step.
 #[test]
 fn random_schedules_keep_every_claim() {

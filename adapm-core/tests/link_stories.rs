@@ -1,4 +1,4 @@
-//! What a link session does, each claim a story of its own. Random orders are in `tests/link.rs`.
+//! Claims about a link session, each a story of its own. Random orders are in `tests/link.rs`.
 
 use core::time::Duration;
 
@@ -26,7 +26,7 @@ fn with_window(packets: usize, bytes: usize) -> LinkConfig {
     config
 }
 
-/// Two ends that have met.
+/// Creates two ends that have met.
 fn met(config: LinkConfig) -> Result<Pair, Broken> {
     let mut pair = Pair::new(config, None);
     pair.settle()?;
@@ -41,7 +41,7 @@ fn frame(bytes: usize) -> Frame {
     Frame { head: vec![7; bytes], ..Frame::default() }
 }
 
-/// A session whose pipe is up since the origin of time.
+/// Creates a session whose pipe is up since the origin of time.
 fn up(config: LinkConfig) -> Session {
     let mut session = Session::new(config);
     session.handle_up(Instant::ZERO, Seq(0)).expect("nothing was sent");
@@ -74,8 +74,7 @@ fn the_times_are_as_documented() {
     assert_eq!(times(config()), millis([50, 200, 1_000]));
 }
 
-/// A link on which nobody sends anything carries one heartbeat per end and period, and nothing
-/// else.
+/// A link without traffic carries one heartbeat per end and period, and nothing else.
 #[test]
 fn an_idle_link_carries_heartbeats_only() -> Case {
     let mut pair = met(config())?;
@@ -93,7 +92,7 @@ fn an_idle_link_carries_heartbeats_only() -> Case {
     Ok(())
 }
 
-/// A silent peer is suspected and dead to the nanosecond, and a suspect that is heard of has
+/// A silent peer is suspected and dead to the nanosecond, and a suspect that sends again has
 /// recovered.
 #[test]
 fn a_silent_peer_is_suspected_then_dead() {
@@ -118,8 +117,8 @@ fn a_silent_peer_is_suspected_then_dead() {
     assert_eq!(told(again + 9 * config.dead_after), [], "once");
 }
 
-/// A new pipe is no sign of life: a silent peer is dead at the same moment however many came up,
-/// and each pipe is found silent after its own time.
+/// A new pipe is no sign of life: a silent peer is dead at the same moment however many pipes came
+/// up, and each pipe is found silent after its own time.
 #[test]
 fn a_new_pipe_is_no_sign_of_life() {
     let config = config();
@@ -137,9 +136,8 @@ fn a_new_pipe_is_no_sign_of_life() {
     assert_eq!(events(&mut session), [Event::Dead(Loss::Silent(config.dead_after))]);
 }
 
-/// A peer that is heard of on one pipe after the other, and to which a packet does not get through,
-/// is dead after the same time; from the third pipe on it is known which size passes and which does
-/// not.
+/// A peer that sends on one pipe after the other, but does not receive a packet, is dead after the
+/// same time; from the third pipe on it is known which size passes and which does not.
 #[test]
 fn a_peer_to_which_nothing_gets_through_is_dead() {
     let config = config();
@@ -172,7 +170,7 @@ fn a_peer_to_which_nothing_gets_through_is_dead() {
     );
 }
 
-/// On a pipe that works a peer that never acknowledges is dead as well, for that reason.
+/// On a working pipe a peer that never acknowledges is dead as well, for that reason.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_dead() {
     let config = config();
@@ -194,8 +192,8 @@ fn a_peer_that_acknowledges_nothing_is_dead() {
     );
 }
 
-/// A packet of which bytes come and come and that is never whole: its sender is alive for the other
-/// end, which is dead for its sender, as it acknowledges nothing.
+/// A packet whose bytes keep coming without completing it: its sender is alive for the other end,
+/// which is dead for its sender, as it acknowledges nothing.
 #[test]
 fn bytes_are_a_sign_of_life_and_no_progress() -> Case {
     let config = config();
@@ -213,8 +211,8 @@ fn bytes_are_a_sign_of_life_and_no_progress() -> Case {
     Ok(())
 }
 
-/// A peer that stood still for less than the dead time lives on with the first word that it says on
-/// the new pipe: at once.
+/// A peer that was stopped for less than the dead time lives on with its first packet on the new
+/// pipe: at once.
 #[test]
 fn a_peer_that_comes_back_in_time_lives() -> Case {
     let mut pair = met(config())?;
@@ -228,8 +226,8 @@ fn a_peer_that_comes_back_in_time_lives() -> Case {
     pair.settle()
 }
 
-/// Large frames are cut, come in parts, and are whole again; a resumed link goes on at the part
-/// that is missing.
+/// Large frames are cut, arrive in parts, and are whole again; a resumed link goes on at the
+/// missing part.
 #[test]
 fn a_resumed_link_goes_on_within_a_frame() -> Case {
     let mut config = config();
@@ -253,7 +251,7 @@ fn a_resumed_link_goes_on_within_a_frame() -> Case {
     Ok(())
 }
 
-/// A link tells what it carries, piece by piece, so that a frame that takes long is no silence.
+/// A link reports its load, piece by piece, so that a slow frame is not taken for silence.
 #[test]
 fn a_link_tells_what_it_carries() -> Case {
     let mut config = config();
@@ -280,8 +278,8 @@ fn a_link_tells_what_it_carries() -> Case {
     Ok(())
 }
 
-/// What is under way grows with what is acknowledged in time, and shrinks when that takes an eighth
-/// of the dead time: on a pipe of any speed an acknowledgement waits behind less than that of data.
+/// Data in flight grows with timely acknowledgements, and shrinks when they take an eighth of the
+/// dead time: on a pipe of any speed an acknowledgement waits behind less data than that.
 #[test]
 fn what_is_under_way_follows_the_speed_of_the_pipe() {
     let config = LinkConfig::dead_after(Duration::from_secs(10));
@@ -320,8 +318,8 @@ fn what_is_under_way_follows_the_speed_of_the_pipe() {
     assert!(fast > Duration::from_millis(10), "a fast pipe has {fast:?} under way only");
 }
 
-/// A peer that was never heard of is not judged: when to give up the wait for it is not the
-/// session's to say.
+/// A peer that was never met is not judged: the session does not decide when to give up waiting for
+/// it.
 #[test]
 fn a_peer_that_was_not_met_is_not_judged() {
     let mut session = Session::new(config());
@@ -329,7 +327,8 @@ fn a_peer_that_was_not_met_is_not_judged() {
     assert_eq!((events(&mut session), session.deadline()), (vec![], None));
 }
 
-/// Who is dead stays dead: nothing can be sent, no new pipe is taken, and what waited is gone.
+/// A dead peer stays dead: nothing can be sent, no new pipe is accepted, and waiting frames are
+/// gone.
 #[test]
 fn the_dead_do_not_return() {
     let config = with_window(1, 1 << 20);
@@ -353,7 +352,7 @@ fn the_dead_do_not_return() {
     assert_eq!((session.poll_packet(after(config.dead_after)), session.deadline()), (None, None));
 }
 
-/// At the bound a frame is refused unchanged; word of room comes once, when half of the window is
+/// At the bound a frame is refused unchanged; room is reported once, when half of the window is
 /// free.
 #[test]
 fn a_full_window_refuses_and_tells_of_room() -> Case {
@@ -376,7 +375,7 @@ fn a_full_window_refuses_and_tells_of_room() -> Case {
     pair.settle()
 }
 
-/// A frame larger than the window goes alone; with it nothing else fits.
+/// A frame larger than the window goes alone; nothing else fits beside it.
 #[test]
 fn a_frame_larger_than_the_window_goes_alone() -> Case {
     let mut pair = met(with_window(9, 100))?;
@@ -390,7 +389,7 @@ fn a_frame_larger_than_the_window_goes_alone() -> Case {
     Ok(())
 }
 
-/// A goodbye comes behind everything sent before, with its reason; its sender learns when it has
+/// A goodbye comes after everything sent before, with its reason; its sender learns when it has
 /// arrived.
 #[test]
 fn a_goodbye_comes_last_and_is_confirmed() -> Case {
@@ -410,7 +409,7 @@ fn a_goodbye_comes_last_and_is_confirmed() -> Case {
     Ok(())
 }
 
-/// A goodbye that a breaking pipe has swallowed is said again on the next one.
+/// A goodbye swallowed by a breaking pipe is sent again on the next one.
 #[test]
 fn a_goodbye_survives_a_cut() -> Case {
     for keep in 0..4 {
@@ -432,7 +431,7 @@ fn a_goodbye_survives_a_cut() -> Case {
     Ok(())
 }
 
-/// Both ends may say goodbye at once; what each had sent before arrives.
+/// Both ends may say goodbye at once; their earlier frames arrive.
 #[test]
 fn both_may_leave_at_once() -> Case {
     let mut pair = met(config())?;
@@ -451,7 +450,7 @@ fn both_may_leave_at_once() -> Case {
     Ok(())
 }
 
-/// A peer that has said goodbye is not watched any more: its silence means nothing.
+/// A peer that has said goodbye is no longer watched: its silence means nothing.
 #[test]
 fn who_has_left_does_not_die() -> Case {
     let mut pair = met(config())?;
@@ -465,8 +464,8 @@ fn who_has_left_does_not_die() -> Case {
     Ok(())
 }
 
-/// On a new pipe the session goes on exactly where the peer stands: what had arrived does not come
-/// again.
+/// On a new pipe the session continues exactly at the peer's position: arrived packets are not
+/// repeated.
 #[test]
 fn a_resumed_link_repeats_only_what_is_missing() -> Case {
     for arrived in 0..=5 {
@@ -491,8 +490,8 @@ fn a_resumed_link_repeats_only_what_is_missing() -> Case {
     Ok(())
 }
 
-/// What was received is acknowledged at once when the peer asks for it, else after the delay,
-/// unless a packet carries the acknowledgement before.
+/// Received packets are acknowledged at once if the peer asks for it, otherwise after the delay,
+/// unless an earlier packet carries the acknowledgement.
 #[test]
 fn acknowledgements_wait_for_a_packet_to_carry_them() {
     let config = with_window(8, 1 << 20);
@@ -522,7 +521,7 @@ fn acknowledgements_wait_for_a_packet_to_carry_them() {
     assert_eq!(kinds(&mut session, after(config.ack_delay)), [], "it was carried along");
 }
 
-/// An acknowledgement is asked for once for each quarter of the window.
+/// An acknowledgement is requested once for each quarter of the window.
 #[test]
 fn acknowledgements_are_asked_for_by_quarters_of_the_window() {
     let mut session = up(with_window(8, 1 << 20));
@@ -549,7 +548,7 @@ fn bounds_of_zero_are_taken_for_the_least() {
     assert!(session.deadline().is_some_and(|deadline| deadline > after(NANO)));
 }
 
-/// Errors name the numbers, and say whose fault it can be.
+/// Errors name the numbers and the party to blame.
 #[test]
 fn errors_are_one_line_for_a_person() {
     let (expected, given) = (Seq(4), Seq(9));

@@ -1,6 +1,6 @@
-//! Loom: green must mean something. A store with a latch that is too weak, or missing in one call,
-//! fails the model about it, and one whose latch loom cannot see is told so instead of being waited
-//! for.
+//! Loom: proof that a green run means something. A store with a latch that is too weak, or missing
+//! in one call, fails the model about it; a store whose latch loom cannot see fails at once instead
+//! of hanging.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-core --test
 //! 'loom_*'`
@@ -19,7 +19,7 @@ use adapm_verify::store_suite_loom;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-/// What a [`Spinning`] store does wrong.
+/// The mistake of a [`Spinning`] store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mistake {
     TakesTheLatchRelaxed,
@@ -30,9 +30,8 @@ enum Mistake {
     ReleasesWithoutLatch,
 }
 
-/// A spin latch for each key, made of loom's primitives. The entry lies in a mutex of std, which
-/// only lends it and is never held at a point where loom may change threads: what excludes is the
-/// latch.
+/// A spin latch for each key, made of loom's primitives. The entry is in a mutex of std, which only
+/// lends it and is never held at a point where loom may switch threads: only the latch excludes.
 struct Spinning {
     layout: Layout,
     entries: Vec<(AtomicBool, Mutex<Entry>)>,
@@ -92,7 +91,7 @@ impl Store for Spinning {
     fn reserve(&self, key: Key, with_delta: bool) {
         let len = self.value_len(key);
         self.latched(key, Mistake::ReservesWithoutLatch, |entry| {
-            // Room for another thread, as an allocation would be.
+            // Room for another thread, as an allocation would give.
             if self.mistake == Some(Mistake::ReservesWithoutLatch) {
                 thread::yield_now();
             }
@@ -134,7 +133,7 @@ impl Entry {
 
 store_suite_loom!(a_sound_latch_passes, |layout| Spinning::new(layout, None));
 
-/// Whether the claim fails on a store with the mistake.
+/// Evaluates to true if the claim fails on a store with the mistake.
 macro_rules! fails {
     ($claim:ident, $mistake:expr) => {
         panic::catch_unwind(AssertUnwindSafe(|| {

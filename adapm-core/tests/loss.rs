@@ -1,4 +1,4 @@
-//! What survives the loss of a node, each a story of its own (protocol, "Links").
+//! Survival of the loss of a node, each claim a story of its own (protocol, "Links").
 //!
 //! Random orders are in `tests/properties.rs`.
 
@@ -25,7 +25,7 @@ fn cluster(system: System) -> Cluster {
     Cluster::new(Setup::new(system, 3, 1, 36))
 }
 
-/// The n-th key whose home is `node`.
+/// Returns the n-th key whose home is `node`.
 fn homed(cluster: &Cluster, node: NodeId, n: usize) -> Key {
     let mut keys = cluster.keys().filter(|key| cluster.setup().home(*key) == node);
     keys.nth(n).expect("every node is home of many keys")
@@ -40,7 +40,7 @@ fn move_to(cluster: &mut Cluster, node: NodeId, key: Key) -> Case {
 }
 
 /// An operation that the home forwarded to the lost owner fails at its origin, before or after the
-/// home hears of the loss.
+/// home learns of the loss.
 #[test]
 fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
     for home_hears_first in [true, false] {
@@ -64,8 +64,7 @@ fn an_operation_forwarded_to_the_lost_node_fails() -> Case {
     Ok(())
 }
 
-/// What a survivor has itself goes on: reads and writes of its main copies, and of replicas that
-/// survivors own.
+/// A survivor's local copies stay in use: its main copies, and replicas that survivors own.
 #[test]
 fn what_is_local_goes_on() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -102,7 +101,7 @@ fn what_is_local_goes_on() -> Case {
     Ok(())
 }
 
-/// Whatever waits for all nodes fails, at once from then on, so that the threads of the survivors
+/// Operations that wait for all nodes fail, at once from then on, so that the threads of survivors
 /// can end.
 #[test]
 fn what_waits_for_all_fails() -> Case {
@@ -130,7 +129,7 @@ fn what_waits_for_all_fails() -> Case {
     Ok(())
 }
 
-/// Ownership that came from the lost node before its loss was known stands; what comes later is
+/// Ownership that came from the lost node before its loss was known stands; later grants are
 /// ignored.
 #[test]
 fn a_grant_of_the_lost_node_stands_if_it_came_in_time() -> Case {
@@ -153,8 +152,8 @@ fn a_grant_of_the_lost_node_stands_if_it_came_in_time() -> Case {
     Ok(())
 }
 
-/// Ownership granted to the lost node is gone with it, and so is what a survivor hands over before
-/// it hears of the loss.
+/// Ownership granted to the lost node is gone with it, as are hand-overs of a survivor before it
+/// learns of the loss.
 #[test]
 fn a_grant_to_the_lost_node_is_gone_with_it() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -171,8 +170,8 @@ fn a_grant_to_the_lost_node_is_gone_with_it() -> Case {
     Ok(())
 }
 
-/// A survivor that has not heard of the loss asks for a key on behalf of the lost node: it must not
-/// be given away.
+/// A survivor that has not learned of the loss asks for a key on behalf of the lost node: it must
+/// not be given away.
 #[test]
 fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -189,8 +188,8 @@ fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
     cluster.settle()
 }
 
-/// A survivor waits for a grant that is gone: whoever asks it for the key, because the home was
-/// told, is not kept waiting in it, nor blamed for being turned away too late.
+/// A survivor waits for a grant that is gone: nodes that ask it for the key, because the home was
+/// told, are not kept waiting, nor blamed for late refusals.
 #[test]
 fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
     for (receiver_hears, parked_max) in [(true, 9), (false, 9), (false, 0)] {
@@ -223,8 +222,7 @@ fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
     Ok(())
 }
 
-/// Ownership that travels between survivors arrives, although its receiver has given up what it
-/// asked for.
+/// Ownership in flight between survivors arrives, although its receiver has given up its request.
 #[test]
 fn a_grant_between_survivors_arrives() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -241,8 +239,8 @@ fn a_grant_between_survivors_arrives() -> Case {
     Ok(())
 }
 
-/// A node passes a key on and is lost, and the home hears that before it hears how the node got the
-/// key: it finds the owner all the same, who is alive.
+/// A node passes a key on and is lost, and the home learns of that before it learns how the node
+/// got the key: it still finds the owner, which is alive.
 #[test]
 fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -252,7 +250,7 @@ fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     for (from, to) in [(N2, N1), (N1, N2)] {
         cluster.localize(of(from), &[key])?;
         cluster.round(from)?;
-        // By the home the first time; what n1 tells the home stays on its way.
+        // By way of the home the first time; n1's report to the home stays in flight.
         if from == N2 {
             cluster.deliver(N2, N0)?;
             cluster.deliver(N0, N1)?;
@@ -269,8 +267,8 @@ fn a_home_finds_the_owner_of_whom_a_lost_node_has_told_early() -> Case {
     Ok(())
 }
 
-/// The same where the fact in between is gone with a second node: nothing that comes before what
-/// the first one told can come any more, so it is believed, and nothing is kept.
+/// Like above, but the fact in between is gone with a second node: no earlier fact can come any
+/// more, so the early one is believed, and nothing is kept.
 #[test]
 fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
     const N3: NodeId = NodeId(3);
@@ -279,7 +277,8 @@ fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
     move_to(&mut cluster, N1, key)?;
     cluster.settle()?;
     for (to, from) in [(N2, N1), (N3, N2)] {
-        // By the home, which passes it on to the owner that it knows, n1; n1 passes it on to n2.
+        // By way of the home, which passes it on to the owner that it knows, n1; n1 passes it on to
+        // n2.
         cluster.localize(of(to), &[key])?;
         cluster.round(to)?;
         cluster.deliver(to, N0)?;
@@ -301,13 +300,13 @@ fn a_home_believes_a_lost_node_once_the_recorded_owner_is_lost_too() -> Case {
     Ok(())
 }
 
-/// The node that n0 takes for the owner of `key`.
+/// Returns the node that n0 takes for the owner of `key`.
 fn known_at_home(cluster: &Cluster, key: Key) -> Option<NodeId> {
     cluster.row(N0, key).view.packed.location().map(|location| location.node)
 }
 
-/// The second loss is as the first; being told twice is as once; the first one lost is named where
-/// none is the reason.
+/// The second loss is handled like the first; repeated reports have no effect; the first lost node
+/// is named where none is the reason.
 #[test]
 fn several_losses_and_one_told_twice() -> Case {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 4, 1, 36));
@@ -324,8 +323,8 @@ fn several_losses_and_one_told_twice() -> Case {
     cluster.settle()
 }
 
-/// The error names the node without which the operation cannot be done, else the first one that was
-/// lost.
+/// The error names the node without which the operation cannot be done, otherwise the first one
+/// that was lost.
 #[test]
 fn the_lost_node_is_named() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -350,7 +349,7 @@ fn the_lost_node_is_named() -> Case {
     Ok(())
 }
 
-/// A node cannot lose itself, or one that there is not.
+/// A node cannot lose itself, or an unknown node.
 #[test]
 fn only_a_peer_can_be_lost() {
     let cluster = cluster(System::Adapm);
@@ -364,7 +363,7 @@ fn only_a_peer_can_be_lost() {
     assert_eq!(text, "node n0 is no peer: it is no other node of this cluster");
 }
 
-/// A survivor that breaks the protocol is still blamed: only what may be late is ignored.
+/// A survivor that breaks the protocol is still blamed: only late messages are ignored.
 #[test]
 fn a_survivor_is_still_judged() -> Case {
     use adapm_core::wire::Message;
@@ -390,8 +389,8 @@ fn a_survivor_is_still_judged() -> Case {
     Ok(())
 }
 
-/// A set that was on its way when the peer was lost has failed; its answer is late, and the replica
-/// stays sound.
+/// A set in flight when the peer was lost has failed; its answer is late, and the replica stays
+/// sound.
 #[test]
 fn a_set_on_its_way_fails_and_its_answer_is_accepted() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -408,7 +407,7 @@ fn a_set_on_its_way_fails_and_its_answer_is_accepted() -> Case {
     Ok(())
 }
 
-/// When the workers of the survivors have ended, nothing is kept of what was there before the loss.
+/// When the workers of the survivors have ended, no state from before the loss remains.
 #[test]
 fn a_loss_leaves_no_trace() -> Case {
     let mut cluster = cluster(System::Adapm);

@@ -1,6 +1,6 @@
-//! A barrier or quiesce that waits for long says for whom, once: for own workers on each node, for
-//! nodes on node 0 (protocol, "Operations"). Workers that mix the two calls wait for each other,
-//! also on one node.
+//! A barrier or quiesce that waits for long reports the missing participants once: own workers on
+//! each node, nodes on node 0 (protocol, "Operations"). Workers that mix the two calls wait for
+//! each other, even on one node.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Alone {
 }
 
 impl Alone {
-    /// One of `nodes` nodes with three workers; what others say is made up.
+    /// Creates one of `nodes` nodes with three workers; messages of the others are invented.
     fn new(node: NodeId, nodes: usize) -> Self {
         Self::on_channel(node, nodes, ChannelId(0))
     }
@@ -51,7 +51,7 @@ impl Alone {
         self.node.handle_input(Instant::from_nanos(now), message).expect("a sound message");
     }
 
-    /// What is told by then; whoever drives an engine wakes it when it says.
+    /// Returns the reports until then, waking the engine at the times that it asks for.
     fn told(&mut self, now: u64) -> Vec<(Collective, Vec<Absent>)> {
         let mut told = Vec::new();
         loop {
@@ -83,7 +83,7 @@ fn workers_of_one_node_that_mix_the_calls_are_told_of_each_other() {
         assert_eq!(alone.told(LONG_NANOS + 999), [(Collective::Barrier, vec![w1, w2])]);
         assert_eq!(alone.told(LONG_NANOS + 1_000), [(Collective::Quiesce, vec![w0, w2])]);
         assert_eq!(alone.told(100 * LONG_NANOS), [], "it is told once");
-        // A worker that ends is waited for no more; the others still are.
+        // A worker that ends is not waited for any more; the others still are.
         alone.call(100 * LONG_NANOS, 2, OpBody::End);
         assert_eq!(alone.told(200 * LONG_NANOS), []);
     }
@@ -136,7 +136,7 @@ fn others_than_node_0_tell_of_their_own_workers_and_of_what_node_0_says() {
     assert_eq!(alone.told(15 * LONG_NANOS), [(Collective::Barrier, absent)]);
 }
 
-/// A quiesce is called on all channels, and told of by one.
+/// A quiesce is called on all channels, and reported by one.
 #[test]
 fn other_channels_than_the_first_are_silent() {
     let mut alone = Alone::on_channel(N0, 2, ChannelId(1));

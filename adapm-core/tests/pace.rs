@@ -1,5 +1,5 @@
-//! How often a node begins rounds: as often as any may while workers wait for something or rounds
-//! carry much, else less often.
+//! The pace of rounds: as fast as allowed while workers wait or rounds carry much, otherwise
+//! slower.
 
 use adapm_core::policy::System;
 use adapm_core::slot::State;
@@ -17,7 +17,7 @@ fn of(node: NodeId) -> Who {
     (node, WorkerId(0))
 }
 
-/// Two nodes with 1,200 keys, the first of which is busy: its intent lasts.
+/// Creates two nodes with 1,200 keys, the first of which is busy: its intent lasts.
 fn busy() -> Result<(Cluster, Vec<Key>), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 1_200));
     let home = |key: &Key| cluster.setup().home(*key) == N1;
@@ -27,7 +27,7 @@ fn busy() -> Result<(Cluster, Vec<Key>), Violation> {
     Ok((cluster, far))
 }
 
-/// Nanoseconds from one round of the busy node to the next, for `rounds` rounds.
+/// Returns the nanoseconds between rounds of the busy node, for `rounds` rounds.
 fn pauses(cluster: &mut Cluster, rounds: usize) -> Result<Vec<u64>, Violation> {
     let mut pauses = Vec::new();
     for _ in 0..rounds {
@@ -53,8 +53,8 @@ fn rounds_that_carry_little_are_begun_less_often() -> Result<(), Violation> {
     Ok(())
 }
 
-/// A key that is asked for before it is here tells that rounds are too far apart; so does whoever
-/// waits for all.
+/// A key that is accessed before it is here shows that rounds are too far apart; so does a wait for
+/// all nodes.
 #[test]
 fn rounds_hurry_where_workers_wait() -> Result<(), Violation> {
     let calls: [Call; 4] = [
@@ -88,8 +88,7 @@ fn rounds_that_carry_much_are_begun_as_often_as_any_may() -> Result<(), Violatio
     Ok(())
 }
 
-/// Whoever waits until replicas are refreshed would else wait for two rounds of the timer, and a
-/// quiesce for more.
+/// A wait for refreshed replicas would otherwise take two rounds of the timer, and a quiesce more.
 #[test]
 fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
     let (mut cluster, far) = busy()?;
@@ -107,8 +106,7 @@ fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
     Ok(())
 }
 
-/// Of what is signalled at once, each round asks for as many keys as it looks at, and none is
-/// forgotten.
+/// Of keys signalled at once, each round asks for as many as it examines, and none is forgotten.
 #[test]
 fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {
     let mut cluster =
@@ -127,8 +125,7 @@ fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violatio
     Ok(())
 }
 
-/// Whoever owes an answer is not asked again before it has come, so no round looks at what there is
-/// to ask.
+/// A peer that owes an answer is not asked again before it has come, so keys for it begin no round.
 #[test]
 fn what_waits_for_an_answer_begins_no_round() -> Result<(), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 1, 40));

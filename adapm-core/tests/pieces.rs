@@ -1,4 +1,4 @@
-//! A request for many keys is answered in pieces: the requester takes in some while the owner still
+//! A request for many keys is answered in pieces: the requester processes one while the owner still
 //! writes others.
 
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const PIECE: usize = 3;
 
-/// The second of two nodes under Lapse, and eight keys of which it is the home.
+/// Creates the second of two nodes under Lapse, and eight keys of which it is the home.
 fn owner() -> (Engine, Vec<Key>) {
     let setup = Setup::new(System::Lapse, 2, 1, 40);
     let mut config = NodeConfig::new(N1, 2, 1);
@@ -42,7 +42,7 @@ fn owned(engine: &Engine, keys: &[Key]) -> Vec<bool> {
     keys.iter().map(|key| engine.inspect(*key).packed.state() == Main).collect()
 }
 
-/// The keys that an output grants, each with its value; whether it is the response.
+/// Returns the keys that an output grants, each with its value, and true if it is the response.
 fn granted(output: Output<i64>) -> (Vec<Key>, bool) {
     let Output::Transmit(N0, Message { body, values }) = output else {
         panic!("{output:?} is no message to the requester")
@@ -79,7 +79,7 @@ fn a_request_that_fits_one_piece_is_answered_by_its_response() {
     assert!(matches!(engine.poll_output(), Output::Wait { .. }));
 }
 
-/// A driver that does not drain is wrong, but it loses nothing and nothing is out of order.
+/// A driver that does not drain is wrong, but nothing is lost or out of order.
 #[test]
 fn the_next_input_finds_the_last_request_answered() {
     let (mut engine, keys) = owner();

@@ -1,6 +1,6 @@
-//! The policy suite on all systems, and on policies that nobody wants: wicked ones pass, for safety
-//! is the mechanism's; those that panic, never end or cannot be repeated are named with the call,
-//! the seed and the command.
+//! The policy suite on all systems, and on adverse policies: unreasonable ones pass, since safety
+//! is up to the mechanism; policies that panic, never return or are not reproducible are named with
+//! the call, the seed and the command.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ policy_suite!(classic, |_, workers| System::Classic.policy(workers));
 policy_suite!(full, |_, workers| System::Full.policy(workers));
 policy_suite!(lapse, |_, workers| System::Lapse.policy(workers));
 
-/// Answers what `answer` says to its number of the call, and may do worse.
+/// A policy that answers `answer` of the call's number, and may do worse.
 #[derive(Clone)]
 struct Wicked {
     calls: u64,
@@ -91,7 +91,7 @@ fn whoever_answers_at_random_breaks_no_invariant() {
     keeps_all(|node, _| RandomPolicy::new(u64::from(node.0)));
 }
 
-/// What the suite says of a policy, as one claim fails on it.
+/// Returns the suite's text on a policy that fails a claim.
 fn fault(claim: impl FnOnce()) -> String {
     let payload = panic::catch_unwind(AssertUnwindSafe(claim)).expect_err("the suite must notice");
     payload.downcast_ref::<String>().expect("a fault is a text").clone()
@@ -125,7 +125,7 @@ fn a_bound_that_overflows_is_named() {
     assert!(text.contains("panicked in act_before(w0, @18446744073709551613)"), "{text}");
 }
 
-/// Waits in `place` until it is told to stop.
+/// A policy that waits in `place` until it is told to stop.
 struct Endless(Arc<AtomicBool>);
 
 impl Policy for Endless {
@@ -152,7 +152,7 @@ fn a_call_that_never_ends_is_named() {
     assert!(text.contains("the policy has not returned from place(k"), "{text}");
 }
 
-/// Long enough for any call that ends.
+/// Long enough for any call that returns.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Random schedules over all policies, a random one among them: no order of steps breaks an
+//! Random schedules over all policies, including a random one: no order of steps breaks an
 //! invariant.
 //!
 //! A failure prints one line with its seed and the command that runs it again, step by step. More
@@ -18,11 +18,11 @@ use adapm_verify::network::{Pairs, STATES};
 use adapm_verify::random::{self, STEPS};
 
 const SEEDS: u64 = 5_000;
-/// Of the kinds that differ from the first in one thing.
+/// Number of seeds for each of the kinds that differ from the first in one thing.
 const SEEDS_OF_A_KIND: u64 = 2_000;
 const THREADS: usize = 2;
 
-/// Makes the cluster of a seed.
+/// A constructor of the cluster of a seed.
 type MakeSetup = fn(u64) -> Setup;
 
 #[test]
@@ -30,22 +30,21 @@ fn random_schedules_keep_every_invariant() {
     assert_pairs(&run_all(SEEDS, random::setup, "one_seed"));
 }
 
-/// Nodes vanish with what they had on its way, survivors hear of it at any later moment, and
-/// whatever can hold holds: every operation of theirs ends, no innocent is blamed, nothing of
-/// theirs is lost or doubled.
+/// Nodes vanish with their messages in flight, survivors learn of it at any later moment, and all
+/// claims that can hold do: every operation of theirs ends, no innocent node is blamed, none of
+/// their updates is lost or doubled.
 #[test]
 fn survivors_of_a_loss_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_losses, "one_seed_with_losses");
 }
 
-/// Workers think better of what they have signalled, all of it or some of its keys, before and
-/// after it was acted on.
+/// Workers take back signals, or some of their keys, before and after they were acted on.
 #[test]
 fn signals_taken_back_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_take_backs, "one_seed_with_take_backs");
 }
 
-/// Runs all schedules, prints those that fail, and tells which entry met which state.
+/// Runs all schedules, prints those that fail, and counts meetings of entries and states.
 fn run_all(seeds: u64, make: MakeSetup, again: &str) -> Pairs {
     let seeds = number("ADAPM_SEEDS").unwrap_or(seeds);
     let next = AtomicU64::new(0);
@@ -83,19 +82,19 @@ fn run_all(seeds: u64, make: MakeSetup, again: &str) -> Pairs {
     pairs
 }
 
-/// Tells one schedule step by step: that of `ADAPM_SEED`.
+/// Prints one schedule step by step: that of `ADAPM_SEED`.
 #[test]
 fn one_seed() {
     tell_seed(random::setup);
 }
 
-/// The same with nodes that vanish.
+/// Does the same with nodes that vanish.
 #[test]
 fn one_seed_with_losses() {
     tell_seed(random::setup_with_losses);
 }
 
-/// The same with signals that are taken back.
+/// Does the same with signals that are taken back.
 #[test]
 fn one_seed_with_take_backs() {
     tell_seed(random::setup_with_take_backs);
@@ -112,7 +111,7 @@ fn tell_seed(make: MakeSetup) {
     assert_eq!(result, Ok(()));
 }
 
-/// The schedules are what they claim to be: large enough to count.
+/// Checks that the schedules are large enough to count.
 #[test]
 fn schedules_have_three_nodes_two_workers_eight_keys() {
     let (mut sparse, mut channels) = (0, 0);
@@ -145,7 +144,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
 }
 
-/// Every listed pair of (state, message entry) must have occurred, and those that cannot must not.
+/// Checks that every listed pair of (state, message entry) has occurred, and no impossible one.
 fn assert_pairs(pairs: &Pairs) {
     use State::{Main, None, Releasing, Replica, Requested};
     for kind in Kind::ALL {

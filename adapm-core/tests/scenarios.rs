@@ -1,13 +1,13 @@
-//! Plays every story of `tests/scenarios`: what it prints must be what the file says.
+//! Plays every story of `tests/scenarios`: its output must equal the file.
 //!
-//! `ADAPM_BLESS=1 cargo test -p adapm-core --test scenarios` writes what is printed into the files.
+//! `ADAPM_BLESS=1 cargo test -p adapm-core --test scenarios` writes the output into the files.
 
 use std::path::PathBuf;
 use std::{env, fs};
 
 use adapm_verify::script;
 
-/// Stories that must be there: a figure of a paper each.
+/// Stories that must exist: one for each figure of a paper.
 const FIGURES: [&str; 7] = [
     "lapse_fig_4",
     "lapse_fig_5",

@@ -1,4 +1,4 @@
-//! A signal that is not meant any more: forgotten, and nothing else with it (AdaPM §3).
+//! Signals that are taken back: forgotten, and nothing else with them (AdaPM §3).
 
 use adapm_core::engine::{Engine, Input, Intent, SignalId};
 use adapm_core::error::{InputError, OpError};
@@ -18,8 +18,8 @@ fn of(node: NodeId) -> Who {
     (node, WorkerId(0))
 }
 
-/// Two nodes with two workers each, and three keys whose home is node 0, which has intent for them:
-/// whoever else has intent for one gets a replica.
+/// Creates two nodes with two workers each, and three keys whose home is node 0, which has intent
+/// for them: any other node with intent for one gets a replica.
 fn replicating() -> Result<(Cluster, [Key; 3]), Violation> {
     let mut cluster = Cluster::new(Setup::new(System::Adapm, 2, 2, 36));
     let mut homed = cluster.keys().filter(|key| cluster.setup().home(*key) == N0);
@@ -132,8 +132,8 @@ fn what_has_another_name_stays() -> Case {
     Ok(())
 }
 
-/// Whatever is signalled, ends or is taken back at once, a round looks at as many keys as it may,
-/// and goes on in the next.
+/// Even if many signals begin, end or are taken back at once, a round examines a bounded number of
+/// keys, and the next one continues.
 #[test]
 fn rounds_stay_short_when_many_signals_begin_and_end() -> Case {
     const MANY: usize = 12;
@@ -171,8 +171,8 @@ fn rounds_stay_short_when_many_signals_begin_and_end() -> Case {
     Ok(())
 }
 
-/// Samples that are prepared far ahead and dropped: what each costs does not depend on how many are
-/// open.
+/// Samples that are prepared far ahead and dropped: the cost of each does not depend on the number
+/// of open ones.
 #[test]
 fn a_take_back_looks_at_no_signal_but_its_own() {
     const MANY: u64 = 100_000;
@@ -193,7 +193,7 @@ fn a_take_back_looks_at_no_signal_but_its_own() {
         clocks: Clock(5)..Clock::INFINITY,
     };
     (0..MANY).for_each(|id| feed(Instant::ZERO, Input::Intent(intent(id))));
-    // At 100,000 looks each it would be minutes.
+    // With 100,000 looks each it would take minutes.
     (0..MANY).for_each(|id| feed(Instant::ZERO, Input::TakeBack(intent(id))));
     (1..4).for_each(|round| {
         feed(Instant::from_nanos(1_000_000_000 * round), Input::Timeout(&[Clock(0)]))

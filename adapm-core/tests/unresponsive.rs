@@ -1,6 +1,6 @@
-//! Nodes whose links live and whose engines do not answer, each a story of its own (protocol,
-//! "Links"; `engine/watch.rs`): whoever waits for one finds out, by whatever way, and nobody else
-//! is blamed.
+//! Nodes whose links are alive and whose engines do not answer, each claim a story of its own
+//! (protocol, "Links"; `engine/watch.rs`): nodes that wait for one find out, by any route, and no
+//! other node is blamed.
 //!
 //! Random orders are in `tests/properties.rs`.
 
@@ -18,7 +18,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 const MINUTE_NANOS: u64 = 60_000_000_000;
-/// One look that asks, six that find no answer.
+/// One check that asks, six that find no answer.
 const LOOKS: usize = 7;
 
 fn of(node: NodeId) -> Who {
@@ -35,13 +35,13 @@ fn key_of(cluster: &Cluster, node: NodeId) -> Key {
     cluster.setup().key_of(node)
 }
 
-/// Its engine does nothing any more, and nobody is told.
+/// Stops the node's engine without telling others.
 fn fall_silent(cluster: &mut Cluster, node: NodeId) {
     cluster.vanish(node, |_, count| count);
 }
 
-/// The home passes an operation on to an owner that does not answer: the origin, who has asked the
-/// home only, blames the owner.
+/// The home passes an operation on to an owner that does not answer: the origin, which has asked
+/// only the home, blames the owner.
 #[test]
 fn an_operation_passed_on_fails_by_the_node_that_has_it() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -61,7 +61,7 @@ fn an_operation_passed_on_fails_by_the_node_that_has_it() -> Case {
     Ok(())
 }
 
-/// An access that is parked for a copy on its way waits for the node that was asked for the copy.
+/// An access that is parked for a copy in flight waits for the node that was asked for the copy.
 #[test]
 fn an_access_parked_for_a_copy_fails() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -76,8 +76,7 @@ fn an_access_parked_for_a_copy_fails() -> Case {
     Ok(())
 }
 
-/// Calls of all workers wait for the coordinator's word: if it is the one that does not answer,
-/// they end as well.
+/// Collective calls wait for the coordinator: if that does not answer, they end as well.
 #[test]
 fn calls_of_all_fail_whoever_is_silent() -> Case {
     for call in [Cluster::barrier, Cluster::quiesce, Cluster::leave] {
@@ -93,7 +92,7 @@ fn calls_of_all_fail_whoever_is_silent() -> Case {
     Ok(())
 }
 
-/// A barrier waits for slow workers as long as they like: their node answers.
+/// A barrier waits for slow workers as long as necessary: their node answers.
 #[test]
 fn who_waits_for_slow_workers_blames_nobody() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -108,8 +107,8 @@ fn who_waits_for_slow_workers_blames_nobody() -> Case {
     Ok(())
 }
 
-/// While answers come, however slowly, their sender is spared: here one in a time that is nearly
-/// too long.
+/// While answers come, however slowly, their sender is spared: here one per nearly the allowed
+/// time.
 #[test]
 fn who_answers_slowly_is_spared() -> Case {
     let mut cluster = cluster(System::Lapse);
@@ -137,7 +136,7 @@ fn who_answers_slowly_is_spared() -> Case {
     Ok(())
 }
 
-/// What travels on a slow way is no silence: the driver tells of it.
+/// Traffic on a slow link is not silence: the driver reports it.
 #[test]
 fn a_slow_way_is_no_silence() -> Case {
     let mut cluster = cluster(System::Adapm);
@@ -154,7 +153,7 @@ fn a_slow_way_is_no_silence() -> Case {
     Ok(())
 }
 
-/// A node that was stopped for hours, with an answer unread, does not take the pause for its peers'
+/// A node that was stopped for hours, with an unread answer, does not take the pause for its peers'
 /// silence.
 #[test]
 fn who_was_stopped_blames_nobody() -> Case {
@@ -172,7 +171,7 @@ fn who_was_stopped_blames_nobody() -> Case {
     Ok(())
 }
 
-/// Where nothing is waited for, nobody looks, and nothing is sent.
+/// A cluster at rest makes no checks and sends nothing.
 #[test]
 fn a_cluster_at_rest_stays_silent() -> Case {
     let mut cluster = cluster(System::Adapm);

@@ -1,4 +1,4 @@
-//! Frames: whatever is encoded comes back, whatever bytes come in do no harm.
+//! Frames: every encoded message comes back, and arbitrary input bytes do no harm.
 
 use core::mem::discriminant;
 
@@ -10,7 +10,7 @@ use adapm_core::{Block, ChannelId, Counter, Key, Layout};
 use adapm_verify::arb::{Choices, Space, damage, spoil};
 use proptest::prelude::*;
 
-/// Keys over all of `u64`, so that key lists meet their largest gaps.
+/// Returns a layout with keys over all of `u64`, so that key lists meet their largest gaps.
 fn layout() -> Layout {
     Layout::sparse(&[(1_000, 3), (u64::MAX - 1_000, 1)]).expect("valid")
 }
@@ -40,7 +40,7 @@ proptest! {
         if spoiled {
             spoil(&mut message, &mut choices);
         }
-        // Memory of an earlier frame must not shine through.
+        // Memory of an earlier frame must not show through.
         let mut frame = Frame { head: vec![9; 100], ..Frame::default() };
         frame.values.push(&[7.0_f64; 3]);
         prop_assert_eq!(there_and_back(&message, &mut frame), Ok(message));
@@ -146,7 +146,7 @@ fn every_cut_and_every_addition_is_refused() {
 
 #[test]
 fn claimed_lengths_are_not_believed() {
-    // Every list in turn claims 2^40 and 2^63 entries: `empty` lists before it, nothing behind it.
+    // Every list in turn claims 2^40 and 2^63 entries: `empty` lists before it, nothing after it.
     for claim in [
         &[0x80, 0x80, 0x80, 0x80, 0x80, 0x20][..],
         &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1],
@@ -167,7 +167,7 @@ fn claimed_lengths_are_not_believed() {
 fn keys_above_u64_are_refused() {
     let mut frame = Frame::default();
     encode(request(vec![Key(u64::MAX)]), &mut frame);
-    // Two keys instead of one, the second one step behind the last key there is.
+    // Two keys instead of one, the second one past the largest key.
     assert_eq!(frame.head[2], 1);
     frame.head[2] = 2;
     let end = frame.head.len() - 7;

@@ -1,4 +1,4 @@
-//! One line for each thing that a user of a crate can name.
+//! The public items of a crate, one line each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::source::{Crate, Place, is_hidden, is_pub};
 /// A type or trait: the module that defines it, and its name there.
 type Name = (Place, String);
 
-/// The sorted lines.
+/// Returns the sorted lines.
 pub(crate) fn of(all: &Crate) -> Vec<String> {
     let mut listing = Listing { all, impls: impls(all), lines: BTreeSet::new() };
     listing.module(&Vec::new(), &Vec::new());
@@ -68,7 +68,7 @@ impl Listing<'_> {
         }
     }
 
-    /// Lists an item and what belongs to it.
+    /// Lists an item and its parts.
     fn item(&mut self, item: &Item, place: &Place, name: &str, shown: &Place, shown_name: &str) {
         let path = with(shown, shown_name).join("::");
         let mut add = |line: String| self.lines.insert(format!("{path}: {line}"));
@@ -155,7 +155,7 @@ impl Listing<'_> {
         }
     }
 
-    /// Lists what is implemented for a type that users call `path`.
+    /// Lists the implementations for a type that users call `path`.
     fn implemented(&mut self, place: &Place, name: &str, path: &str) {
         for block in self.impls.get(&(place.clone(), name.to_owned())).into_iter().flatten() {
             if let Some((_, of, _)) = &block.trait_ {
@@ -198,7 +198,7 @@ fn has(attributes: &[Attribute], name: &str) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident(name))
 }
 
-/// The names of the traits that are derived, ascending.
+/// Returns the names of the derived traits, ascending.
 fn derived(attributes: &[Attribute]) -> Vec<String> {
     let mut found = Vec::new();
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("derive")) {
@@ -216,7 +216,7 @@ fn with(place: &Place, name: &str) -> Place {
     place.iter().cloned().chain([name.to_owned()]).collect()
 }
 
-/// The name of an item, and whether it is public.
+/// Returns the name of an item, and true if it is public.
 fn name_of(item: &Item) -> Option<(String, bool)> {
     let (name, visibility) = match item {
         Item::Const(item) => (&item.ident, &item.vis),
@@ -235,7 +235,7 @@ fn defined<'a>(all: &'a Crate, place: &Place, name: &str) -> Option<&'a Item> {
     all.get(place)?.items.iter().find(|item| name_of(item).is_some_and(|(found, _)| found == name))
 }
 
-/// The module and name that `target`, used in `place`, leads to within the crate.
+/// Returns the module and name that `target`, used in `place`, refers to within the crate.
 fn resolve(all: &Crate, place: &Place, target: &[String]) -> Option<(Place, String)> {
     let (mut at, rest) = match target.first()?.as_str() {
         "crate" => (Vec::new(), &target[1..]),
@@ -261,7 +261,7 @@ fn resolve(all: &Crate, place: &Place, target: &[String]) -> Option<(Place, Stri
     is_here.then(|| (at, last.clone()))
 }
 
-/// The blocks that implement something for each type.
+/// Returns the impl blocks of each type.
 fn impls(all: &Crate) -> BTreeMap<Name, Vec<&ItemImpl>> {
     let mut found: BTreeMap<Name, Vec<&ItemImpl>> = BTreeMap::new();
     for (place, module) in all {
@@ -278,7 +278,7 @@ fn impls(all: &Crate) -> BTreeMap<Name, Vec<&ItemImpl>> {
     found
 }
 
-/// Where the type is defined that `steps` name in `place`.
+/// Returns the place of the type that `steps` name in `place`.
 fn origin(all: &Crate, place: &Place, steps: &[String]) -> Option<Name> {
     let (home, name) = resolve(all, place, steps)?;
     if defined(all, &home, &name).is_some() {
@@ -311,7 +311,7 @@ fn fields(fields: &Fields) -> String {
     }
 }
 
-/// The source of a piece of syntax, on one line.
+/// Returns the source of a piece of syntax, on one line.
 fn text(piece: &impl Spanned) -> String {
     let source = piece.span().source_text().unwrap_or_default();
     let words: Vec<&str> =

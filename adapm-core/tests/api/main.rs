@@ -1,8 +1,8 @@
-//! The public interface of each crate is what `docs/api.txt` of the crate lists: a change of it
-//! shows as a change of that file.
+//! The public interface of each crate equals the listing in the crate's `docs/api.txt`: a change of
+//! it shows as a change of that file.
 //!
-//! `ADAPM_BLESS=1 cargo test -p adapm-core --test api` writes the listings. What macros write is
-//! not seen, but for the macros themselves.
+//! `ADAPM_BLESS=1 cargo test -p adapm-core --test api` rewrites the listings. Output of macros is
+//! not seen, only the macros themselves.
 
 mod listing;
 mod source;
@@ -51,7 +51,7 @@ fn interfaces_are_as_listed() {
     );
 }
 
-/// Lines that have gone and lines that have come.
+/// Returns the lines that have gone and the lines that have come.
 fn difference(was: &str, is: &str) -> Vec<String> {
     let gone = was
         .lines()

@@ -1,4 +1,4 @@
-//! The modules of a crate: their items, and what their `use` declarations bring in.
+//! The modules of a crate: their items, and the names that their `use` declarations import.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ pub(crate) struct Module {
     pub(crate) uses: Vec<Use>,
 }
 
-/// A name that a `use` declaration brings in.
+/// A name that a `use` declaration imports.
 pub(crate) struct Use {
     /// `*`: all public names of the target.
     pub(crate) name: String,
@@ -118,7 +118,7 @@ pub(crate) fn is_pub(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// Returns true if nobody outside of tests and models sees the item.
+/// Returns true if the item is visible only to tests and models.
 pub(crate) fn is_hidden(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let Meta::List(list) = &attribute.meta else { return false };

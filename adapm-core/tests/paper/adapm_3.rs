@@ -1,4 +1,4 @@
-//! AdaPM §3: what an intent means.
+//! AdaPM §3: the meaning of an intent.
 
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica};
@@ -6,8 +6,8 @@ use adapm_core::{Key, NodeId, WorkerId};
 
 use super::play::{Claim, N0, N1, N2, Play, of};
 
-/// n0 owns the key and has intent for long, so that whoever else has intent holds a replica exactly
-/// while it lasts.
+/// Makes n0 the owner of a key with a long intent, so that any other node holds a replica exactly
+/// while its intent lasts.
 fn contended() -> Result<(Play, Key), adapm_verify::Violation> {
     let mut play = Play::new(System::Adapm);
     let key = play.key();

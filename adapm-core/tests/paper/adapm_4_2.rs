@@ -83,8 +83,8 @@ fn idle_rounds_leave_the_estimate() {
     assert_eq!(timer.rate(W0), RATE_INITIAL);
 }
 
-/// AdaPM §4.2.2: more clocks in the last round than estimated count at once, so that no slow regime
-/// can settle.
+/// AdaPM §4.2.2: a last round with more clocks than estimated counts at once, so that no slow
+/// regime can settle.
 #[test]
 fn a_burst_widens_the_window_at_once() {
     let mut timer = ActionTimer::new(1);
@@ -120,9 +120,9 @@ fn algorithm_1_step_by_step() {
     }
 }
 
-/// AdaPM §4.2.1: the bound is exceeded with probability `1 - p` if clocks a round are Poisson
+/// AdaPM §4.2.1: the bound is exceeded with probability `1 - p` if clocks per round are Poisson
 /// distributed. Here rounds last for 50, 150 or, one in 20, 600 clocks of a steady worker: without
-/// a look at how much they vary, one bound in 20 is too low.
+/// observing the variance, one bound in 20 is too low.
 #[test]
 fn a_bound_that_observes_rounds_holds_where_they_vary() {
     let exceeded = |mut timer: ActionTimer| {

@@ -6,7 +6,7 @@ use adapm_core::{Key, WorkerId};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
-/// n1 owns the key, n2 and n3 hold replicas, and all have intent for long.
+/// Makes n1 the owner of a key, n2 and n3 holders of replicas, all with long intents.
 fn shared() -> Result<(Play, Key), adapm_verify::Violation> {
     let mut play = Play::new(System::Adapm);
     let key = play.key();
@@ -54,7 +54,7 @@ fn responsibility_moves_with_the_parameter() -> Claim {
     play.signal(N1, key, 0..5)?;
     play.tick(N1, 5)?;
     play.signal(N2, key, 0..1_000)?;
-    // n1 gave the key away itself, and so knows whom to ask.
+    // n1 gave the key away itself, and so knows the node to ask.
     play.intent(of(N1), &[key], 5..9)?;
     assert_eq!(play.ways()?, ["n1 -> n2", "n2 -> n1"]);
     assert_eq!(play.states(key), [None, Replica, Main, None]);
@@ -74,8 +74,8 @@ fn updates_go_through_the_owner() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.1.2: only what the requesting node has not received is sent: not its own updates, and
-/// nothing twice.
+/// AdaPM §B.1.2: only updates that the requesting node has not received are sent: not its own, and
+/// none twice.
 #[test]
 fn only_missing_updates_are_sent() -> Claim {
     let (mut play, key) = shared()?;
@@ -99,7 +99,7 @@ fn updates_of_a_round_are_batched() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.1.2: replicas in which nothing changes cause no messages.
+/// AdaPM §B.1.2: unchanged replicas cause no messages.
 #[test]
 fn idle_replicas_are_silent() -> Claim {
     let (mut play, _) = shared()?;
@@ -110,7 +110,7 @@ fn idle_replicas_are_silent() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.1.2: a refresh keeps what the holder has not sent yet.
+/// AdaPM §B.1.2: a refresh keeps the holder's unsent updates.
 #[test]
 fn a_refresh_keeps_pending_updates() -> Claim {
     let (mut play, key) = shared()?;
@@ -119,7 +119,7 @@ fn a_refresh_keeps_pending_updates() -> Claim {
     play.deliver(N3, N1)?;
     play.deliver(N1, N3)?;
     play.deliver(N1, N2)?;
-    // n2 asks for what is new, and writes while the answer is on its way.
+    // n2 asks for news, and writes while the answer is in flight.
     play.round(N2)?;
     play.push(of(N2), &[key])?;
     play.deliver(N2, N1)?;

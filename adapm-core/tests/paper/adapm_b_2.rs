@@ -19,8 +19,8 @@ fn inactive_intents_stay_at_their_node() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.1: a node tells when intent becomes active and when it expires, not how many workers
-/// have it.
+/// AdaPM §B.2.1: a node reports that intent becomes active and that it expires, not how many
+/// workers have it.
 #[test]
 fn intents_of_a_node_are_aggregated() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -81,7 +81,7 @@ fn an_unknown_location_goes_through_the_home() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.3: location caches are filled by what arrives anyway, and used.
+/// AdaPM §B.2.3: location caches are filled by messages that arrive anyway, and used.
 #[test]
 fn a_known_location_is_asked_directly() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -183,7 +183,7 @@ fn a_stale_replica_becomes_owner_with_a_value() -> Claim {
     Ok(())
 }
 
-/// Lets the intent of n1 expire; how many elements the hand-over to n2 carries.
+/// Lets the intent of n1 expire. Returns the number of elements that the hand-over to n2 carries.
 fn handed_over(play: &mut Play) -> Result<usize, adapm_verify::Violation> {
     play.advance_clock(of(N1), 2);
     play.round(N1)?;
@@ -195,7 +195,7 @@ fn handed_over(play: &mut Play) -> Result<usize, adapm_verify::Violation> {
     Ok(elements.expect("the response is on its way"))
 }
 
-/// AdaPM §B.2.4: nor does one whose owner has written since it was last told: the value travels.
+/// AdaPM §B.2.4: if the owner has written since it last reported, the value travels too.
 #[test]
 fn a_write_of_the_old_owner_travels_with_the_hand_over() -> Claim {
     let mut play = Play::new(System::Adapm);

@@ -69,7 +69,7 @@ fn the_requester_queues_remote_accesses() -> Claim {
     play.localize(of(N1), &[key])?;
     play.round(N1)?;
     play.deliver(N1, N0)?;
-    // The home has given the parameter to n1, where it is not yet: the access of n2 gets there
+    // The home has given the parameter to n1, where it has not arrived: the access of n2 gets there
     // first.
     let push = play.push(of(N2), &[key])?;
     play.deliver(N2, N0)?;
@@ -81,8 +81,8 @@ fn the_requester_queues_remote_accesses() -> Claim {
     Ok(())
 }
 
-/// A push of n3 that has reached n2 before the parameter, which n1 has sent there, as it has told
-/// the home.
+/// Creates a push of n3 that reaches n2 before the parameter, which n1 has sent there and reported
+/// to the home.
 fn overtaking(parked_max: usize) -> Result<(Play, Key, OpId), Violation> {
     let mut play = Play::with(Setup { parked_max, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
@@ -114,8 +114,8 @@ fn an_access_that_overtakes_the_parameter_is_parked() -> Claim {
     Ok(())
 }
 
-/// Where an access finds no room to be parked, as no queue is endless, whoever sent it sends it
-/// again; it is done once.
+/// An access that finds no room to be parked, as every queue is bounded, is sent again by its
+/// sender, and executed once.
 #[test]
 fn an_access_that_cannot_be_parked_is_sent_again() -> Claim {
     let (mut play, key, push) = overtaking(0)?;
@@ -169,8 +169,8 @@ fn localize_of_a_local_parameter_is_free() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2, departure: where others hold replicas, the caller gets one too, and is local all the
-/// same.
+/// Lapse §3.2, departure: where others hold replicas, the caller gets one too, and is local
+/// nevertheless.
 #[test]
 fn localize_beside_replicas_brings_a_replica() -> Claim {
     let mut play = Play::new(System::Adapm);
@@ -184,9 +184,8 @@ fn localize_beside_replicas_brings_a_replica() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.2, departure: nobody retires such a replica, so it goes after 1,024 rounds of its node
-/// without other intent. An idle node has no rounds: it keeps what it has, and nothing is sent for
-/// it.
+/// Lapse §3.2, departure: such a replica is released after 1,024 rounds of its node without other
+/// intent. An idle node has no rounds: it keeps the replica, and nothing is sent for it.
 #[test]
 fn a_replica_that_localize_brought_goes_with_the_rounds_of_its_node() -> Claim {
     let mut play = Play::new(System::Adapm);

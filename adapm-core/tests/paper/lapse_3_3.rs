@@ -6,7 +6,7 @@ use adapm_verify::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
-/// A cluster in which `owner` has localized the key of n0.
+/// Creates a cluster in which `owner` has localized the key of n0.
 fn owned_by(owner: NodeId, location_caches: bool) -> Result<(Play, Key), Violation> {
     let mut play = Play::with(Setup { location_caches, ..Setup::new(System::Lapse, 4, 2, 64) });
     let key = play.key();
@@ -41,7 +41,7 @@ fn an_uncached_access_takes_three_messages() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.3: a correct location cache brings it down to two (Fig. 5c).
+/// Lapse §3.3: a correct location cache reduces them to two (Fig. 5c).
 #[test]
 fn a_correct_cache_takes_two_messages() -> Claim {
     let (mut play, key) = owned_by(N1, true)?;

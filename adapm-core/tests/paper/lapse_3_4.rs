@@ -7,8 +7,8 @@ use adapm_verify::{Checks, Setup};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
-/// Random schedules of relocation-only systems with only sequential consistency checked (invariant
-/// 9).
+/// Runs random schedules of relocation-only systems with only sequential consistency checked
+/// (invariant 9).
 fn is_sequential(system: System, location_caches: bool) -> Claim {
     for seed in 0..400 {
         let setup = Setup {
@@ -25,7 +25,7 @@ fn is_sequential(system: System, location_caches: bool) -> Claim {
 /// Lapse §3.4 (Theorem 1): synchronous operations are sequentially consistent, with location caches
 /// or without.
 ///
-/// The schedules mix both kinds; real-time order of synchronous ones is checked besides.
+/// The schedules mix both kinds; real-time order of synchronous ones is checked too.
 #[test]
 fn theorem_1_synchronous_operations_are_sequential() -> Claim {
     is_sequential(System::Lapse, true)?;
@@ -49,7 +49,7 @@ fn program_order_survives_a_relocation() -> Claim {
     let key = play.key();
     let localize = play.localize(of(N1), &[key])?;
     play.wait(localize)?;
-    // The first push is on its way to n1 while the parameter leaves for n3; the second is issued
+    // The first push is in flight to n1 while the parameter leaves for n3; the second is issued
     // meanwhile.
     play.push(of(N2), &[key])?;
     play.deliver(N2, N0)?;
@@ -79,8 +79,7 @@ fn a_changing_location_cache_does_not_reorder() -> Claim {
     // n2 believes the key at n1. Its first push goes there and is slow.
     play.push(of(N2), &[key])?;
     play.deliver(N2, N1)?;
-    // The home itself would know better: whatever n2 learns, its second operation waits for the
-    // first.
+    // The home would know better: whatever n2 learns, its second operation waits for the first.
     let pull = play.pull(of(N2), &[key])?;
     assert!(play.network().first(N2, N3).is_none() && play.network().first(N2, N0).is_none());
     play.run()?;

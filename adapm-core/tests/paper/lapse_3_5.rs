@@ -29,15 +29,15 @@ fn the_home_knows_the_owner() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.5: relocations that are told in another order than they happened leave the home with
-/// the latest.
+/// Lapse §3.5: relocations reported in another order than they happened leave the home with the
+/// latest.
 #[test]
 fn the_home_keeps_the_highest_counter() -> Claim {
     let mut play = Play::new(System::Lapse);
     let key = play.key();
     let localize = play.localize(of(N1), &[key])?;
     play.wait(localize)?;
-    // n1 gives it to n2 and n2 to n3; what n1 tells the home arrives last.
+    // n1 gives it to n2 and n2 to n3; n1's report to the home arrives last.
     play.localize(of(N2), &[key])?;
     play.round(N2)?;
     play.deliver(N2, N0)?;

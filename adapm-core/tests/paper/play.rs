@@ -1,4 +1,4 @@
-//! A cluster on which claims are tried, with an ear on its messages.
+//! A cluster for trying claims, with a record of its messages.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -17,12 +17,12 @@ pub(crate) const N1: NodeId = NodeId(1);
 pub(crate) const N2: NodeId = NodeId(2);
 pub(crate) const N3: NodeId = NodeId(3);
 
-/// Worker 0 of a node.
+/// Returns worker 0 of a node.
 pub(crate) fn of(node: NodeId) -> Who {
     (node, WorkerId(0))
 }
 
-/// Four nodes with two workers each, and what they say to each other.
+/// Four nodes with two workers each, and their messages.
 pub(crate) struct Play {
     cluster: Cluster,
     said: Rc<RefCell<Vec<String>>>,
@@ -47,7 +47,7 @@ impl Play {
         Self { cluster, said }
     }
 
-    /// Runs the cluster until it is at rest; the messages that were delivered meanwhile, as "n1 ->
+    /// Runs the cluster until it is at rest. Returns the messages delivered meanwhile, as "n1 ->
     /// n0: News".
     pub(crate) fn run(&mut self) -> Result<Vec<String>, Violation> {
         self.said.take();
@@ -55,7 +55,7 @@ impl Play {
         Ok(self.said.take())
     }
 
-    /// Runs the cluster until it is at rest; the ways of the messages only, as "n1 -> n0".
+    /// Runs the cluster until it is at rest. Returns the links of the messages, as "n1 -> n0".
     pub(crate) fn ways(&mut self) -> Result<Vec<String>, Violation> {
         Ok(self
             .run()?
@@ -64,12 +64,12 @@ impl Play {
             .collect())
     }
 
-    /// The first key whose home is n0.
+    /// Returns the first key whose home is n0.
     pub(crate) fn key(&self) -> Key {
         self.cluster.setup().key_of(N0)
     }
 
-    /// Some keys whose home is `node`.
+    /// Returns some keys whose home is `node`.
     pub(crate) fn keys_of(&self, node: NodeId, count: usize) -> Vec<Key> {
         let at_home = |key: &Key| self.cluster.setup().home(*key) == node;
         self.cluster.keys().filter(at_home).take(count).collect()
@@ -87,7 +87,7 @@ impl Play {
         self.cluster.settle()
     }
 
-    /// What all nodes have of `key`.
+    /// Returns the state of `key` at all nodes.
     pub(crate) fn states(&self, key: Key) -> [State; 4] {
         [N0, N1, N2, N3].map(|node| self.cluster.state(node, key))
     }

@@ -1,10 +1,10 @@
-//! What each checker is good for: the planted bug that it finds when all others are off.
+//! The planted bug that each checker finds when all others are off.
 
 use adapm_verify::{Bug, Check, Checks};
 
 use crate::finding::detect;
 
-/// A bug that each checker finds alone. The others say again what a stronger one says ([`ECHOES`]).
+/// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
 pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
@@ -77,7 +77,7 @@ pub(crate) const ECHOES: [Check; 7] = [
     Check::LateSaysNothing,
 ];
 
-/// Checkers that do not find their bug alone.
+/// Returns the checkers that do not find their bug alone.
 pub(crate) fn idle() -> Vec<Check> {
     let finds = |(check, bug): &(Check, Bug)| {
         (0..SEEDS_MAX).any(|seed| detect(seed, Some(*bug), Checks::just(*check)).is_some())
@@ -85,5 +85,5 @@ pub(crate) fn idle() -> Vec<Check> {
     WITNESSES.iter().filter(|witness| !finds(witness)).map(|(check, _)| *check).collect()
 }
 
-/// Schedules after which a bug counts as not found.
+/// Number of schedules after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;

@@ -1,4 +1,4 @@
-//! After how many random schedules each planted bug is found, and the table of it.
+//! The number of random schedules after which each planted bug is found, and a table of them.
 
 use std::fmt::Write;
 use std::panic::{self, AssertUnwindSafe};
@@ -13,29 +13,29 @@ use adapm_verify::network::Pairs;
 use adapm_verify::random::{self, STEPS};
 use adapm_verify::{Bug, Checks, LinkBug, Violation};
 
-/// Schedules after which a bug counts as not found.
+/// Number of schedules after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
 
-/// What the suites say of one bug.
+/// The suites' findings on one bug.
 pub(crate) struct Row {
     pub(crate) bug: String,
-    /// What the mistake is.
+    /// A description of the mistake.
     pub(crate) mistake: &'static str,
-    /// Where it is planted.
+    /// Its place.
     pub(crate) place: String,
     /// The invariant or claim that it breaks.
     pub(crate) breaks: String,
-    /// Which random schedules.
+    /// The kind of random schedules.
     pub(crate) suite: &'static str,
-    /// After how many of them it was found; `None` if it was not.
+    /// The number of schedules that it took to find it; `None` if it was not found.
     pub(crate) seeds: Option<u64>,
-    /// What the checker said.
+    /// The checker's text.
     pub(crate) says: String,
-    /// Tests of the stories that fail with it.
+    /// Story tests that fail with it.
     pub(crate) stories: Vec<String>,
 }
 
-/// Runs each bug of the protocol until the checkers that it is left with find it.
+/// Runs each bug of the protocol until the remaining checkers find it.
 pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync) -> Vec<Row> {
     let row = |bug: Bug| {
         let checks = checks(bug);
@@ -62,7 +62,7 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync)
     each_in_a_thread(bugs, row)
 }
 
-/// Runs each bug of the link session until a schedule breaks the claim that it is about.
+/// Runs each bug of the link session until a schedule breaks its claim.
 pub(crate) fn link_rows() -> Vec<Row> {
     let row = |bug: LinkBug| {
         let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect_in_link(seed, bug)?)));
@@ -82,7 +82,7 @@ pub(crate) fn link_rows() -> Vec<Row> {
     each_in_a_thread(&LinkBug::ALL, row)
 }
 
-/// The rows in the order of their bugs.
+/// Returns the rows in the order of their bugs.
 fn each_in_a_thread<B: Copy + Send + Sync>(bugs: &[B], row: impl Fn(B) -> Row + Sync) -> Vec<Row> {
     let row = &row;
     thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn each_in_a_thread<B: Copy + Send + Sync>(bugs: &[B], row: impl Fn(B) -> Row + 
     })
 }
 
-/// The counted line, or the same with the bugs that were not found.
+/// Returns the line with the counts; as an error, with the bugs that were not found.
 pub(crate) fn verdict(rows: &[Row]) -> Result<String, String> {
     let missing: Vec<&str> =
         rows.iter().filter(|row| row.seeds.is_none()).map(|row| &*row.bug).collect();
@@ -99,7 +99,7 @@ pub(crate) fn verdict(rows: &[Row]) -> Result<String, String> {
     if missing.is_empty() { Ok(line) } else { Err(format!("{line}: not {}", missing.join(", "))) }
 }
 
-/// The table for people, with the counted line at its end.
+/// Returns the table, with the line with the counts at its end.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut table = format!(
         "{:20} {:12} {:18} {:>5} {:>7}  what it said\n",
@@ -115,7 +115,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     table + &format!("median of the seeds: {}\n{line}\n", crate::median(rows))
 }
 
-/// What the checkers in `checks` say of the schedule of `seed`, if they find anything.
+/// Returns the finding of the checkers in `checks` on the schedule of `seed`, if there is one.
 pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Violation> {
     hush_panics();
     if checks.contains(12) {
@@ -133,13 +133,13 @@ pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Viol
     checks.has(violation.check).then_some(violation)
 }
 
-/// What breaks first in the schedule of `seed`, if that is what the bug is about.
+/// Returns the first broken claim in the schedule of `seed`, if it is that of the bug.
 fn detect_in_link(seed: u64, bug: LinkBug) -> Option<Broken> {
     let broken = link::random::run(seed, STEPS, Some(bug), &mut Met::default()).err()?;
     (broken.claim == Claim::broken_by(bug)).then_some(broken)
 }
 
-/// An engine with a bug fails its own assertions now and then: these stories are not wanted.
+/// Silences panics: an engine with a bug sometimes fails its own assertions.
 fn hush_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -153,5 +153,5 @@ fn hush_panics() {
     });
 }
 
-/// Characters of what a checker said that fit a line.
+/// Number of characters of a finding that fit a line.
 const SAYS_MAX: usize = 120;

@@ -1,13 +1,14 @@
-//! Green must mean something: every planted bug is found, and the page says by what and how soon.
+//! Proof that a green run means something: every planted bug is found, and the page lists by which
+//! tests and how soon.
 //!
 //! Each bug runs through the random schedules with only its own invariant checked, so no other
-//! checker can lend a hand. What a bug does besides (a failed assertion of the engine, a cluster
-//! that never comes to rest) does not count. Then the suites of stories run with the bug, and the
-//! row tells which of their tests fail.
+//! checker helps. Other effects of a bug (a failed assertion of the engine, a cluster that never
+//! comes to rest) do not count. Then the suites of stories run with the bug, and the row lists the
+//! tests that fail.
 //!
-//! The same for the checkers: each finds its bug when all others are off.
+//! Likewise for the checkers: each finds its bug when all others are off.
 //!
-//! The table stands in `docs/testing.md`; `ADAPM_BLESS=1 cargo test -p adapm-core --test planted`
+//! The table is in `docs/testing.md`; `ADAPM_BLESS=1 cargo test -p adapm-core --test planted`
 //! writes it there.
 
 mod checkers;
@@ -40,7 +41,7 @@ fn every_planted_bug_is_found() {
     rows.extend(link_rows());
     stories::fill(&mut rows);
     let table = finding::table(&rows);
-    // Past the capture of the test runner: the counts are to be seen in every run.
+    // Past the capture of the test runner: the counts must be visible in every run.
     std::io::stdout().write_all(table.as_bytes()).expect("standard output takes the table");
     if let Err(missing) = finding::verdict(&rows) {
         panic!("{missing}\n{table}");
@@ -48,8 +49,7 @@ fn every_planted_bug_is_found() {
     page::compare("planted bugs", &page::table(&rows));
 }
 
-/// Checkers do not rust: each named one finds its planted bug when all others are off, and none is
-/// forgotten.
+/// Each named checker finds its planted bug when all others are off, and no checker is missing.
 #[test]
 fn each_checker_finds_its_planted_bug_alone() {
     assert_eq!(checkers::idle(), [], "checkers that do not find their bug");
@@ -59,8 +59,8 @@ fn each_checker_finds_its_planted_bug_alone() {
     assert_eq!(named, Check::ALL);
 }
 
-/// The count comes from the checkers: with those of one invariant off, it is short by the bug that
-/// breaks it.
+/// The count comes from the checkers: with those of one invariant off, it lacks the bug that breaks
+/// it.
 #[test]
 fn planted_count_falls_when_a_detection_is_off() {
     let off = Bug::SkipStale;
@@ -88,7 +88,7 @@ fn without_a_planted_bug_nothing_is_found() {
     }
 }
 
-/// The median of the schedules that the bugs needed.
+/// Returns the median of the numbers of schedules that the bugs needed.
 fn median(rows: &[Row]) -> u64 {
     let mut seeds: Vec<u64> = rows.iter().filter_map(|row| row.seeds).collect();
     seeds.sort_unstable();

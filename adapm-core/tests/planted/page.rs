@@ -1,4 +1,4 @@
-//! The tables in `docs/testing.md`: as long as they say what the suites say, they cannot rot.
+//! The tables in `docs/testing.md`, compared with the suites' results so that they stay correct.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -6,11 +6,11 @@ use std::{env, fs};
 
 use crate::finding::{self, Row};
 
-/// Tests that write the page take turns.
+/// A lock for tests that write the page.
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// Compares what stands on the page between the marks of `name` with `table`; with `ADAPM_BLESS`
-/// writes it there.
+/// Compares the page's text between the marks of `name` with `table`; with `ADAPM_BLESS` writes it
+/// there.
 pub(crate) fn compare(name: &str, table: &str) {
     let _turn = PAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->\n"));
@@ -30,7 +30,7 @@ pub(crate) fn compare(name: &str, table: &str) {
     );
 }
 
-/// The table of the planted bugs.
+/// Returns the table of the planted bugs.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut table = String::from(
         "\n| bug | the mistake | place | breaks | found by | after schedules | stories that fail |\n\

@@ -1,4 +1,4 @@
-//! Which tests of the suites of stories fail with a planted bug.
+//! The story tests that fail with a planted bug.
 //!
 //! The suites are modules of this test, too; this program starts itself with the bug in its
 //! environment and runs them.
@@ -9,14 +9,14 @@ use std::process::Command;
 
 use crate::finding::Row;
 
-/// The suites, as the test runner names their tests.
+/// The suites, by the test runner's names.
 const SUITES: [&str; 6] =
     ["behaviour::", "link_stories::", "loss::", "paper::", "scenarios::", "unresponsive::"];
 
-/// Tests of a suite that are no stories but random schedules.
+/// Tests of a suite that are not stories but random schedules.
 const RANDOM: &str = "lapse_3_4";
 
-/// Notes the tests that fail with each bug.
+/// Fills in the tests that fail with each bug.
 ///
 /// # Panics
 /// If stories fail without a bug.
@@ -28,8 +28,8 @@ pub(crate) fn fill(rows: &mut [Row]) {
     }
 }
 
-/// The tests of the suites that fail with the bug of this name, in order; with an empty name,
-/// without a bug.
+/// Returns the tests of the suites that fail with the bug of this name, in order; an empty name
+/// means no bug.
 fn failing(bug: &str) -> Vec<String> {
     let program = env::current_exe().expect("a test knows its program");
     let output = Command::new(program)

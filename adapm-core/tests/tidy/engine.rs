@@ -1,5 +1,5 @@
-//! Figures of the engine: how far its files reach into each other, where it holds what its node
-//! wants, who drives it.
+//! Figures of the engine: cross-references between its files, places that hold wanted keys,
+//! drivers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,17 @@ use crate::tree::File;
 
 /// Where the engine is.
 const FOLDER: &str = "adapm-core/src/engine/";
-/// Fields that other files may reach, its context aside.
+/// Most fields that other files may reach, apart from the context.
 pub(crate) const FIELDS_MAX: usize = 7;
-/// Calls from one file of an object into another of its files.
+/// Most calls from one file of an object into another of its files.
 pub(crate) const CALLS_MAX: usize = 45;
-/// Machines that hold what this node wants: the one of intent, and that of the requests on their
-/// way.
+/// Most machines that hold wanted keys: that of intent, and that of requests in flight.
 pub(crate) const PLACES_OF_WANTS_MAX: usize = 2;
-/// Files that drive an engine.
+/// Most files that drive an engine.
 pub(crate) const DRIVERS_MAX: usize = 1;
 
-/// The fields of the engine, its context aside, if a file beside its own implements it: each of
-/// these can reach all of them.
+/// Returns the fields of the engine, apart from its context, if a file beside its own implements
+/// it: each of these can reach all of them.
 pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
     let is_own = |file: &&File| file.path == format!("{FOLDER}mod.rs");
     let Some(own) = files.iter().find(is_own) else { return Vec::new() };
@@ -42,8 +41,8 @@ pub(crate) fn fields_reached(files: &[File]) -> Vec<String> {
     of_engine.map(|field| field.name).collect()
 }
 
-/// The machines that hold, by key, what this node wants: each with its fields of collections that
-/// speak of intent, interest, localizes or wants.
+/// Returns the machines that hold, by key, what this node wants: each with its collection fields
+/// whose names contain intent, interest, localizes or wants.
 pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
     let mut found = BTreeMap::<String, Vec<String>>::new();
     for file in sources(files) {
@@ -63,7 +62,7 @@ pub(crate) fn places_of_wants(files: &[File]) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// The files that drive an engine, which are those that poll its outputs, tests aside.
+/// Returns the files that drive an engine, which are those that poll its outputs, tests excluded.
 pub(crate) fn drivers(files: &[File]) -> Vec<String> {
     let product = files
         .iter()
@@ -76,7 +75,8 @@ pub(crate) fn drivers(files: &[File]) -> Vec<String> {
     polls.map(|file| file.path.clone()).collect()
 }
 
-/// Calls of a method of an object in another file than its own, as `path:line: type.method`.
+/// Returns calls of a method of an object in another file than its own, as `path:line:
+/// type.method`.
 pub(crate) fn calls_across(files: &[File]) -> Vec<String> {
     let mut blocks = Vec::new();
     for file in sources(files) {
@@ -118,7 +118,7 @@ struct Field {
     kind: String,
 }
 
-/// The named fields of all structures.
+/// Returns the named fields of all structures.
 fn fields(tokens: &[Token<'_>]) -> Vec<Field> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let mut found: Vec<Field> = Vec::new();
@@ -152,13 +152,13 @@ fn fields(tokens: &[Token<'_>]) -> Vec<Field> {
     found
 }
 
-/// The functions in a block.
+/// Returns the functions in a block.
 fn methods(block: &[Token<'_>]) -> BTreeSet<String> {
     let named = block.windows(2).filter(|two| two[0].text == "fn");
     named.map(|two| two[1].text.to_owned()).collect()
 }
 
-/// Calls of `self.method(` in a block, with their lines.
+/// Returns calls of `self.method(` in a block, with their lines.
 fn own_calls(block: &[Token<'_>]) -> Vec<(usize, String)> {
     let calls = block.windows(4).filter(|four| {
         four[0].text == "self" && four[1].text == "." && matches!(four[3].text, "(" | ":")

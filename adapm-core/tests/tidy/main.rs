@@ -1,9 +1,8 @@
 //! House rules that no compiler checks, over all files of the workspace: sizes of files, functions
-//! and inline tests; an opening `//!` in each file; `unsafe` in its few files only; no ignored or
-//! sleeping tests, nothing unfinished; the width of comments; the list of pages;
-//! the names at the top level; code and tests for the papers' sections; types implemented in two
-//! files at most; no circles of files; how far files of the engine reach into each other, where it
-//! holds what its node wants, and who drives it. What is a matter of taste is not here.
+//! and inline tests; an opening `//!` in each file; `unsafe` only in its few files; no ignored or
+//! sleeping tests, nothing unfinished; the width of comments; the list of pages; the names at the
+//! top level; code and tests for the papers' sections; types implemented in at most two files; no
+//! circles of files; the figures of the engine. Matters of taste are not here.
 
 mod engine;
 #[cfg(test)]
@@ -108,7 +107,7 @@ fn the_engine_is_no_knot() {
     );
 }
 
-/// Nothing may be found; what is, is told with its reason.
+/// Fails with all of `found`, each with its reason.
 fn judge(what: &str, found: Vec<(String, String)>) {
     let breaches: Vec<String> =
         found.into_iter().map(|(name, why)| format!("{what}: {name}\n    {why}")).collect();
@@ -147,8 +146,8 @@ fn every_section_of_the_papers_leads_to_code_and_test() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// What version control knows of, so that a file a user saved there breaks nothing; without it,
-/// what lies there.
+/// Returns the top-level names known to version control, so that a user's own files there break
+/// nothing; without version control, all names there.
 fn top_level() -> Vec<String> {
     let listed = Command::new("git").arg("-C").arg(tree::root()).args(["ls-files", "-z"]).output();
     if let Ok(output) = listed {

@@ -1,9 +1,7 @@
-//! The modules of a crate, which names each of them takes from which other, and the circles that
-//! come of it.
+//! The modules of a crate, the names that each takes from others, and the resulting circles.
 //!
-//! A file depends on another if its code, tests aside, names an item that the other defines;
-//! whoever hands a name on (`pub use`) depends on nothing by that. Not seen: methods, and names
-//! that macros make.
+//! A file depends on another if its code, tests excluded, names an item that the other defines; a
+//! re-export (`pub use`) is no dependency. Not seen: methods, and names made by macros.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +15,7 @@ pub(crate) struct Modules {
 
 struct Module {
     file: String,
-    /// The place of the module in the tree: empty for the root.
+    /// The path of the module in the tree: empty for the root.
     place: Vec<String>,
     children: BTreeMap<String, usize>,
     items: BTreeSet<String>,
@@ -26,7 +24,7 @@ struct Module {
     paths: Vec<Vec<String>>,
 }
 
-/// One name that a `use` brings into a module.
+/// One name that a `use` imports into a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Use {
     path: Vec<String>,
@@ -42,14 +40,14 @@ pub(crate) struct Item {
     pub(crate) name: String,
 }
 
-/// What a path leads to.
+/// The target of a path.
 enum Target {
     Module(usize),
     Item(usize, String),
 }
 
 impl Modules {
-    /// The modules of the sources below `folder`, which ends in a slash.
+    /// Finds the modules of the sources below `folder`, which ends in a slash.
     pub(crate) fn of(files: &[File], folder: &str) -> Self {
         let sources = files.iter().filter(|file| file.is_rust() && !file.is_test());
         let mut modules: Vec<Module> = sources
@@ -69,7 +67,7 @@ impl Modules {
         Self { modules }
     }
 
-    /// The item that `path` means in `file`, if the crate defines it.
+    /// Returns the item that `path` means in `file`, if the crate defines it.
     pub(crate) fn item(&self, file: &str, path: &[String]) -> Option<Item> {
         let from = self.modules.iter().position(|module| module.file == file)?;
         match self.resolve(from, path, RESOLVE_DEPTH)? {
@@ -78,8 +76,8 @@ impl Modules {
         }
     }
 
-    /// Files that depend on each other in circles, each circle in the order of the paths, with the
-    /// names that close it.
+    /// Returns files that depend on each other in circles, each circle in the order of the paths,
+    /// with the names that close it.
     pub(crate) fn circles(&self) -> Vec<Vec<String>> {
         let edges: Vec<BTreeSet<usize>> =
             (0..self.modules.len()).map(|at| self.dependencies(at)).collect();
@@ -97,7 +95,7 @@ impl Modules {
         circles.into_iter().collect()
     }
 
-    /// The names by which the files of `circle` depend on each other, for people.
+    /// Describes the names by which the files of `circle` depend on each other.
     pub(crate) fn reasons(&self, circle: &[String]) -> Vec<String> {
         let mut reasons = BTreeSet::new();
         for (at, module) in
@@ -117,7 +115,7 @@ impl Modules {
         self.named(at).into_iter().map(|(other, _)| other).collect()
     }
 
-    /// What the module names of others.
+    /// Returns the names of other modules that the module uses.
     fn named(&self, at: usize) -> Vec<(usize, String)> {
         let module = &self.modules[at];
         let own = module.uses.iter().filter(|one| !one.is_handed_on);
@@ -167,7 +165,7 @@ impl Modules {
             return self.walk(*child, rest, depth);
         }
         for one in module.uses.iter().filter(|one| one.name == *first) {
-            // A name that is brought in under itself says nothing about where it is from.
+            // A name imported under itself does not tell its origin.
             if one.path.as_slice() != [first.clone()] {
                 let whole: Vec<String> = one.path.iter().chain(rest).cloned().collect();
                 return self.resolve(at, &whole, depth);
@@ -204,7 +202,7 @@ impl Module {
                 "}" => depth = depth.saturating_sub(1),
                 _ => {}
             }
-            // Not what a type captures: `impl Sized + use<>`.
+            // Not the captures of a type: `impl Sized + use<>`.
             if text == "use" && tokens.get(at + 1).is_some_and(|next| next.text != "<") {
                 let is_handed_on = at > 0 && matches!(tokens[at - 1].text, "pub" | ")");
                 let mut branch =
@@ -244,7 +242,7 @@ struct Branch<'a> {
 }
 
 impl Branch<'_> {
-    /// Reads one tree of names behind `before`, up to the comma, brace or semicolon behind it.
+    /// Reads one tree of names after `before`, up to the next comma, brace or semicolon.
     fn read(&mut self, before: &[String]) {
         let mut path = before.to_vec();
         while let Some(token) = self.tokens.get(self.at) {
@@ -290,7 +288,7 @@ impl Branch<'_> {
     }
 }
 
-/// The names of the path that begins at `at`, one by one: `a::b::c`.
+/// Returns the names of the path that begins at `at`, one by one: `a::b::c`.
 pub(crate) fn path_at(tokens: &[Token<'_>], at: usize) -> Vec<String> {
     let is_name = |at: usize| tokens.get(at).is_some_and(|token| scan::is_name(token.text));
     let is_colon = |at: usize| tokens.get(at).is_some_and(|token| token.text == ":");
@@ -306,7 +304,7 @@ pub(crate) fn path_at(tokens: &[Token<'_>], at: usize) -> Vec<String> {
     path
 }
 
-/// All that can be reached from `at` in one step or more.
+/// Returns everything that can be reached from `at` in one step or more.
 fn reach(edges: &[BTreeSet<usize>], at: usize) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
     let mut open = vec![at];
@@ -316,7 +314,7 @@ fn reach(edges: &[BTreeSet<usize>], at: usize) -> BTreeSet<usize> {
     reached
 }
 
-/// Words behind which an item is named.
+/// Keywords after which an item is named.
 const DEFINES: [&str; 8] = ["struct", "enum", "union", "trait", "type", "fn", "const", "static"];
-/// Steps after which a path that is handed on again and again is given up.
+/// Number of re-exports after which a path is given up.
 const RESOLVE_DEPTH: usize = 32;

@@ -1,4 +1,4 @@
-//! Circles of files, and what is none.
+//! Circles of files, and near misses.
 
 use crate::modules::Modules;
 use crate::tree::File;

@@ -1,5 +1,4 @@
-//! The list of pages, which is on the front page of each crate: a page that is not listed is not
-//! found.
+//! The list of pages on the front page of each crate: unlisted pages are not found.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +41,8 @@ fn is_page(path: &str) -> bool {
     path != LIST && path.ends_with(".md") && path.split('/').nth(1) == Some("docs")
 }
 
-/// Where rustdoc puts a page: that of the module which includes it, as a module of `docs` or at its
-/// own head.
+/// Returns the place where rustdoc puts a page: that of the module that includes it, as a module of
+/// `docs` or at its own head.
 fn link(files: &[File], path: &str) -> String {
     let (name, page) = path.split_once('/').expect("a page is in a crate");
     let include = format!("include_str!(\"../{page}\")");

@@ -1,4 +1,4 @@
-//! The rules on one file. Each returns what breaks it as `path:line: what`, so that a person can go
+//! The rules for one file. Each returns breaches as `path:line: what`, so that a reader can go
 //! there.
 
 use crate::scan::{self, Token};
@@ -8,10 +8,10 @@ const FILE_LINES_MAX: usize = 600;
 const FUNCTION_LINES_MAX: usize = 70;
 const TEST_MODULE_LINES_MAX: usize = 200;
 
-/// Columns of a line of prose in a comment; the formatter keeps code to the same.
+/// Most columns of a line of prose in a comment; the formatter keeps code to the same.
 const COMMENT_COLUMNS_MAX: usize = 100;
 
-/// The only files that may say `unsafe`.
+/// The only files that may contain `unsafe`.
 const UNSAFE_ALLOWED: [&str; 6] = [
     "adapm-runtime/examples/bare-metal/firmware/src/board.rs",
     "adapm-store/src/arena.rs",
@@ -21,10 +21,10 @@ const UNSAFE_ALLOWED: [&str; 6] = [
     "adapm-tasks/src/simd.rs",
 ];
 
-/// The only file that may know where data lies beside a clone.
+/// The only file that may name folders beside a clone.
 const PATHS_ALLOWED: &str = ".ci/run";
 
-/// Paths of one machine. Written in two parts, else this file would break its own rule.
+/// Paths of one machine. Written in two parts, otherwise this file would break its own rule.
 const MACHINE_PATHS: [&str; 6] = [
     concat!("/wo", "rk/"),
     concat!("/ro", "ot/"),
@@ -34,7 +34,7 @@ const MACHINE_PATHS: [&str; 6] = [
     concat!("../sha", "red"),
 ];
 
-/// Everything that is wrong with a file.
+/// Returns all breaches of a file.
 pub(crate) fn check(file: &File) -> Vec<String> {
     let mut broken = machine_paths(file);
     if file.is_rust() {
@@ -83,8 +83,8 @@ fn sizes(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     broken
 }
 
-/// Comments that the formatter does not wrap. Rows of tables, targets of links and blocks of code
-/// are as wide as they have to be.
+/// Finds comments that the formatter does not wrap. Rows of tables, link targets and code blocks
+/// may be wider.
 fn wide_comments(file: &File) -> Vec<String> {
     let mut broken = Vec::new();
     let mut in_block = false;
@@ -117,7 +117,7 @@ fn unsafe_code(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Ignored tests, examples that nobody compiles, and macros of unfinished work.
+/// Finds ignored tests, examples that are not compiled, and macros of unfinished work.
 fn leftovers(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let mut broken = Vec::new();
     for three in tokens.windows(3) {
@@ -148,8 +148,8 @@ fn sleeping_tests(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     found.map(|token| at(file, token.line, "a test that sleeps: use virtual time")).collect()
 }
 
-/// Threads that are started by a call that panics where the system refuses one, in what is shipped.
-/// Not a lint of Clippy's, which would refuse tests theirs, too.
+/// Finds threads in shipped code that are started by a call that panics where the system refuses
+/// one. Not a Clippy lint, which would forbid it in tests, too.
 fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let beside = ["/verify/", "/examples/"].iter().any(|folder| file.path.contains(folder));
     let is_shipped = file.path.contains("/src/") && !beside && !file.is_test();
@@ -168,8 +168,8 @@ fn panicking_starts(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Files of users that are opened elsewhere than in the file layer, which compares what is written
-/// with what is read.
+/// Finds users' files that are opened outside the file layer, which compares files written with
+/// files read.
 fn opened_files(file: &File, tokens: &[Token<'_>]) -> Vec<String> {
     let is_layer = file.path.starts_with("adapm-tasks/src/files/");
     let is_shipped = file.path.starts_with("adapm-tasks/src/") && !is_layer && !file.is_test();
@@ -204,7 +204,7 @@ fn machine_paths(file: &File) -> Vec<String> {
     broken
 }
 
-/// `a/b/` holds no path `/b/` of its own.
+/// `a/b/` does not contain the path `/b/`.
 fn starts_a_path(line: &str, start: usize) -> bool {
     !line[..start].ends_with(|c: char| c.is_alphanumeric() || "_.-/*".contains(c))
 }

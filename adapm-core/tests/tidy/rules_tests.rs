@@ -1,5 +1,5 @@
 //! Every rule on a file that breaks it and on its nearest neighbour that does not: a rule that
-//! finds nothing is no rule.
+//! finds nothing is useless.
 
 use crate::rules::check;
 use crate::tree::File;

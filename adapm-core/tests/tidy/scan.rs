@@ -1,5 +1,5 @@
-//! A scanner that knows as much Rust as counting lines takes: what is code and what is comment,
-//! string or character; where a function and an inline test module begin and end. It parses no
+//! A scanner that knows just enough Rust for counting lines: it distinguishes code, comments,
+//! strings and characters, and finds the ends of functions and inline test modules. It parses no
 //! expressions and expands no macros.
 
 use std::ops::RangeInclusive;
@@ -19,8 +19,7 @@ pub(crate) struct Function {
     pub(crate) lines: RangeInclusive<usize>,
 }
 
-/// The text with comments, strings, characters and lifetimes replaced by blanks; lines keep their
-/// numbers.
+/// Replaces comments, strings, characters and lifetimes by blanks; lines keep their numbers.
 pub(crate) fn blank(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut out = String::with_capacity(text.len());
@@ -53,7 +52,7 @@ pub(crate) fn blank(text: &str) -> String {
     out
 }
 
-/// The tokens of code that [`blank`] has been through.
+/// Returns the tokens of code that [`blank`] has processed.
 pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     for (index, mut rest) in code.lines().enumerate() {
@@ -71,7 +70,7 @@ pub(crate) fn tokens(code: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Every function with a body, nested ones and those that macros write included.
+/// Returns every function with a body, including nested ones and those in macros.
 pub(crate) fn functions(tokens: &[Token<'_>]) -> Vec<Function> {
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -86,7 +85,8 @@ pub(crate) fn functions(tokens: &[Token<'_>]) -> Vec<Function> {
     found
 }
 
-/// Inline modules behind a `cfg` that asks for `test`, from the attribute to the closing brace.
+/// Returns the lines of inline modules with a `cfg` for `test`, from the attribute to the closing
+/// brace.
 pub(crate) fn test_modules(tokens: &[Token<'_>]) -> Vec<RangeInclusive<usize>> {
     let mut found = Vec::new();
     for at in 0..tokens.len() {
@@ -111,7 +111,7 @@ pub(crate) fn test_modules(tokens: &[Token<'_>]) -> Vec<RangeInclusive<usize>> {
     found
 }
 
-/// The tokens without whatever is behind a `cfg` that asks for `test`: modules, functions, imports.
+/// Returns the tokens without items under a `cfg` for `test`: modules, functions, imports.
 pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     let mut kept = Vec::new();
     let mut at = 0;
@@ -127,7 +127,7 @@ pub(crate) fn without_tests<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
     kept
 }
 
-/// The index behind the item, field or statement that begins at `at`, with its attributes.
+/// Returns the index after the item, field or statement that begins at `at`, with its attributes.
 fn behind_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     while let Some(token) = tokens.get(at) {
         match token.text {
@@ -141,7 +141,7 @@ fn behind_item(tokens: &[Token<'_>], mut at: usize) -> usize {
     at
 }
 
-/// The index of the bracket that closes the one at `open`.
+/// Returns the index of the bracket that closes the one at `open`.
 pub(crate) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -159,8 +159,8 @@ pub(crate) fn closing(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     None
 }
 
-/// The opening brace of the body of a function whose signature goes on at `from`; none if it ends
-/// without one.
+/// Returns the opening brace of the body of a function whose signature goes on at `from`; `None` if
+/// it ends without one.
 fn body_of(tokens: &[Token<'_>], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -176,14 +176,14 @@ fn body_of(tokens: &[Token<'_>], from: usize) -> Option<usize> {
     }
 }
 
-/// The index after `#[cfg(...)]` at `at`, if that asks for `test`.
+/// Returns the index after `#[cfg(...)]` at `at`, if that is for `test`.
 fn after_test_attribute(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     if text(tokens, at) != "#" || text(tokens, at + 1) != "[" || text(tokens, at + 2) != "cfg" {
         return None;
     }
     let close = closing(tokens, at + 1)?;
     let inside = &tokens[at + 2..close];
-    // `not(adapm_loom)` beside it takes nothing away, `not(test)` does.
+    // `not(adapm_loom)` beside it does not matter, `not(test)` does.
     let is_denied = |at: usize| at >= 2 && inside[at - 2].text == "not";
     let asks = inside.iter().enumerate().any(|(at, token)| token.text == "test" && !is_denied(at));
     asks.then_some(close + 1)
@@ -209,7 +209,7 @@ fn end_of_line(chars: &[char], from: usize) -> usize {
     (from..chars.len()).find(|&at| chars[at] == '\n').unwrap_or(chars.len())
 }
 
-/// Block comments nest.
+/// Returns the end of a block comment; these nest.
 fn end_of_block_comment(chars: &[char], from: usize) -> usize {
     let mut depth = 0;
     let mut at = from;
@@ -242,7 +242,7 @@ fn end_of_string(chars: &[char], from: usize) -> usize {
     chars.len()
 }
 
-/// The end of a character literal or, if it is none, of a lifetime or label.
+/// Returns the end of a character literal or, if it is none, of a lifetime or label.
 fn end_of_quote(chars: &[char], from: usize) -> usize {
     match (chars.get(from + 1), chars.get(from + 2)) {
         (Some('\\'), _) => {
@@ -254,7 +254,8 @@ fn end_of_quote(chars: &[char], from: usize) -> usize {
     }
 }
 
-/// The end of a raw string whose prefix is the word `from..end`; none if no raw string starts here.
+/// Returns the end of a raw string whose prefix is the word `from..end`; `None` if no raw string
+/// starts here.
 fn end_of_raw_string(chars: &[char], from: usize, end: usize) -> Option<usize> {
     let prefix: String = chars[from..end].iter().collect();
     if !matches!(prefix.as_str(), "r" | "br" | "cr") {

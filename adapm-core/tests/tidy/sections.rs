@@ -1,7 +1,7 @@
 //! Every section of the papers that the protocol rests on leads, by a plain text search, to its
 //! code and to a test.
 //!
-//! What a file says of itself is all that is checked here; whether it is true is for its reader.
+//! Only the citations in files are checked here; their truth is up to the reader.
 
 use crate::scan;
 use crate::tree::File;
@@ -25,19 +25,19 @@ pub(crate) const SECTIONS: [&str; 15] = [
     "Lapse §3.5",
 ];
 
-/// Where a section is cited.
+/// The files that cite a section.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cited {
     pub(crate) code: Vec<String>,
     pub(crate) tests: Vec<String>,
 }
 
-/// The files that cite `section`, told apart by line: an inline test module is a test.
+/// Returns the files that cite `section`, classified by line: an inline test module is a test.
 pub(crate) fn cited(section: &str, files: &[File]) -> Cited {
     let mut found = Cited::default();
     for file in files {
-        // Neither this list itself nor what tests are made of, nor a fuzz target, is code or a test
-        // of a section.
+        // Neither this list nor test infrastructure nor a fuzz target is code or a test of a
+        // section.
         let apart = file.path.starts_with("fuzz/")
             || file.path.contains("/tests/tidy/")
             || file.path.starts_with("adapm-core/verify/src/");
@@ -55,7 +55,7 @@ pub(crate) fn cited(section: &str, files: &[File]) -> Cited {
     found
 }
 
-/// Whether code cites `section`, and whether an inline test module does.
+/// Returns true if code cites `section`, then true if an inline test module does.
 fn cited_lines(text: &str, section: &str) -> (bool, bool) {
     let code = scan::blank(text);
     let modules = scan::test_modules(&scan::tokens(&code));
@@ -70,7 +70,8 @@ fn cited_lines(text: &str, section: &str) -> (bool, bool) {
     found
 }
 
-/// `§4.2` is neither `§4.2.1` nor `§4.21`; the dot that ends a sentence is no part of it.
+/// Returns true if the section is mentioned: `§4.2` is neither `§4.2.1` nor `§4.21`; the dot that
+/// ends a sentence is not part of it.
 fn mentions(text: &str, section: &str) -> bool {
     text.match_indices(section).any(|(start, _)| {
         let mut rest = text[start + section.len()..].chars();

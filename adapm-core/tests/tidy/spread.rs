@@ -1,5 +1,5 @@
-//! Where types are implemented: a type whose `impl` blocks are in many files has been cut through
-//! the middle.
+//! Files that implement each type: a type with `impl` blocks in many files has been cut through the
+//! middle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,11 @@ use crate::modules::{self, Item, Modules};
 use crate::scan::{self, Token};
 use crate::tree::File;
 
-/// Files in which a type may be implemented, tests aside.
+/// Most files in which a type may be implemented, tests excluded.
 pub(crate) const FILES_MAX: usize = 2;
 
-/// The files in which each type of the crate below `folder` is implemented; macros are left out.
+/// Returns the files in which each type of the crate below `folder` is implemented; macros are left
+/// out.
 pub(crate) fn of(files: &[File], folder: &str) -> BTreeMap<Item, BTreeSet<String>> {
     let modules = Modules::of(files, folder);
     let mut found: BTreeMap<Item, BTreeSet<String>> = BTreeMap::new();
@@ -36,7 +37,7 @@ pub(crate) struct Block {
     pub(crate) close: usize,
 }
 
-/// The `impl` blocks of a file, those in macros left out.
+/// Returns the `impl` blocks of a file, except those in macros.
 pub(crate) fn blocks(tokens: &[Token<'_>]) -> Vec<Block> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -60,7 +61,7 @@ pub(crate) fn blocks(tokens: &[Token<'_>]) -> Vec<Block> {
     found
 }
 
-/// The type of the `impl` block whose head goes on at `from`, and its opening brace.
+/// Returns the type of the `impl` block whose head goes on at `from`, and its opening brace.
 fn head(tokens: &[Token<'_>], from: usize) -> Option<(Vec<String>, usize)> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
     let mut at = if text(from) == "<" { behind_angles(tokens, from)? } else { from };
@@ -72,7 +73,7 @@ fn head(tokens: &[Token<'_>], from: usize) -> Option<(Vec<String>, usize)> {
                 let open = (at..tokens.len()).find(|at| text(*at) == "{")?;
                 return Some((path, open));
             }
-            // What stood before was the trait.
+            // The name before was the trait.
             "for" if text(at + 1) != "<" => {
                 path.clear();
                 at += 1;
@@ -92,8 +93,8 @@ fn head(tokens: &[Token<'_>], from: usize) -> Option<(Vec<String>, usize)> {
     }
 }
 
-/// The index behind the angle bracket that closes the one at `open`; the head of an arrow closes
-/// nothing.
+/// Returns the index after the angle bracket that closes the one at `open`; the head of an arrow
+/// does not count.
 fn behind_angles(tokens: &[Token<'_>], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for at in open..tokens.len() {

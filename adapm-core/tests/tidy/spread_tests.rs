@@ -1,4 +1,4 @@
-//! Types cut into pieces, and what looks like it.
+//! Types cut into pieces, and near misses.
 
 use crate::spread;
 use crate::tree::File;
@@ -10,7 +10,7 @@ fn files(texts: &[(&str, &str)]) -> Vec<File> {
         .collect()
 }
 
-/// How many files implement the type `name`.
+/// Returns the number of files that implement the type `name`.
 fn places(texts: &[(&str, &str)], name: &str) -> usize {
     let mut files = files(texts);
     files.extend(

@@ -1,4 +1,4 @@
-//! The files of the workspace: found by walking the folders, so that a source archive without
+//! The files of the workspace, found by walking the folders, so that a source archive without
 //! version control is checked as well. Build output, hidden folders and the fuzzers' corpora are
 //! left out.
 
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 pub(crate) const FOLDERS: [&str; 6] =
     ["adapm-core", "adapm-transport", "adapm-store", "adapm-runtime", "adapm-tasks", "fuzz"];
 
-/// Everything else that may lie at the top level, besides dot-files and build output.
+/// The other names allowed at the top level, besides dot-files and build output.
 pub(crate) const FILES: [&str; 5] =
     ["Cargo.toml", "Cargo.lock", "README.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Folders whose content is data or made by a tool.
+/// Folders with data or generated files.
 const LEFT_OUT: [&str; 3] = ["target", "corpus", "artifacts"];
 
 /// One text file of the workspace.
@@ -28,7 +28,7 @@ impl File {
         self.path.ends_with(".rs")
     }
 
-    /// Whether the whole file consists of tests.
+    /// Returns true if the whole file consists of tests.
     pub(crate) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or("");
         self.path.split('/').any(|part| part == "tests" || part.ends_with("_tests"))
@@ -37,13 +37,13 @@ impl File {
     }
 }
 
-/// The folder that holds the workspace.
+/// Returns the folder of the workspace.
 pub(crate) fn root() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.parent().expect("the package lies in the workspace").to_owned()
 }
 
-/// Every text file of the workspace, in the order of the paths.
+/// Returns every text file of the workspace, in the order of the paths.
 pub(crate) fn files() -> Vec<File> {
     let root = root();
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! A store with a mutex for each key, and every mistake that its author might have made.
+//! A store with a mutex for each key, and every mistake that an author might make.
 
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use adapm_core::slot::{PackedState, Pushed, Slot};
 use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Layout, Version};
 
-/// What a [`Careless`] store does wrong.
+/// The mistake of a [`Careless`] store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mistake {
     VersionOfAnAbsentKeyStays,

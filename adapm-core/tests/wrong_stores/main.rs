@@ -1,5 +1,5 @@
-//! Green must mean something: a store with any plausible mistake fails the store suite, in each
-//! claim that is about the mistake, and where one thread is enough for it, the fuzz form as well.
+//! Proof that a green run means something: a store with any plausible mistake fails the store
+//! suite, in each claim about the mistake, and where one thread suffices, the fuzz form as well.
 
 mod careless;
 
@@ -39,7 +39,7 @@ const CLAIMS: [(&str, Claim); 17] = claims! {
     reserve_and_release_lose_nothing_written_meanwhile
 };
 
-/// Each mistake, a claim that must notice it, and whether the fuzz form must.
+/// Each mistake, a claim that must notice it, and true if the fuzz form must.
 const EXPECTED: [(Mistake, &str, bool); 24] = [
     (Mistake::VersionOfAnAbsentKeyStays, "absent_keys_hold_nothing_but_a_word", false),
     (Mistake::WordLosesItsTopBit, "absent_keys_hold_nothing_but_a_word", true),
@@ -67,7 +67,7 @@ const EXPECTED: [(Mistake, &str, bool); 24] = [
     (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),
 ];
 
-/// Whether a store with this mistake fails the claim.
+/// Returns true if a store with this mistake fails the claim.
 fn fails(claim: Claim, mistake: Option<Mistake>) -> bool {
     panic::catch_unwind(AssertUnwindSafe(|| claim(&|layout| Careless::new(layout, mistake))))
         .is_err()
