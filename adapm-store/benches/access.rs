@@ -1,6 +1,6 @@
 //! Local access through the dense store beside its floor: the same random rows of one flat array,
-//! with no latch and no directory. Prints nanoseconds per key as medians, and how far the store is
-//! from the floor.
+//! without latch and directory. Prints medians in nanoseconds per key, and the distance of the
+//! store from the floor.
 //!
 //! `cargo bench -p adapm-store` runs all cases (some minutes, 5 GB); `cargo bench -p adapm-store --
 //! 10k 25` those with 10 k keys of 25 elements.
@@ -50,7 +50,7 @@ struct Case {
     len: usize,
     flat: Vec<f32>,
     store: DenseStore<f32>,
-    /// What a run accesses: random keys.
+    /// The keys that a run accesses, random.
     keys: Vec<Key>,
     update: Vec<f32>,
     out: Vec<f32>,
@@ -74,8 +74,8 @@ impl Case {
         Self {
             name,
             len,
-            // Written, so that it has memory of its own: pages that are only read are all the same
-            // page of zeros.
+            // Written, so that it has memory of its own: unwritten pages all share one page of
+            // zeros.
             flat: (0..keys as usize * len).map(|i| i as f32).collect(),
             store,
             keys: (0..accesses as u64).map(|i| Key(random(i) % keys)).collect(),
@@ -161,8 +161,8 @@ impl Case {
         self.report("push, batch", medians, BATCHED);
     }
 
-    /// Two threads, one on the keys that `first` has, one on the others; time per key of each
-    /// thread.
+    /// Reads from two threads, one with the keys for which `first` is true, one with the others.
+    /// Prints the time per key of each thread.
     fn pull_by_two(&self, name: &str, first: impl Fn(&Key) -> bool, alone: Medians) {
         let (ours, theirs): (Vec<Key>, Vec<Key>) = self.keys.iter().copied().partition(first);
         let by_two = |pull: &(dyn Fn(Key, &mut [f32]) + Sync)| {
@@ -252,7 +252,7 @@ fn store_push(store: &DenseStore<f32>, key: Key, update: &[f32]) {
     assert_eq!(pushed, Pushed::Done, "all keys are held");
 }
 
-/// The finisher of SplitMix64: the same keys in every run.
+/// Returns a random number by the finisher of SplitMix64: the same keys in every run.
 fn random(seed: u64) -> u64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -268,6 +268,6 @@ const BATCH: usize = 100;
 const GROUP: usize = 25;
 /// Elements that one run moves.
 const RUN_ELEMENTS: usize = 20_000_000;
-/// A factor or nanoseconds more than the floor, whichever is more.
+/// Allowed distance from the floor: a factor or nanoseconds, whichever is more.
 const SINGLE: (f64, f64) = (1.5, 10.0);
 const BATCHED: (f64, f64) = (1.25, 8.0);

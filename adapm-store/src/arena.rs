@@ -1,14 +1,12 @@
 //! The directory of the dense store: latched entries, and the slots they point to.
 //!
 //! Each key has one 8-byte entry ([`crate::entry`]), which is never moved nor freed while the store
-//! lives. To latch it and to look up what it has is one step, so nobody has a slot's address but
-//! who holds the latch of the only entry that has it: whoever releases or moves a slot frees memory
-//! that no other thread can know of. Nothing has to be validated again, and there is no reclamation
-//! to wait for.
+//! lives. Latching it and reading its content is one step, so only the holder of the latch has the
+//! slot's address: releasing or moving a slot frees memory that no other thread can know. Nothing
+//! has to be validated again, and there is no deferred reclamation.
 //!
 //! A slot is packed state, version, value `[value_len]` and perhaps delta `[value_len]`, one after
-//! another. Which chunk has room for one is [`crate::slab`]'s subject, a chunk's memory
-//! [`crate::chunk`]'s.
+//! another. [`crate::slab`] chooses the chunk for a slot, [`crate::chunk`] has a chunk's memory.
 //!
 //! # Ordering
 //! The latch orders the uses of a slot by one key; the slab's mutex those of a slot that goes from
@@ -40,14 +38,14 @@ use crate::wide::widely;
 pub(crate) struct Arena<V> {
     entries: Elements<Entry>,
     guesses: Guesses,
-    /// As in `extents`: most layouts have no other.
+    /// The first of `extents`: most layouts have no other.
     first: Extent,
     extents: Box<[Extent]>,
     slabs: Box<[Slabs]>,
     elements: PhantomData<V>,
 }
 
-/// Keys up to `end`, exclusive, that no extent before has.
+/// Keys up to `end`, exclusive, that no earlier extent has.
 #[derive(Clone)]
 struct Extent {
     end: u64,
@@ -134,7 +132,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Out of line: the way of short updates is to stay short.
+    /// Adds a long update. Out of line, to keep the path of short updates short.
     #[inline(never)]
     fn push_long(&self, key: Key, update: &[V]) -> Pushed {
         self.with_slot(key, |mut slot| widely(|| slot.push(update)))
@@ -146,12 +144,12 @@ impl<V: Value> Arena<V> {
         self.reserve_in(key, with_delta, || slabs.slab(with_delta).take());
     }
 
-    /// Gives each of `keys` a value and no delta, and runs `f` on its slot, in their order.
+    /// Gives each of `keys` a value and no delta, and runs `f` on its slot, in order.
     pub(crate) fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, V>)) {
         let slabs_of = |key: &Key| self.find(*key).1.slabs;
         let content = |key: &Key| self.find(*key).0.latch().content();
         let lacks = |key: &&Key| !matches!(content(key), Content::Held { has_delta: false, .. });
-        // Ascending: no key counts twice.
+        // Ascending, so that no key counts twice.
         for keys in keys.chunk_by(|a, b| a < b && slabs_of(a) == slabs_of(b)) {
             let lacking = keys.iter().filter(lacks).count();
             let mut room = self.slabs[slabs_of(&keys[0])].slab(false).take_many(lacking);
@@ -169,7 +167,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// As [`Self::reserve`], in a slot that `take` has of the slab for that.
+    /// Does what [`Self::reserve`] does, in a slot that `take` takes from the right slab.
     fn reserve_in(&self, key: Key, with_delta: bool, take: impl FnOnce() -> *mut u8) {
         let (entry, extent) = self.find(key);
         let mut latched = entry.latch();
@@ -206,7 +204,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Frees value and delta of `key` and keeps its packed state.
+    /// Frees value and delta of `key`; keeps its packed state.
     pub(crate) fn release(&self, key: Key) {
         let (entry, extent) = self.find(key);
         let mut latched = entry.latch();
@@ -220,7 +218,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Asks for the first lines of the slot of `key`; ignores keys that the layout has not.
+    /// Prefetches the first lines of the slot of `key`; ignores unknown keys.
     #[inline]
     pub(crate) fn prefetch(&self, key: Key) {
         if let Some(extent) = self.extent(key)
@@ -230,7 +228,7 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Asks for the entry of `key` and for where its slot is, if both can be told from the key
+    /// Prefetches the entry of `key` and its slot, as far as the slot's place follows from the key
     /// alone.
     #[inline]
     pub(crate) fn prefetch_guess(&self, key: Key) {
@@ -240,14 +238,15 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Where the slot of `key` may be, and how many bytes its header and value have.
+    /// Returns the probable address of the slot of `key`, and the size of its header and value in
+    /// bytes.
     #[inline]
     fn guess(&self, key: Key) -> Option<(*const u8, usize)> {
         let bytes = HEADER_BYTES + self.extent(key)?.value_len * V::WIDTH;
         self.guesses.of(key, bytes).map(|slot| (slot, bytes))
     }
 
-    /// Asks for the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would
+    /// Prefetches the entry of `key`, which [`Self::prefetch`] reads: a latch taken meanwhile would
     /// wait for that read.
     #[inline]
     pub(crate) fn prefetch_entry(&self, key: Key) {
@@ -256,30 +255,30 @@ impl<V: Value> Arena<V> {
         }
     }
 
-    /// Elements of the value of `key`, `None` if the layout has no such key.
+    /// Returns the number of elements of the value of `key`, `None` for unknown keys.
     #[inline]
     pub(crate) fn value_len(&self, key: Key) -> Option<usize> {
         self.extent(key).map(|extent| extent.value_len)
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn keys(&self) -> u64 {
         self.entries.len() as u64
     }
 
-    /// What `key` had a moment ago.
+    /// Returns the recent content of `key`.
     #[inline]
     pub(crate) fn look(&self, key: Key) -> Look {
         self.find(key).0.look()
     }
 
-    /// Whether `key` had a value a moment ago, most likely.
+    /// Returns true if `key` most likely had a value a moment ago.
     #[inline]
     pub(crate) fn is_held(&self, key: Key) -> bool {
         self.entries[key.0 as usize].is_held()
     }
 
-    /// Bytes of directory and slots.
+    /// Returns the bytes of directory and slots.
     pub(crate) fn memory(&self) -> usize {
         let slabs: usize = self.slabs.iter().map(Slabs::memory).sum();
         size_of_val(&*self.entries) + self.guesses.memory() + size_of_val(&*self.extents) + slabs
@@ -305,7 +304,7 @@ impl<V: Value> Arena<V> {
     }
 }
 
-/// A latched absent key whose packed state may be changed; the change is kept also if the latcher
+/// A latched absent key whose packed state may be changed; the change is kept even if the latcher
 /// panics.
 struct Absent<'a> {
     packed: PackedState,
@@ -319,8 +318,8 @@ impl Drop for Absent<'_> {
     }
 }
 
-/// The header of a latched slot, taken out to be changed and put back if it was; a pull leaves the
-/// slot's lines clean.
+/// The header of a latched slot, copied out for changes and written back if changed; a pull leaves
+/// the slot's lines clean.
 struct Borrowed {
     content: Header,
     before: Header,
@@ -353,7 +352,7 @@ fn no_such_key(key: Key) -> ! {
     panic!("{key} is no key of the layout")
 }
 
-/// Asks for the first lines of a slot whose header and value have so many bytes.
+/// Prefetches the first lines of a slot whose header and value have so many bytes.
 #[inline]
 fn prefetch_slot(slot: *const u8, bytes: usize) {
     // Fixed numbers of lines: a loop up to the slot's end costs more than a line too many.
@@ -368,7 +367,7 @@ fn prefetch_slot(slot: *const u8, bytes: usize) {
     }
 }
 
-/// Beyond 8 lines the processor has noticed the pattern.
+/// Prefetches lines; beyond 8 lines the hardware prefetcher has noticed the pattern.
 #[inline]
 fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -380,10 +379,11 @@ fn prefetch_lines<const START: usize, const END: usize>(slot: *const u8) {
     let _ = slot;
 }
 
-/// A call costs more than wide instructions spare shorter updates.
+/// Least length of updates for wide instructions: for shorter ones the call costs more than they
+/// save.
 const WIDE_LEN: usize = if cfg!(miri) { 8 } else { 64 };
 
-/// Up to so many extents a scan beats a search.
+/// Number of extents up to which a scan beats a search.
 const SCANNED_EXTENTS: usize = 8;
 
 #[cfg(all(test, not(any(miri, adapm_loom))))]
@@ -392,8 +392,8 @@ mod tests {
 
     const KEYS: u64 = 100_000;
 
-    /// Main copies of those keys, made in blocks, and how many of all keys are guessed rightly and
-    /// wrongly.
+    /// Creates main copies of those keys, in blocks. Returns how many of all keys are guessed
+    /// rightly and wrongly.
     fn guessed(keys: impl Iterator<Item = u64>) -> (usize, usize) {
         let arena = Arena::<f32>::new(
             &Layout::dense(&[(KEYS / 2, 3), (KEYS / 2, 25)]).expect("a legal layout"),

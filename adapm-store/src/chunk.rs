@@ -1,7 +1,7 @@
-//! Where slots lie: chunks of them, and what a slot begins with.
+//! Memory of slots: chunks, and the headers of slots.
 //!
-//! Not here: where the memory is from ([`crate::pages`]), which slot is whose ([`crate::slab`]),
-//! what is in it ([`crate::arena`]).
+//! Not here: where the memory comes from ([`crate::pages`]), which slot belongs to which key
+//! ([`crate::slab`]), the content of slots ([`crate::arena`]).
 #![expect(unsafe_code, reason = "a chunk is memory that others give away piece by piece")]
 
 use core::ptr;
@@ -13,8 +13,7 @@ use crate::entry::Entry;
 use crate::pages::{HUGE_PAGE_BYTES, Memory};
 use crate::sync::Watch;
 
-/// What a slot begins with. It need not be aligned there, so that slots of an odd number of `f32`
-/// leave no gap.
+/// The header of a slot. It may be unaligned, so that slots of an odd number of `f32` leave no gap.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(C)]
 pub(crate) struct Header {
@@ -32,7 +31,7 @@ pub(crate) struct Chunk {
 impl Chunk {
     pub(crate) fn new(slot_bytes: usize, slots: usize) -> Self {
         let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
-        // The last page can only be a huge one if all of it is there: worth a quarter of a byte a
+        // The last page can only be a huge one if all of it is there: worth a quarter of a byte per
         // slot.
         let whole = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let memory = Memory::new(if whole - bytes <= slots / 4 { whole } else { bytes });
@@ -53,23 +52,23 @@ impl Chunk {
         Self { memory, slot_bytes, slots }
     }
 
-    /// The address of slot number `slot`.
+    /// Returns the address of slot number `slot`.
     pub(crate) fn slot(&self, slot: usize) -> *mut u8 {
         assert!(slot < self.slots, "a chunk has the slots it was made with");
         self.memory.base().as_ptr().wrapping_add(slot * self.slot_bytes)
     }
 
-    /// How many slots it has.
+    /// Returns the number of slots.
     pub(crate) fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Where the chunk begins.
+    /// Returns the address of the chunk.
     pub(crate) fn addr(&self) -> usize {
         self.memory.base().addr().get()
     }
 
-    /// What it takes.
+    /// Returns the size of the chunk in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.memory.bytes()
     }
@@ -85,7 +84,7 @@ impl Drop for Chunk {
     }
 }
 
-/// The watch of a slot.
+/// Returns the watch of a slot.
 ///
 /// # Safety
 /// `slot` lies in a chunk, which stays as long as the watch is used.
@@ -95,7 +94,7 @@ pub(crate) unsafe fn watch<'a>(slot: *mut u8) -> &'a Watch {
     unsafe { &*slot.add(size_of::<Header>()).cast::<Watch>() }
 }
 
-/// PackedState, version and, under loom, the watch.
+/// Size of packed state, version and, under loom, the watch.
 pub(crate) const HEADER_BYTES: usize = size_of::<Header>() + size_of::<Watch>();
 
 #[cfg(all(test, not(any(miri, adapm_loom))))]

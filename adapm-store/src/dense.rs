@@ -16,25 +16,25 @@ use crate::arena::Arena;
 /// A store with an 8-byte entry for every key of the layout, and values in slabs.
 ///
 /// A pull or push of a held key costs one atomic swap and touches the key's directory entry and its
-/// slot, nothing else: no allocation, no counter, no line that all workers share.
-/// [`Store::reserve`] and [`Store::release`] also take a mutex, one per value length; memory that
-/// copies leave is used again and, by the chunk, freed.
+/// slot, nothing else: no allocation, no counter, no cache line shared by all workers.
+/// [`Store::reserve`] and [`Store::release`] also take a mutex, one per value length; freed slots
+/// are reused and, by the chunk, returned.
 ///
 /// # Memory
 /// An absent key has its directory entry, 8 B. A main copy adds 16 B and the value, `4 len + 24` B
 /// in all for `f32`. A replica adds 16 B, value and delta, rounded up to 16 B: at most `8 len + 36`
-/// B in all. The book about the chunks adds less than half a byte a copy, and one and a half chunks
+/// B in all. The records of chunks add less than half a byte per copy, and one and a half chunks
 /// per value length may have room; a chunk is a 32nd of all slots, at most 64 MiB. See
 /// [`DenseStore::memory`].
 ///
 /// On Linux, directory and chunks of 2 MiB or more come straight from the system, not from the
-/// allocator, and are to be mapped in huge pages where these are allowed on request
-/// (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): of a million keys,
-/// random accesses else wait for the page table more than for the value.
+/// allocator, and are mapped in huge pages where these are allowed on request
+/// (`/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`): with a million keys,
+/// random accesses otherwise wait for the page table more than for the value.
 ///
-/// Where main copies of successive keys are made at once and stay, as those of a node that is
-/// alone, [`Store::prefetch_guess`] tells from the key where its value lies, so that a single
-/// access waits for directory and value together.
+/// Where main copies of successive keys are made at once and stay, as on a single node,
+/// [`Store::prefetch_guess`] computes the place of a value from the key, so that a single access
+/// waits for directory and value together.
 ///
 /// # Departure
 /// The top bits of a packed state stay unused: packed states are shifted by three bits instead,
@@ -60,17 +60,16 @@ pub struct DenseStore<V> {
 }
 
 impl<V: Value> DenseStore<V> {
-    /// A store for the keys of `layout` that holds nothing.
+    /// Creates an empty store for the keys of `layout`.
     ///
     /// # Panics
-    /// If memory has no room for the directory of 8 B a key.
+    /// If memory has no room for the directory of 8 B per key.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         Self { arena: Arena::new(layout) }
     }
 
-    /// Bytes allocated: the directory, the chunks of slots whether in use or not, and the book
-    /// about the chunks.
+    /// Returns the bytes allocated: the directory, all chunks of slots, and the records of chunks.
     ///
     /// Takes the mutex of each value length; meant for statistics.
     #[must_use]

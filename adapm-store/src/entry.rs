@@ -1,14 +1,14 @@
-//! One entry of the directory: what a key has, and the key's latch, in 8 bytes.
+//! One entry of the directory: the content of a key, and its latch, in 8 bytes.
 //!
 //! | low three bits | upper 61 bits | key |
 //! | --- | --- | --- |
 //! | `000` | its packed state | absent |
 //! | `010`, `110` | address of its slot, `110`: which has a delta | held |
-//! | `001` | 0 | latched; the latcher knows what was there |
+//! | `001` | 0 | latched; the latcher knows the content |
 //!
 //! # Ordering
-//! The swap that latches acquires, the store that unlatches releases: who latches next sees what
-//! was written before. Hints read relaxed: nothing may depend on them.
+//! The swap that latches acquires, the store that unlatches releases: the next latcher sees
+//! everything written before. Hints read relaxed: nothing may depend on them.
 //!
 //! Not here: the slots ([`crate::arena`]).
 
@@ -21,11 +21,11 @@ use adapm_core::store::Look;
 
 use crate::sync::{AtomicPtr, Ordering, pause, replace};
 
-/// What one key has, behind its latch. It is a pointer, so that a slot's address keeps its
+/// The content of one key, behind its latch. A pointer, so that a slot's address keeps its
 /// provenance.
 pub(crate) struct Entry(AtomicPtr<u8>);
 
-/// What an entry has.
+/// The content of an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
     /// No value; the packed state is here.
@@ -37,17 +37,17 @@ pub(crate) enum Content {
 /// An entry whose latch is held, until this is dropped.
 pub(crate) struct Latched<'a> {
     entry: &'a Entry,
-    /// What the entry is when the latch is let go.
+    /// The content of the entry when the latch is released.
     now: *mut u8,
 }
 
 impl Entry {
-    /// The entry of an absent key of which nothing is known.
+    /// Creates the entry of an absent key without any record.
     pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(Content::Absent(PackedState::EMPTY).encode()))
     }
 
-    /// Whether the address leaves room for the tags.
+    /// Returns true if the address leaves room for the tags.
     pub(crate) fn can_hold(slot: *mut u8) -> bool {
         slot.addr() >> (usize::BITS - TAG_BITS) == 0
     }
@@ -62,15 +62,14 @@ impl Entry {
         Latched { entry: self, now }
     }
 
-    /// The slot's address a moment ago, to prefetch from and for nothing else: it may have been
-    /// freed since.
+    /// Returns the slot's recent address, for prefetching only: it may have been freed since.
     #[inline]
     pub(crate) fn slot_hint(&self) -> Option<*const u8> {
         let seen = self.0.load(Ordering::Relaxed);
         (seen.addr() & HELD != 0).then(|| seen.map_addr(|addr| addr >> TAG_BITS).cast_const())
     }
 
-    /// What the key had a moment ago.
+    /// Returns the recent content of the key.
     #[inline]
     pub(crate) fn look(&self) -> Look {
         let seen = self.0.load(Ordering::Relaxed).addr();
@@ -83,9 +82,9 @@ impl Entry {
         }
     }
 
-    /// Whether the key had a value a moment ago, without a branch. Of what is latched it says yes:
-    /// if that is wrong, whoever chose the key finds out when it takes the latch, and chooses
-    /// again.
+    /// Returns true if the key had a value a moment ago, without a branch. Returns true for a
+    /// latched key: if that is wrong, the caller finds out when it takes the latch, and chooses
+    /// another key.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         let seen = self.0.load(Ordering::Relaxed).addr();
@@ -107,13 +106,13 @@ impl Entry {
 }
 
 impl Latched<'_> {
-    /// Replaces what the key has.
+    /// Replaces the content.
     #[inline]
     pub(crate) fn set(&mut self, content: Content) {
         self.now = content.encode();
     }
 
-    /// What the key has.
+    /// Returns the content.
     #[inline]
     pub(crate) fn content(&self) -> Content {
         let addr = self.now.addr();

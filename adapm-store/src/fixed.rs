@@ -1,7 +1,7 @@
-//! The store of fixed capacity: all memory lies in the value itself, for microcontrollers and other
+//! The store of fixed capacity: all memory is in the value itself, for microcontrollers and other
 //! places without an allocator.
 //!
-//! Not here: threads. One context at a time uses the store, and the type system sees to it.
+//! Not here: threads. One context at a time uses the store, enforced by the type system.
 
 #![forbid(unsafe_code)]
 
@@ -18,15 +18,15 @@ use heapless::Vec;
 /// never allocates.
 ///
 /// # Capacity
-/// Whether a layout fits is decided once, in [`FixedStore::for_layout`] or [`FixedStore::lay_out`]:
-/// there must be room for every key, and for value *and* delta of each, as a node may be asked to
-/// hold replicas of all keys at once. So no later call can meet a bound. Write the extents as a
+/// The constructor, [`FixedStore::for_layout`] or [`FixedStore::lay_out`], decides once if a layout
+/// fits: there must be room for every key, and for value *and* delta of each, as a node may be
+/// asked to hold replicas of all keys at once. No later call can run out. Write the extents as a
 /// constant and let [`keys_of`] and [`elements_of`] compute both numbers.
 ///
 /// # Memory
-/// 17 B for a key and [`Value::WIDTH`] for an element, whether held or not, and some 320 B besides.
-/// An empty store is all zeros and can be made in a constant: a `static` one lies in `.bss`, and a
-/// chip that is too small is told by the linker.
+/// 17 B per key and [`Value::WIDTH`] per element, whether held or not, and some 320 B more. An
+/// empty store is all zeros and can be made in a constant: a `static` one is in `.bss`, and the
+/// linker reports a chip that is too small.
 ///
 /// # Latch
 /// One for all keys, which costs two writes, as there is only one context: the type is `Send` but
@@ -51,7 +51,7 @@ pub struct FixedStore<V, const KEYS: usize, const ELEMENTS: usize> {
     cells: RefCell<Cells<V, KEYS, ELEMENTS>>,
 }
 
-/// Where the elements of each key lie: its value, and behind it room for its delta.
+/// The positions of each key's elements: its value, followed by room for its delta.
 struct Plan {
     extents: Vec<Extent, EXTENTS_MAX>,
 }
@@ -59,11 +59,11 @@ struct Plan {
 struct Extent {
     keys: Range<u64>,
     value_len: usize,
-    /// Elements of all extents before this one.
+    /// Number of elements of all extents before this one.
     offset: usize,
 }
 
-/// The place of one key.
+/// The position of one key.
 struct Place {
     index: usize,
     offset: usize,
@@ -77,7 +77,7 @@ struct Cells<V, const KEYS: usize, const ELEMENTS: usize> {
     elements: Vec<V, ELEMENTS>,
 }
 
-/// What there is of a key besides its packed state.
+/// The copy of a key, apart from its packed state.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
     Nothing,
@@ -85,7 +85,7 @@ enum Held {
     ValueAndDelta,
 }
 
-/// Why a layout does not fit a [`FixedStore`], which then has no keys.
+/// The reason that a layout does not fit a [`FixedStore`], which then has no keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CapacityError {
@@ -113,8 +113,8 @@ pub enum CapacityError {
 /// Most extents of a layout.
 pub const EXTENTS_MAX: usize = 8;
 
-/// The number of keys of a layout with these extents of (number of keys, value length): `KEYS` of a
-/// [`FixedStore`] for it.
+/// Returns the number of keys of a layout with these extents of (number of keys, value length):
+/// `KEYS` of a [`FixedStore`] for it.
 #[must_use]
 pub const fn keys_of(extents: &[(u64, usize)]) -> usize {
     let (mut keys, mut i) = (0, 0);
@@ -125,8 +125,8 @@ pub const fn keys_of(extents: &[(u64, usize)]) -> usize {
     keys
 }
 
-/// The number of elements of all values and deltas of a layout with these extents: `ELEMENTS` of a
-/// [`FixedStore`] for it.
+/// Returns the number of elements of all values and deltas of a layout with these extents:
+/// `ELEMENTS` of a [`FixedStore`] for it.
 #[must_use]
 pub const fn elements_of(extents: &[(u64, usize)]) -> usize {
     let (mut elements, mut i) = (0, 0);
@@ -138,7 +138,7 @@ pub const fn elements_of(extents: &[(u64, usize)]) -> usize {
 }
 
 impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELEMENTS> {
-    /// A store without keys, to be given some by [`FixedStore::lay_out`].
+    /// Creates a store without keys, for [`FixedStore::lay_out`].
     #[must_use]
     pub const fn new() -> Self {
         let cells = Cells {
@@ -150,8 +150,8 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
         Self { plan: Plan { extents: Vec::new() }, cells: RefCell::new(cells) }
     }
 
-    /// A store for the keys of `layout` that holds nothing. It is as large as its capacity: mind
-    /// the stack.
+    /// Creates an empty store for the keys of `layout`. It is as large as its capacity: mind the
+    /// stack.
     ///
     /// # Errors
     /// If the layout does not fit.
@@ -161,8 +161,7 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> FixedStore<V, KEYS, ELE
         Ok(store)
     }
 
-    /// Makes room for the keys of `layout`, of which nothing is held then; whatever was held before
-    /// is forgotten.
+    /// Makes room for the keys of `layout`, and forgets everything held before.
     ///
     /// # Errors
     /// If the layout does not fit; the store then has no keys.
@@ -277,7 +276,8 @@ impl Plan {
 }
 
 impl Extent {
-    /// Keys and elements were counted when they were laid out: they fit `usize`.
+    /// Returns the place of a key. Keys and elements were counted when they were laid out: they fit
+    /// `usize`.
     fn place(&self, key: u64) -> Place {
         let offset = self.offset + 2 * (key - self.keys.start) as usize * self.value_len;
         Place { index: key as usize, offset, value_len: self.value_len }
@@ -295,7 +295,7 @@ impl Place {
 }
 
 impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS> {
-    /// Forgets everything and has room for as much.
+    /// Forgets everything and resizes.
     fn resize(&mut self, keys: usize, elements: usize) {
         const FITS: &str = "the capacity was checked";
         self.packed.clear();
@@ -313,7 +313,7 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
         let held = held[place.index];
         let version = &mut versions[place.index];
         if held == Held::Nothing {
-            // What a caller wrote to the version of an absent key is lost.
+            // Changes of the version of an absent key are lost.
             *version = Version(0);
         }
         let (value_len, delta_len) = match held {

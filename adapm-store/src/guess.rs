@@ -1,13 +1,12 @@
-//! Where main copies lie that were made in the order of their keys, told from the key alone.
+//! Guesses of the place of main copies that were made in key order, from the key alone.
 //!
-//! A directory entry has the address of a slot, so an access of one key of many waits for memory
-//! twice, one after the other. Main copies of successive keys that are made at once, as those of a
-//! node that is alone, lie side by side; as long as they stay there, one address tells where all of
-//! a block of keys are, and entry and slot are fetched together. Homes of several nodes are spread
-//! by hash: there is nothing to guess. A guess that is wrong costs a fetch: nobody reads what it
-//! points to.
+//! A directory entry has the address of a slot, so a random access waits for memory twice in a row.
+//! Main copies of successive keys that are made at once, as on a single node, are adjacent; as long
+//! as they stay there, one address gives the places of a whole block of keys, and entry and slot
+//! are fetched together. Homes of several nodes are spread by hash: there is nothing to guess. A
+//! wrong guess costs a fetch: its target is never read.
 //!
-//! Not here: what is done with it ([`crate::arena`]).
+//! Not here: the use of guesses ([`crate::arena`]).
 
 #![forbid(unsafe_code)]
 
@@ -16,17 +15,17 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 use adapm_core::Key;
 
-/// An address for each block of keys: hints, on which nothing depends, so that models need not know
-/// them.
+/// An address for each block of keys: hints, on which nothing depends, so that loom models need not
+/// know them.
 pub(crate) struct Guesses {
     firsts: Box<[AtomicUsize]>,
-    /// Keys of a block, as a power of two.
+    /// Number of keys of a block, as a power of two.
     shift: u32,
 }
 
 impl Guesses {
-    /// Nothing is known yet of so many keys; of few, whose directory stays in a near cache, nothing
-    /// ever is.
+    /// Creates empty guesses for this many keys; for few keys, whose directory stays in a near
+    /// cache, none are ever made.
     pub(crate) fn new(keys: usize) -> Self {
         let block = keys.div_ceil(BLOCKS_MAX).next_power_of_two();
         let blocks = if keys < KEYS_MIN { 0 } else { keys.div_ceil(block) };
@@ -34,7 +33,7 @@ impl Guesses {
         Self { firsts, shift: block.trailing_zeros() }
     }
 
-    /// Where the slot of `key` is, if it lies where it was made.
+    /// Returns the address of the slot of `key`, if it is where it was made.
     #[inline]
     pub(crate) fn of(&self, key: Key, slot_bytes: usize) -> Option<*const u8> {
         let first = self.firsts.get((key.0 >> self.shift) as usize)?.load(Ordering::Relaxed);
@@ -42,8 +41,8 @@ impl Guesses {
         (first != UNKNOWN).then(|| ptr::without_provenance(addr))
     }
 
-    /// Notes where `key`, one of successive keys whose slots are taken at once, is: the first of a
-    /// block tells of the others.
+    /// Records the address of `key`, one of successive keys whose slots are taken at once: the
+    /// first of a block determines the others.
     pub(crate) fn note(&self, key: Key, slot: *const u8) {
         if self.place(key) == 0
             && let Some(first) = self.firsts.get((key.0 >> self.shift) as usize)
@@ -52,7 +51,7 @@ impl Guesses {
         }
     }
 
-    /// Bytes allocated.
+    /// Returns the bytes allocated.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.firsts)
     }
@@ -63,7 +62,7 @@ impl Guesses {
     }
 }
 
-/// No slot lies there.
+/// No slot is at this address.
 const UNKNOWN: usize = 0;
 /// 8 KiB of addresses, which stay in the nearest cache; of 32 chunks, 3 % of blocks are cut by the
 /// end of one.

@@ -1,4 +1,4 @@
-//! Stores of latched slots: where a node keeps its local copies.
+//! Stores of latched slots, which hold a node's local copies.
 //!
 //! | store | for | an absent key takes | a pull or push of a held key |
 //! | --- | --- | --- | --- |
@@ -8,8 +8,8 @@
 //!
 //! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers
 //! of a node and by its [`adapm_core::engine::Engine`]s, and need the feature `std`, which is on by
-//! default. A store knows slots, not messages: what happens to a slot is decided by the transitions
-//! of [`adapm_core::slot`].
+//! default. A store knows slots, not messages: the transitions of [`adapm_core::slot`] decide what
+//! happens to a slot.
 //!
 //! ```
 //! use adapm_core::slot::Pushed;
@@ -20,7 +20,7 @@
 //! // 1,000 keys of 64 elements, then 10 of 4,096.
 //! let store = DenseStore::<f32>::new(&Layout::dense(&[(1_000, 64), (10, 4_096)])?);
 //!
-//! // A node makes this the owner of a key: memory first, then the transition.
+//! // The engine makes this node the owner of a key: memory first, then the transition.
 //! store.reserve(Key(7), false);
 //! store.with_slot(Key(7), |mut slot| slot.create_main_copy());
 //!
@@ -37,7 +37,7 @@
 //! assert!(store.with_slot(Key(7), |slot| slot.pull(&mut value)));
 //! assert_eq!(value, [1.0; 64]);
 //!
-//! // A key of which there is no local copy refuses: the worker's slow path takes it.
+//! // A key without a local copy refuses: the worker's slow path takes it.
 //! assert!(!store.with_slot(Key(8), |slot| slot.pull(&mut value)));
 //! # Ok::<(), adapm_core::error::ConfigError>(())
 //! ```
@@ -56,7 +56,7 @@
 //! const EXTENTS: &[(u64, usize)] = &[(64, 4), (2, 100)];
 //! type Parameters = FixedStore<f32, { fixed::keys_of(EXTENTS) }, { fixed::elements_of(EXTENTS) }>;
 //!
-//! // All zeros: with `cortex_m::singleton!` or `static_cell` it lies in `.bss`, and the linker says whether the chip has room.
+//! // All zeros: with `cortex_m::singleton!` or `static_cell` it is in `.bss`, and the linker tells if the chip has room.
 //! let mut store = const { Parameters::new() };
 //! store.lay_out(&Layout::dense(EXTENTS)?).expect("the store was made for these extents");
 //! # Ok::<(), adapm_core::error::ConfigError>(())
@@ -76,24 +76,24 @@
 //! # A store of your own
 //!
 //! Implement [`Store`](adapm_core::store::Store) for your type: `with_slot`, `reserve`, `release`,
-//! `visit` and `value_len`. The element type is the trait's; everything else, from the latch to
-//! where values lie, is yours. Six rules are easily missed:
+//! `visit` and `value_len`. The element type is the trait's; everything else, from the latch to the
+//! place of values, is yours. Six rules are easily missed:
 //!
-//! - A word outlives its value: `release` keeps it, and an absent key has one, too, that
+//! - A packed state outlives its value: `release` keeps it, and an absent key has one, too, that
 //!   `with_slot` may change.
-//! - `reserve` of a held key keeps value, word and version and changes the delta alone.
+//! - `reserve` of a held key keeps value, packed state and version, and changes only the delta.
 //! - Memory that `release` frees may not be touched by a thread that has just looked the key up:
-//!   look up under the latch, or check again once you have it.
-//! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; leave
-//!   them out if they would need the latch.
-//! - `look` may always answer `Unknown`. If it answers, then what is true for the thread that calls
+//!   look up under the latch, or check again after taking it.
+//! - `prefetch`, `prefetch_entry` and `prefetch_guess` must be legal for any key at any time; omit
+//!   them if they would need the latch.
+//! - `look` may always answer `Unknown`. Any other answer must be true for the thread that calls
 //!   `reserve` and `release`.
-//! - `push` and `is_held` need not be written. If they are, then for speed alone: the first does
-//!   all that a push to the slot does, under the latch, the second tells of a key that nobody is at
-//!   whether it has a value.
+//! - `push` and `is_held` are optional, for speed: the first does everything that a push to the
+//!   slot does, under the latch; the second tells if a key has a value, exactly if no other thread
+//!   is at the key.
 //!
-//! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). Here the store
-//! is the simplest there is, a map behind a mutex; its source is a good start:
+//! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). This example
+//! uses the simplest store, a map behind a mutex; its source is a good start:
 //!
 //! ```
 //! use adapm_verify::ReferenceStore;

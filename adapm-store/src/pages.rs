@@ -1,11 +1,11 @@
-//! Memory by the piece: small pieces of the allocator, large ones straight from the system, in huge
-//! pages.
+//! Memory by the piece: small pieces from the allocator, large ones straight from the system, in
+//! huge pages.
 //!
-//! Random accesses of a large store else wait for the page table more than for the value. An
-//! allocator will not do: what it aligns to huge pages it surrounds by a book of its own, which
-//! takes another huge page a piece (mimalloc: 16 MiB for 14).
+//! Otherwise random accesses of a large store wait for the page table more than for the value. An
+//! allocator will not do: it surrounds pieces aligned to huge pages by records of its own, which
+//! take another huge page per piece (mimalloc: 16 MiB for 14).
 //!
-//! Not here: what is in it.
+//! Not here: the content.
 #![expect(unsafe_code, reason = "memory that others divide")]
 
 use core::marker::PhantomData;
@@ -14,8 +14,8 @@ use core::ptr::{self, NonNull};
 use core::slice;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
-/// A piece of memory, aligned to a cache line, or to a huge page if it fills one. What is in it is
-/// as it came.
+/// A piece of memory, aligned to a cache line, or to a huge page if it fills one. Its initial
+/// content is arbitrary.
 pub(crate) struct Memory {
     base: NonNull<u8>,
     bytes: usize,
@@ -27,7 +27,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// At least `bytes` bytes.
+    /// Allocates at least `bytes` bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         // The system gives whole pages in any case.
         let whole = if is_mapped(bytes) {
@@ -74,12 +74,12 @@ pub(crate) struct Elements<T> {
 }
 
 impl<T> Elements<T> {
-    /// What `make` returns, `len` times.
+    /// Creates `len` elements by calls of `make`.
     pub(crate) fn new(len: usize, make: impl Fn() -> T) -> Self {
         const { assert!(align_of::<T>() <= LINE_BYTES, "a piece is aligned to a line") };
         let memory =
             Memory::new(len.checked_mul(size_of::<T>()).expect("elements fit into memory"));
-        // Counted up, so that what was made is dropped if `make` panics.
+        // Counted up, so that finished elements are dropped if `make` panics.
         let mut elements = Self { memory, len: 0, elements: PhantomData };
         while elements.len < len {
             // SAFETY: there is room for `len` elements, and memory is aligned for them.
@@ -112,7 +112,7 @@ impl<T> Drop for Elements<T> {
     }
 }
 
-/// Whether so many bytes come straight from the system.
+/// Returns true if a piece of this size comes straight from the system.
 fn is_mapped(bytes: usize) -> bool {
     system::MAPS && bytes >= HUGE_PAGE_BYTES
 }
@@ -135,9 +135,9 @@ mod system {
         rustix::param::page_size()
     }
 
-    /// Whole pages; huge ones are a wish: systems that do not know them go without.
+    /// Maps whole pages; huge ones are only requested: systems without them ignore that.
     pub(super) fn map(layout: Layout) -> Option<NonNull<u8>> {
-        // The system aligns to its own pages: from more than is needed, what is aligned is kept.
+        // The system aligns to its own pages: maps more than needed, and keeps an aligned part.
         let all = layout.size().checked_add(layout.align())?;
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: wherever nothing is mapped.
@@ -154,7 +154,7 @@ mod system {
         Some(base)
     }
 
-    /// Gives back whole pages that [`map`] has mapped and nobody uses.
+    /// Returns unused whole pages of [`map`] to the system.
     pub(super) fn unmap(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
             // SAFETY: pages of this module, and all who knew of them are gone.
@@ -183,8 +183,7 @@ mod system {
 }
 
 pub(crate) const LINE_BYTES: usize = 64;
-/// What the usual processors and systems call huge; where it is another size, pieces are merely
-/// aligned to it.
+/// The usual size of huge pages; where it differs, pieces are merely aligned to it.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 #[cfg(all(test, not(any(miri, adapm_loom))))]

@@ -1,8 +1,8 @@
-//! Which chunk has room for a slot of one size, and the sizes of slots: chunks come when they are
-//! needed, never move, and go when they are empty.
+//! Chunks with room for slots of one size, and the sizes of slots: chunks are made when needed,
+//! never move, and are freed when empty.
 //!
-//! The lowest free slot is taken, so that a store that has shrunk draws together and its last
-//! chunks empty. Not here: what is in a slot ([`crate::arena`]).
+//! The lowest free slot is taken, so that a store that has shrunk is compacted and its last chunks
+//! empty. Not here: the content of slots ([`crate::arena`]).
 
 #![forbid(unsafe_code)]
 
@@ -35,26 +35,26 @@ struct Chunks {
     list: Vec<Occupied>,
     /// Chunks before this one are full.
     roomy: usize,
-    /// Words of the bits of that chunk before this one have no free slot.
+    /// Words of that chunk's bits before this one have no free slot.
     low: usize,
-    /// Slots of all chunks.
+    /// Number of slots of all chunks.
     slots: usize,
-    /// Slots in use.
+    /// Number of slots in use.
     used: usize,
-    /// Chunks with no slot in use.
+    /// Number of chunks with no slot in use.
     empty: usize,
 }
 
-/// A chunk and which of its slots are in use.
+/// A chunk with a bit map of its used slots.
 struct Occupied {
     chunk: Chunk,
     used: usize,
-    /// One bit a slot, set while it is in use.
+    /// One bit per slot, set while it is in use.
     bits: Box<[u64]>,
 }
 
 impl Slabs {
-    /// Slots for at most `slots` values of `value_len` elements.
+    /// Creates slabs for at most `slots` values of `value_len` elements.
     pub(crate) fn new<V: Value>(value_len: usize, slots: usize) -> Self {
         let align = align_of::<V>().max(align_of::<Watch>());
         let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
@@ -67,18 +67,19 @@ impl Slabs {
         if with_delta { &self.replica } else { &self.main }
     }
 
-    /// Bytes of all chunks and of the book about them.
+    /// Returns the bytes of all chunks and their records.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.main.memory() + self.replica.memory()
     }
 }
 
 impl Slab {
-    /// No chunk yet, for at most `slots_max` slots of `slot_bytes` in use at a time.
+    /// Creates a slab without chunks, for at most `slots_max` slots of `slot_bytes` in use at a
+    /// time.
     ///
     /// A chunk is a 32nd of what all slots need, within 64 KiB and 64 MiB (one slot if that is
-    /// larger): few chunks, which yet empty when copies leave; from 16 MiB on each of whole huge
-    /// pages. All chunks together have `slots_max` slots at most, so a full store wastes none.
+    /// larger): few chunks, which still empty when copies leave; from 16 MiB on, each of whole huge
+    /// pages. All chunks together have at most `slots_max` slots, so a full store wastes none.
     pub(crate) fn new(slot_bytes: usize, slots_max: usize) -> Self {
         let all = slot_bytes.saturating_mul(slots_max);
         let bytes = match (all / 32).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX) {
@@ -94,7 +95,7 @@ impl Slab {
         self.take_from(&mut self.chunks())
     }
 
-    /// Takes `count` slots at once, side by side as far as chunks have room.
+    /// Takes `count` slots at once, adjacent as far as chunks have room.
     pub(crate) fn take_many(&self, count: usize) -> Room<'_> {
         let mut chunks = self.chunks();
         let slots: Vec<_> = (0..count).map(|_| self.take_from(&mut chunks)).collect();
@@ -113,7 +114,7 @@ impl Slab {
             *roomy = list.partition_point(|other| other.chunk.addr() < chunk.addr());
             let bits = vec![0; chunk.slots().div_ceil(64)].into();
             if list.len() == list.capacity() {
-                // Doubled, the list would be a tenth of a byte a copy.
+                // Doubling would cost a tenth of a byte per copy.
                 list.reserve_exact(4.max(list.len() / 4));
             }
             list.insert(*roomy, Occupied { chunk, used: 0, bits });
@@ -124,7 +125,7 @@ impl Slab {
         list[*roomy].take(low)
     }
 
-    /// Takes back a slot that [`Slab::take`] gave.
+    /// Takes back a slot of [`Slab::take`].
     ///
     /// An empty chunk is freed as soon as the others have room for half a chunk, so that a copy
     /// that comes and goes does not cost a chunk each time; or when no slot is in use.
@@ -152,7 +153,7 @@ impl Slab {
         }
     }
 
-    /// Bytes of all chunks and of the book about them.
+    /// Returns the bytes of all chunks and their records.
     pub(crate) fn memory(&self) -> usize {
         let chunks = self.chunks();
         let each = chunks.list.iter().map(|of| size_of_val(&*of.bits) + of.chunk.bytes());
@@ -164,7 +165,7 @@ impl Slab {
     }
 }
 
-/// Slots taken at once; those that nobody has taken from here are given back when this is dropped.
+/// Slots taken at once; unused ones are given back on drop.
 pub(crate) struct Room<'a> {
     slab: &'a Slab,
     slots: vec::IntoIter<*mut u8>,
@@ -185,7 +186,7 @@ impl Drop for Room<'_> {
 }
 
 impl Occupied {
-    /// The lowest free slot; the words of bits before `low` have none.
+    /// Takes the lowest free slot; the words of bits before `low` have none.
     fn take(&mut self, low: &mut usize) -> *mut u8 {
         let is_roomy = |bits: &u64| *bits != u64::MAX;
         let ahead = self.bits[*low..].iter().position(is_roomy);
@@ -204,8 +205,8 @@ impl Occupied {
     }
 }
 
-/// The budget of a replica allows what the one of a main copy does not: every value aligned for
-/// SIMD.
+/// Alignment of replicas: their budget, unlike that of main copies, allows every value to be
+/// aligned for SIMD.
 const REPLICA_ALIGN: usize = 16;
 const CHUNK_BYTES_MIN: usize = 64 << 10;
 const CHUNK_BYTES_MAX: usize = 64 << 20;

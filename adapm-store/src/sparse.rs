@@ -1,7 +1,6 @@
-//! The store for sparse layouts: any `u64` may be a key, and only what is held or known takes
-//! memory.
+//! The store for sparse layouts: any `u64` may be a key, and only held or known keys take memory.
 //!
-//! Not here: keys that are few and all known beforehand, see [`crate::DenseStore`].
+//! Not here: layouts of few keys, all known beforehand; see [`crate::DenseStore`].
 
 #![forbid(unsafe_code)]
 
@@ -20,7 +19,7 @@ use crate::sync::{Mutex, MutexGuard};
 /// A store that keeps copies in hash maps, for ranges of keys of which few exist.
 ///
 /// Keys are spread over 64 parts; the latch of a key is the mutex of its part. [`Store::visit`]
-/// first notes the held keys of the range: it takes 8 B for each and time for all held keys (or for
+/// first lists the held keys of the range: it takes 8 B for each and time for all held keys (or for
 /// the range, if that is shorter).
 ///
 /// # Memory
@@ -44,7 +43,7 @@ pub struct SparseStore<V> {
     parts: Box<[Part<V>]>,
 }
 
-/// On lines of its own, as workers take different parts at the same time.
+/// Aligned to lines of its own, as workers take different parts at the same time.
 #[repr(align(128))]
 struct Part<V>(Mutex<Maps<V>>);
 
@@ -64,7 +63,7 @@ struct LocalCopy<V> {
 }
 
 impl<V: Value> SparseStore<V> {
-    /// A store for the keys of `layout` that holds nothing.
+    /// Creates an empty store for the keys of `layout`.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         Self {
@@ -73,7 +72,7 @@ impl<V: Value> SparseStore<V> {
         }
     }
 
-    /// Bytes allocated: the parts, their maps, values and deltas.
+    /// Returns the bytes allocated: the parts, their maps, values and deltas.
     ///
     /// Takes the mutex of each part; meant for statistics.
     #[must_use]
@@ -95,8 +94,8 @@ impl<V: Value> SparseStore<V> {
         self.layout.value_len(key).unwrap_or_else(|| panic!("{key} is no key of the layout"))
     }
 
-    /// The held keys in `keys`, or if there are more of them than keys in the range, all of the
-    /// range.
+    /// Returns the held keys in `keys` or, if there are more of them than keys in the range, the
+    /// whole range.
     fn candidates(&self, keys: &Range<Key>) -> Vec<Key> {
         let held: usize = self.parts.iter().map(|part| part.maps().held.len()).sum();
         let span = keys.end.0.saturating_sub(keys.start.0);
@@ -120,7 +119,7 @@ impl<V: Value> Store for SparseStore<V> {
         self.layout.value_len(key).unwrap_or(0)
     }
 
-    // Kept out of callers that choose between stores: a dense one takes few instructions there.
+    // Kept out of callers that choose between stores: there a dense one takes few instructions.
     #[inline(never)]
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, V>) -> R) -> R {
         let value_len = self.len(key);
@@ -201,7 +200,7 @@ impl<V> Maps<V> {
         }
     }
 
-    /// The packed state of an absent key.
+    /// Sets the packed state of an absent key.
     fn set_word(&mut self, key: Key, packed: PackedState) {
         if packed == PackedState::EMPTY {
             self.packed.remove(&key);
@@ -219,8 +218,8 @@ impl<V> LocalCopy<V> {
     }
 }
 
-/// Gives memory back once a map is an eighth full, down to a quarter full, so that it does not grow
-/// and shrink in turns.
+/// Returns memory once a map is an eighth full, down to a quarter full, so that it does not grow
+/// and shrink alternately.
 fn shrink<T>(map: &mut HashMap<Key, T, FixedState>) {
     if map.is_empty() || map.capacity() / 8 > map.len() {
         map.shrink_to(4 * map.len());
@@ -238,7 +237,7 @@ mod tests {
         SparseStore::new(&Layout::sparse(&[(1 << 63, 4), (1 << 62, 9)]).expect("a legal layout"))
     }
 
-    /// Keys all over the range, by a bijection, in no order.
+    /// Returns keys all over the range, by a bijection, in no order.
     fn far_apart(n: u64) -> impl Iterator<Item = Key> {
         (0..n).map(|i| Key(i.wrapping_mul(0xd134_2543_de82_ef95) >> 1))
     }

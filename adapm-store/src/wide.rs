@@ -1,7 +1,7 @@
-//! Runs what is done to long values with the widest vector instructions of the machine.
+//! Operations on long values with the widest vector instructions of the machine.
 //!
 //! Additions of slots are plain loops over slices; a program built for any x86-64 adds four `f32`
-//! at a time, a machine may add sixteen. The results are the same bits, but for the payload of a
+//! at a time, a machine may add sixteen. The results are the same bits, except for the payload of a
 //! NaN.
 #![cfg_attr(
     target_arch = "x86_64",
@@ -11,7 +11,7 @@
     )
 )]
 
-/// Runs `f`, and whatever of it is inlined with the machine's instructions.
+/// Runs `f`, and everything inlined into it, with the machine's instructions.
 #[inline(always)]
 pub(crate) fn widely<R>(f: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,4 @@
-//! The store of fixed capacity beyond the common contract: where its bounds are, and what crossing
-//! the latch does.
+//! The store of fixed capacity beyond the common contract: its bounds, and calls under the latch.
 
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::Engine;

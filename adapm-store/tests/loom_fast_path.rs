@@ -1,8 +1,8 @@
-//! Loom: a worker's push against what the engine does to the key meanwhile: it is counted once, or
+//! Loom: a worker's push against concurrent transitions of the engine: it is counted once, or
 //! refused.
 //!
-//! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, memory
-//! before transition or after it.
+//! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, with
+//! memory before or after the transition.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
 //! 'loom_*'`
@@ -25,7 +25,7 @@ const OWNER: Location = Location { node: NodeId(1), counter: Counter(1) };
 const THERE: Location = Location { node: NodeId(1), counter: Counter(2) };
 const HERE: Location = Location { node: NodeId(0), counter: Counter(2) };
 
-/// What became of the pushes of a worker.
+/// The outcome of a worker's pushes.
 #[derive(Default)]
 struct Pushes {
     applied: i64,
@@ -35,7 +35,7 @@ struct Pushes {
 trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
     fn empty() -> Self;
 
-    /// A key that this node owns.
+    /// Creates a key that this node owns.
     fn with_main() -> Arc<Self> {
         let store = Self::empty();
         store.reserve(KEY, false);
@@ -43,7 +43,7 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
         Arc::new(store)
     }
 
-    /// A key of which this node holds a replica.
+    /// Creates a key of which this node holds a replica.
     fn with_replica() -> Arc<Self> {
         let store = Self::empty();
         store.with_slot(KEY, |mut slot| slot.request());
@@ -52,7 +52,7 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
         Arc::new(store)
     }
 
-    /// Pushes ones, `times` over, as far as the key is here.
+    /// Pushes ones `times` times, as far as the key is here.
     fn push_ones(&self, times: usize) -> Pushes {
         let mut pushes = Pushes::default();
         for _ in 0..times {
@@ -72,7 +72,7 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
 impl Model for DenseStore<i64> {
     fn empty() -> Self {
         let store = Self::new(&Layout::dense(&[(2, 2)]).expect("a legal layout"));
-        // Keeps the chunk: memory that one copy leaves is not the allocator's but the next copy's.
+        // Keeps the chunk: a copy's freed memory goes to the next copy, not to the allocator.
         store.reserve(Key(1), false);
         store.reserve(Key(1), true);
         store
@@ -85,7 +85,7 @@ impl Model for SparseStore<i64> {
     }
 }
 
-/// The main copy leaves while a worker pushes: what was applied has left with it.
+/// The main copy leaves while a worker pushes: applied pushes have left with it.
 fn hands_over<S: Model>() {
     let outcomes = Seen::new([const { AtomicUsize::new(0) }; 3]);
     let seen = Seen::clone(&outcomes);
@@ -114,7 +114,7 @@ fn hands_over<S: Model>() {
     );
 }
 
-/// A replica is given up while a worker pushes: its last delta holds what was applied.
+/// A replica is released while a worker pushes: its last delta holds the applied pushes.
 fn releases<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();
@@ -153,8 +153,8 @@ fn promotes<S: Model>() {
     });
 }
 
-/// The engine takes the delta between pushes: each is taken once, and what is left has a mark that
-/// was told.
+/// The engine takes the delta between pushes: each is taken once, and a remainder has a flag that
+/// was reported.
 fn takes_deltas<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();
@@ -178,7 +178,7 @@ fn takes_deltas<S: Model>() {
     });
 }
 
-/// A copy arrives while a worker knocks: it finds the whole value or none.
+/// A copy arrives while a worker pulls: the worker reads the whole value or none.
 fn installs<S: Model>() {
     loom::model(|| {
         let store = Arc::new(S::empty());
@@ -259,7 +259,7 @@ fn a_main_copy_leaves_with_the_pushes_of_two_workers() {
     hands_over_before_two_workers::<SparseStore<i64>>();
 }
 
-/// Each model finds what it is there to find.
+/// Each model finds its mistake.
 mod planted {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Loom: the latch of the dense store lets one thread in at a time, and the next sees what the one
-//! before wrote.
+//! Loom: the latch of the dense store lets one thread in at a time, and the next sees the previous
+//! one's writes.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
 //! 'loom_*'`

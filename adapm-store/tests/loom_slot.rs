@@ -1,4 +1,4 @@
-//! Loom: a slot's memory changes hands only when nobody uses it, so no value is torn or another
+//! Loom: a slot's memory changes hands only while it is unused, so no value is torn or another
 //! key's.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-store --test
@@ -17,8 +17,8 @@ const KEY: Key = Key(0);
 const NEIGHBOUR: Key = Key(1);
 const THIRD: Key = Key(2);
 
-/// A store whose only chunk stays, as a third key holds a slot of it: what one key frees the other
-/// gets.
+/// Creates a store whose only chunk stays, as a third key holds a slot of it: memory freed by one
+/// key goes to the other.
 fn store() -> Arc<DenseStore<i64>> {
     let store = DenseStore::new(&Layout::dense(&[(3, 2)]).expect("a legal layout"));
     store.reserve(THIRD, false);
@@ -32,7 +32,7 @@ fn write(store: &DenseStore<i64>, key: Key, element: i64) {
     });
 }
 
-/// A value is not there, zero as it was reserved, or `element`, all of it.
+/// Checks that a value is absent, zero as reserved, or `element` throughout.
 fn assert_own(slot: Slot<'_, i64>, element: i64) {
     let whole = [&[][..], &[0, 0], &[element, element]].contains(&&*slot.value);
     assert!(whole && slot.delta.is_empty(), "{:?} {:?}", slot.value, slot.delta);
@@ -61,7 +61,7 @@ fn released_and_reserved_again() {
                 store.with_slot(KEY, |slot| assert_own(slot, 1));
             })
         };
-        // The other key gets the memory that this one had.
+        // The other key gets the memory of this one.
         store.release(KEY);
         store.reserve(NEIGHBOUR, false);
         write(&store, NEIGHBOUR, 2);

@@ -1,8 +1,8 @@
-//! What a dense store takes: bytes per key, measured with [`DenseStore::memory`] over 10,000 keys
-//! of one length, and that memory is given back and used again.
+//! The memory of a dense store: bytes per key, measured with [`DenseStore::memory`] over 10,000
+//! keys of one length; freed memory is returned and reused.
 //!
-//! `memory` counts what the store asks of allocator and system: directory, chunks whole, used or
-//! not, and the book about them. It does not count what the allocator adds of its own.
+//! `memory` counts the store's requests to allocator and system: directory, whole chunks, used or
+//! not, and their records. It does not count the allocator's own overhead.
 
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout};
@@ -30,8 +30,8 @@ fn an_absent_key_takes_8_bytes() {
     }
 }
 
-/// Half a byte beyond the budget of `4 len + 24` (8 of directory, 16 of header) is for the book
-/// about the chunks.
+/// Half a byte beyond the budget of `4 len + 24` (8 of directory, 16 of header) is for the records
+/// of chunks.
 #[test]
 fn a_main_copy_takes_its_value_and_24_bytes() {
     for len in LENS {
@@ -55,7 +55,7 @@ fn a_replica_takes_twice_its_value_and_48_bytes() {
     }
 }
 
-/// Also where keys that have a value, a replica or no copy are among them.
+/// This also holds if keys with a value, a replica or no copy are among them.
 #[test]
 fn values_reserved_at_once_take_what_they_take_one_by_one() {
     for len in LENS {

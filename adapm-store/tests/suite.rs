@@ -13,7 +13,7 @@ store_suite!(one_thread fixed_f32, fixed::<f32>);
 store_suite!(one_thread fixed_f64, fixed::<f64>);
 store_suite!(one_thread fixed_i64, fixed::<i64>);
 
-/// As large as the suite's layout, to the element.
+/// Creates a store exactly as large as the suite's layout.
 fn fixed<V: Value>(layout: &Layout) -> FixedStore<V, 82, 3_040> {
     FixedStore::for_layout(layout).expect("the suite has layouts of this size")
 }

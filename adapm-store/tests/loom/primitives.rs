@@ -1,6 +1,6 @@
-//! The primitives of `src/sync.rs` under loom, and mistakes in how they are used, which a model
-//! plants to show that it would find them. The crate takes this file in under `--cfg adapm_loom`;
-//! nothing of it is in what is shipped.
+//! The primitives of `src/sync.rs` under loom, and mistakes in their use, which a model plants to
+//! show that it would find them. The crate includes this file under `--cfg adapm_loom`; it is not
+//! in shipped builds.
 
 pub(crate) use loom::sync::atomic::Ordering;
 pub(crate) use loom::sync::{Mutex, MutexGuard};
@@ -12,7 +12,7 @@ pub enum Mistake {
     LatchRelaxed,
     /// The store that unlatches an entry does not release.
     UnlatchRelaxed,
-    /// What an entry has is looked up before its latch is taken, not with it.
+    /// An entry's content is looked up before its latch is taken, not with it.
     LookUpEarly,
 }
 
@@ -20,7 +20,7 @@ impl Mistake {
     /// Runs `model` with the mistake, which it must find.
     ///
     /// # Panics
-    /// As `model` does; the caller expects it.
+    /// Like `model`; the caller expects it.
     pub fn planted_in(self, model: impl FnOnce()) {
         let _planted = Planted::new(self);
         model();
@@ -31,7 +31,7 @@ impl Mistake {
     }
 }
 
-/// The mistake is planted until this is dropped.
+/// A guard that plants the mistake until it is dropped.
 struct Planted;
 
 impl Planted {
@@ -48,11 +48,11 @@ impl Drop for Planted {
 }
 
 std::thread_local! {
-    /// Of one test: loom runs all threads of a model on the test's own.
+    /// Per test: loom runs all threads of a model on the test's own.
     static PLANTED: core::cell::Cell<Option<Mistake>> = const { core::cell::Cell::new(None) };
 }
 
-/// Loom's, weaker if that mistake is planted.
+/// Loom's primitive, weakened if that mistake is planted.
 #[derive(Debug)]
 pub(crate) struct AtomicPtr<T>(loom::sync::atomic::AtomicPtr<T>);
 
@@ -73,11 +73,11 @@ impl<T> AtomicPtr<T> {
     }
 }
 
-/// Swaps `new` in and returns what was there; does not write if that was `new`.
+/// Swaps `new` in. Returns the previous value; does not write if that was `new`.
 ///
 /// # Departure
-/// A swap of a value for the same would be a store, which loom may take for later than the store of
-/// a holder that lets go, forever: no processor does that, but the model would not end.
+/// A swap of equal values would be a store, which loom may order after the store of a releasing
+/// holder, forever: no processor does that, but the model would not end.
 pub(crate) fn replace(entry: &AtomicPtr<u8>, new: *mut u8, order: Ordering) -> *mut u8 {
     let order = if Mistake::LatchRelaxed.is_planted() { Ordering::Relaxed } else { order };
     let early = Mistake::LookUpEarly.is_planted().then(|| entry.load(Ordering::Relaxed));
@@ -96,8 +96,8 @@ pub(crate) fn pause(_attempt: u32) {
     loom::thread::yield_now();
 }
 
-/// Marks memory that one thread at a time may use: loom fails the model if two do, or if the second
-/// does not see what the first wrote.
+/// A mark for memory that one thread at a time may use: loom fails the model if two do, or if the
+/// second does not see the first one's writes.
 #[derive(Debug)]
 pub(crate) struct Watch(loom::cell::UnsafeCell<()>);
 
