@@ -1,7 +1,7 @@
-//! What a link of each kind costs beside the floor, a bare `TcpStream` on loopback, measured in
-//! turns in one run; medians.
+//! Costs of a link of each kind beside the floor, a bare `TcpStream` on loopback, measured in turns
+//! in one run; medians.
 //!
-//! | what | floor |
+//! | case | floor |
 //! | --- | --- |
 //! | one way, frames of a size | writing and reading as many bytes in pieces of that size, from one thread to another |
 //! | there and back, 64 B | one such piece each way |
@@ -44,7 +44,7 @@ fn main() {
     row("there and back, 64 B, µs", times.into_iter().map(micros), 1);
 }
 
-/// Median times of the floor and of each kind, all measured in turns.
+/// Returns the median times of the floor and of each kind, all measured in turns.
 fn medians(
     kinds: &[Kind],
     floor: impl Fn() -> Duration,
@@ -97,7 +97,7 @@ fn one_way(kind: Kind, size: usize, frames: usize) -> Duration {
     time
 }
 
-/// The median of many trips.
+/// Returns the median of many trips.
 fn trip(kind: Kind) -> Duration {
     let (mut here, mut there) = pair(kind);
     let echo = thread::spawn(move || {
@@ -122,7 +122,7 @@ fn trip(kind: Kind) -> Duration {
     times[TRIPS / 2]
 }
 
-/// Two endpoints with a link that is up.
+/// Returns two endpoints with a link that is up.
 fn pair(kind: Kind) -> (Net, Net) {
     let ends = network(2, kind).expect("this machine has a loopback address");
     let [mut here, mut there] = <[Net; 2]>::try_from(ends).expect("two endpoints");
@@ -144,7 +144,7 @@ fn is_frame<E: std::error::Error>(received: Result<Received, E>) -> bool {
     }
 }
 
-/// What a node does to send values: memory of a frame before, and as many bytes.
+/// Prepares a frame like a sending node: reuses memory, and fills as many bytes.
 fn fill(frame: &mut Frame, size: usize) {
     frame.clear();
     frame.head.extend_from_slice(&[7; 8]);

@@ -27,7 +27,7 @@ const NODES: usize = KINDS.len();
 /// One turn of receiving.
 const TURN: Duration = Duration::from_millis(2);
 
-/// What one node has sent and received, by peer.
+/// The numbers of frames that one node has sent and received, by peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Tally {
     sent: [u64; NODES],
@@ -35,7 +35,7 @@ struct Tally {
     /// Sums of all integers.
     sent_sum: [i64; NODES],
     received_sum: [i64; NODES],
-    /// How often a link went on on a new connection.
+    /// Number of times that a link went on on a new connection.
     resumed: [u64; NODES],
 }
 
@@ -95,7 +95,7 @@ fn links_of_all_kinds_go_on_after_cuts() {
     }
 }
 
-/// What can be cut.
+/// Kinds whose connections can be cut.
 const CUT: [Kind; 3] = [Kind::Tcp, Kind::Tokio, Kind::Zmq];
 
 fn listen() -> Vec<Net> {
@@ -107,7 +107,7 @@ fn listen() -> Vec<Net> {
     KINDS.iter().enumerate().map(open).collect()
 }
 
-/// Tells every node where to dial those below it, as `route` says for the node that dials.
+/// Tells every node the addresses of those below it, as changed by `route` for the node that dials.
 fn connect(mut ends: Vec<Net>, mut route: impl FnMut(usize, Address) -> Address) -> Vec<Net> {
     let addresses: Vec<Address> = ends.iter().map(|end| end.address().clone()).collect();
     let kinds: Vec<Kind> = addresses.iter().map(Address::kind).collect();
@@ -200,7 +200,7 @@ impl Party {
         self.tally
     }
 
-    /// Sends a frame to each peer that takes one; returns whether all were sent.
+    /// Sends a frame to each peer that takes one. Returns true if all were sent.
     fn send_some(&mut self, frames: u64) -> bool {
         let mut all_sent = true;
         let own = self.node;
@@ -219,7 +219,7 @@ impl Party {
         all_sent
     }
 
-    /// A frame that tells its number, with integers of which both sides keep the sum.
+    /// Returns a frame with its number, and integers whose sum both sides keep.
     fn frame(&mut self, to: usize) -> Frame {
         let mut frame =
             Frame { head: self.tally.sent[to].to_le_bytes().to_vec(), ..Frame::default() };

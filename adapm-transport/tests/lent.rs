@@ -1,4 +1,4 @@
-//! A program may lend its runtime, which is for the whole process: hence a test binary of its own.
+//! A program may lend its runtime, which serves the whole process: hence a test binary of its own.
 
 #![cfg(feature = "tokio")]
 

@@ -1,4 +1,4 @@
-//! Endpoints that are driven by the test's own thread, and what they have told.
+//! Endpoints driven by the test's own thread, and their reports.
 
 use std::time::{Duration, Instant};
 
@@ -8,12 +8,12 @@ use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use adapm_transport::net::{Net, NetConfig, NetError, PeerState, network_with};
 use adapm_verify::silence::Silence;
 
-/// A dead time that no test reaches: what ends sooner was not ended by silence.
+/// A dead time that no test reaches: an earlier end was not caused by silence.
 pub(crate) const NEVER_DEAD: Duration = Duration::from_secs(3_600);
 /// A dead time that no thread of a busy machine exceeds by accident, and that a test can wait for.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_millis(1_000);
 
-/// What an endpoint has told, in order.
+/// The reports of an endpoint, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) frames: Vec<(u16, Vec<u8>)>,
@@ -21,21 +21,21 @@ pub(crate) struct Told {
     pub(crate) errors: Vec<NetError>,
 }
 
-/// Endpoints by node id; `None`: it has ended.
+/// Endpoints by node id; `None` once ended.
 pub(crate) struct Cluster {
     pub(crate) ends: Vec<Option<Net>>,
     pub(crate) told: Vec<Told>,
 }
 
 impl Cluster {
-    /// Endpoints that are up with each other.
+    /// Creates endpoints with links to each other.
     pub(crate) fn new(nodes: usize, adjust: impl Fn(&mut NetConfig)) -> Self {
         let mut cluster = Self::apart(nodes, adjust);
         cluster.until("all are up", |cluster| cluster.are_all_up());
         cluster
     }
 
-    /// Endpoints that know each other's addresses and have not met.
+    /// Creates endpoints that know each other's addresses and have not met.
     pub(crate) fn apart(nodes: usize, adjust: impl Fn(&mut NetConfig)) -> Self {
         let adjust = |config: &mut NetConfig| {
             config.link = LinkConfig::dead_after(DEAD_AFTER);
@@ -68,7 +68,7 @@ impl Cluster {
         peers.all(|peer| peer.state == PeerState::Up)
     }
 
-    /// Sends a frame of these bytes, which has room.
+    /// Sends a frame of these bytes, for which there must be room.
     pub(crate) fn send(&mut self, from: usize, to: u16, bytes: &[u8]) {
         let mut frame = Frame { head: bytes.to_vec(), ..Frame::default() };
         match self.end(from).send(NodeId(to), &mut frame) {
@@ -97,7 +97,7 @@ impl Cluster {
         }
     }
 
-    /// Drives every endpoint until something has come true.
+    /// Drives every endpoint until `is_true` returns true.
     pub(crate) fn until(&mut self, what: &str, is_true: impl Fn(&Self) -> bool) {
         let mut silence = Silence::new();
         while !is_true(self) {
@@ -122,7 +122,7 @@ impl Cluster {
         }
     }
 
-    /// Checks that frames go both ways between each two endpoints that have not ended.
+    /// Checks that frames pass in both directions between each two endpoints that have not ended.
     pub(crate) fn check_all_ways(&mut self) {
         let alive: Vec<u16> = (0..self.ends.len() as u16)
             .filter(|node| self.ends[usize::from(*node)].is_some())

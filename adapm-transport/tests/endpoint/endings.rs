@@ -1,4 +1,4 @@
-//! Leaving and being dropped: who is told what, and how long it takes.
+//! Leaving and being dropped: the reports to others, and the time it takes.
 
 use std::sync::mpsc;
 use std::thread;
@@ -25,7 +25,7 @@ fn an_orderly_end_is_no_loss_and_all_frames_arrive_before() {
     leaver.join().expect("no panic");
     let numbers: Vec<(u16, Vec<u8>)> = (0..100).map(|number| (2, vec![number])).collect();
     assert_eq!(cluster.told[0].frames, numbers);
-    // Frames to it are dropped, without a bound and without a word.
+    // Frames to it are dropped silently, without a bound.
     for _ in 0..10_000 {
         cluster.send(0, 2, &[1; 100]);
     }
@@ -52,7 +52,7 @@ fn all_can_leave_at_once() {
 #[test]
 fn a_failure_is_told_with_its_cause() {
     let mut cluster = Cluster::new(4, |_| {});
-    // Node 3 says that it has lost node 1.
+    // Node 3 reports that it has lost node 1.
     let mut failing = cluster.take(3);
     let leaver = thread::spawn(move || failing.leave(CloseReason::Lost(NodeId(1))));
     cluster.until("both are told", |cluster| {
@@ -67,7 +67,7 @@ fn a_failure_is_told_with_its_cause() {
             (PeerState::Lost, PeerState::Lost)
         );
     }
-    // The one that was given up hears why.
+    // The node that was given up learns why.
     assert_eq!(cluster.told[1].losses, [(3, Loss::GaveUp)]);
     assert!(cluster.told[1].errors.is_empty(), "{:?}", cluster.told[1].errors);
 }
@@ -116,8 +116,8 @@ fn nothing_is_sent_after_leaving() {
     assert!(cluster.told[1].losses.is_empty() && cluster.told[1].frames.is_empty());
 }
 
-/// Lets an endpoint leave in a thread of its own, and tells when it has: one that hangs does not
-/// hold up the test.
+/// Makes an endpoint leave in a thread of its own, and reports when it has: a hang does not block
+/// the test.
 fn leave(mut end: Net, reason: CloseReason) -> mpsc::Receiver<()> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {

@@ -1,5 +1,5 @@
 //! Links on which bytes pass and packets take long, and links on which handshakes pass and packets
-//! do not, whatever carries them.
+//! do not, of every kind.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use adapm_transport::net::{Address, Kind, LinkFault, Net, NetConfig};
 use crate::cluster::Cluster;
 use crate::support::{Faults, Proxy};
 
-/// Two endpoints of a kind, the second of which dials the first through a proxy with `faults`.
+/// Returns two endpoints of a kind, the second of which dials the first through a proxy with
+/// `faults`.
 fn pair(kind: Kind, dead_after: Duration, faults: Faults) -> (Cluster, Proxy) {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);

@@ -10,7 +10,7 @@ use adapm_transport::net::{HandshakeError, Net, NetConfig, NetError, PeerState};
 
 use crate::cluster::{Cluster, DEAD_AFTER};
 
-/// Node `node` of three, started again at a new address, knowing where the others are.
+/// Starts node `node` of three again at a new address, knowing the addresses of the others.
 fn restarted(cluster: &mut Cluster, node: u16) -> Net {
     let mut config = NetConfig::new(NodeId(node), 3);
     config.link = LinkConfig::dead_after(DEAD_AFTER);
@@ -73,7 +73,7 @@ fn silence_shorter_than_the_dead_time_does_no_harm() {
 #[test]
 fn time_in_which_an_endpoint_was_not_driven_is_not_silence_of_its_peers() {
     let mut cluster = Cluster::new(2, |_| {});
-    // Both threads do something else for longer than the dead time.
+    // Both threads are blocked for longer than the dead time.
     thread::park_timeout(3 * DEAD_AFTER);
     cluster.pass(Duration::from_millis(100));
     assert!(cluster.told.iter().all(|told| told.losses.is_empty()), "{:?}", cluster.told);
@@ -83,7 +83,7 @@ fn time_in_which_an_endpoint_was_not_driven_is_not_silence_of_its_peers() {
 #[test]
 fn a_process_that_was_started_anew_is_lost_and_told_so() {
     let mut cluster = Cluster::new(3, |_| {});
-    // As after a loss of power: its sockets are there and say nothing.
+    // As after a loss of power: its sockets exist but stay silent.
     std::mem::forget(cluster.take(2));
     cluster.until("it is suspected", |cluster| {
         [0, 1].iter().all(|at| cluster.state(*at, 2) == PeerState::Suspect)

@@ -1,5 +1,5 @@
-//! What `Net` adds to the transport contract: handshakes, resumption, losses, goodbyes, and what it
-//! tells of itself.
+//! The guarantees of `Net` beyond the transport contract: handshakes, resumption, losses, goodbyes,
+//! and its reports.
 #![cfg(feature = "tcp")]
 
 mod cluster;

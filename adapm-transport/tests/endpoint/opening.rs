@@ -1,4 +1,4 @@
-//! Listening: what is refused before anything is sent, with the text that a person sees.
+//! Listening: invalid settings are refused before anything is sent, with a readable text.
 
 use adapm_core::NodeId;
 use adapm_core::transport::{Frame, SendError, Transport};

@@ -13,8 +13,8 @@ fn token(byte: u8) -> Option<Token> {
     Some(adapm_transport::testing::token(byte))
 }
 
-/// What keeps a node 2 with such settings that dials node 0 of a cluster in which only nodes 0 and
-/// 1 have met, with the address if that is final, and what node 0 says.
+/// Lets a node 2 with such settings dial node 0 of a cluster in which only nodes 0 and 1 have met.
+/// Returns its error, with the address if that is final, and the notice of node 0.
 fn refused(base: impl Fn(&mut NetConfig), spoil: impl Fn(&mut NetConfig)) -> (String, String) {
     let mut cluster = Cluster::apart(3, &base);
     drop(cluster.take(2));

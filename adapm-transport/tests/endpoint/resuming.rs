@@ -12,7 +12,7 @@ use adapm_verify::silence::Silence;
 use crate::cluster::Cluster;
 use crate::support::{Counts, Faults, Proxy};
 
-/// The frame `number`: its head says so, its length follows from it.
+/// Returns frame `number`: its head holds the number, which also determines its length.
 fn numbered(number: u64) -> Frame {
     let mut rng = Rng::new(number);
     let mut frame = Frame { head: number.to_le_bytes().to_vec(), ..Frame::default() };
@@ -73,12 +73,11 @@ fn run(faults: Faults, frames: u64) -> (Counts, [u64; 2]) {
     (proxy.counts(), resumed)
 }
 
-/// Two endpoints that do not know each other.
+/// Returns two endpoints that do not know each other.
 fn apart() -> Vec<Net> {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);
-        // A length that arrives corrupt is noticed when the peer is suspected, after a fifth of
-        // this.
+        // A corrupted length is noticed when the peer is suspected, after a fifth of this.
         config.link = LinkConfig::dead_after(Duration::from_secs(2));
         Net::listen(config).expect("a free port")
     };

@@ -1,4 +1,4 @@
-//! What an endpoint says when nobody has anything to say.
+//! Traffic of an idle endpoint.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 fn an_idle_cluster_sends_nothing_but_heartbeats() {
     let mut cluster = Cluster::new(4, |_| {});
     cluster.check_all_ways();
-    // What was received is acknowledged.
+    // Received frames are acknowledged.
     cluster.pass(Duration::from_millis(200));
     let before: Vec<_> = cluster.ends.iter().flatten().map(|end| end.stats()).collect();
     cluster.pass(Duration::from_millis(800));

@@ -1,4 +1,4 @@
-//! Somebody else listens where a peer was.
+//! A stranger that listens at a peer's former address.
 
 use std::thread;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use adapm_transport::net::{Address, Net, NetConfig, PeerState};
 use crate::cluster::{Cluster, DEAD_AFTER};
 use crate::support::{Faults, Proxy};
 
-/// Node 1 is up with node 0, which then vanishes without a word; at its address, node 0 of a
+/// Links node 1 with node 0, which then vanishes without a goodbye; at its address, node 0 of a
 /// cluster of `nodes` listens.
 fn replaced(nodes: usize) -> (Cluster, Net) {
     let listen = |node: u16, nodes: usize, bind: &str| {
@@ -38,7 +38,7 @@ fn a_listening_peer_that_was_started_anew_is_lost() {
     cluster.until("it is lost", |cluster| cluster.state(1, 0) == PeerState::Lost);
     assert_eq!(cluster.told[1].losses, [(0, Loss::Restarted)]);
     assert!(cluster.told[1].errors.is_empty(), "{:?}", cluster.told[1]);
-    // The new one hears of it too, if only as a notice: it has met nobody.
+    // The new one learns of it too, if only as a notice: it has met nobody.
     let notice = cluster.end(0).poll_notice().expect("it has turned somebody away").to_string();
     assert!(notice.contains("started anew"), "{notice}");
 }

@@ -1,4 +1,4 @@
-//! What members exchange, and what they hear when one of them ends.
+//! Exchanges between members, and their errors when one of them ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ fn dropping_a_group_that_nothing_uses_any_more_says_goodbye() {
 fn the_first_lost_node_is_the_one_that_everybody_names() {
     each(3, |group| {
         if group.node() != NodeId(2) {
-            // Node 1 hears it of node 0 or of node 2, and node 0 of either.
+            // Node 1 learns it from node 0 or from node 2, and node 0 from either.
             let error = group.all_gather(&[]).expect_err("one is needed");
             assert_eq!(error.lost().map(|loss| loss.node), Some(NodeId(2)), "{error}");
         }
@@ -105,7 +105,7 @@ fn another_order_of_calls_is_told_to_all() {
             Err(GroupError::Differs { ours, theirs, .. }) => {
                 assert_eq!((ours.as_str(), theirs == "loss"), (label, label == "ranks"))
             }
-            // Another one has found it out and has ended.
+            // Another one has found out and has ended.
             Err(GroupError::PeerLost(_)) => {}
             other => panic!("{other:?}"),
         }

@@ -1,4 +1,4 @@
-//! Who joins whom: any order, memberships, missing nodes.
+//! Joining: any order, memberships, missing nodes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -99,8 +99,8 @@ fn a_missing_node_0_is_named_with_its_address() {
 
 #[test]
 fn the_file_of_an_earlier_run_does_not_lead_astray() {
-    // One without a secret is of nodes that were given one; one with a secret leads to where nobody
-    // listens.
+    // One without a secret belongs to nodes that were given one; one with a secret leads to an
+    // address without a listener.
     for secret in [String::new(), "0123456789abcdef".repeat(4)] {
         earlier_run(&secret);
     }
@@ -153,7 +153,7 @@ fn nodes_that_meet_by_a_file_find_a_secret_there() {
     });
     let secret = seen[0].split_whitespace().nth(1).expect("a secret behind the address");
     assert!(seen[0] == seen[1] && secret.len() == 64, "{} bytes", secret.len());
-    // What was asked for is done without.
+    // It was requested, and needs no token.
     let mut open = config(0, 1, &rendezvous);
     assert!(open.is_sealed());
     open.insecure = true;
@@ -211,7 +211,7 @@ fn two_that_cannot_be_linked_agree_on_who_is_to_blame() {
                 config.join_timeout = Duration::from_secs(1);
             }
             if node == 1 {
-                // Nothing of node 1 is there, and node 2 dials it there in vain.
+                // Node 1 is not there, and node 2 dials that address in vain.
                 config.advertise = Some("127.0.0.2".to_owned());
             }
             scope.spawn(move || join(config).expect_err("n1 and n2 have no link"))
@@ -219,7 +219,7 @@ fn two_that_cannot_be_linked_agree_on_who_is_to_blame() {
         let [host, one, two] = nodes.map(|node| node.join().expect("no panic"));
         assert_eq!(host.lost().map(|loss| loss.node), Some(NodeId(2)), "{host}");
         assert!(matches!(&one, GroupError::Unreached { node: NodeId(2), .. }), "{one}");
-        // n0 joins in the verdict, before n2 has heard of it or behind.
+        // n0 joins in the verdict, before n2 has learnt of it or after.
         assert!(matches!(&two, GroupError::GivenUp { by } if by.contains(&NodeId(1))), "{two}");
     });
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use adapm_core::NodeId;
 use adapm_transport::group::{Group, GroupConfig, GroupError, Rendezvous};
 
-/// A rendezvous file of its own for each test.
+/// Returns a fresh rendezvous file for each test.
 fn file() -> Rendezvous {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name =
@@ -30,14 +30,13 @@ fn path(rendezvous: &Rendezvous) -> PathBuf {
     }
 }
 
-/// An address of this machine that nobody listens at; the system gives it to nobody else for a
-/// while.
+/// Returns a free address of this machine, which the system assigns to nobody else for a while.
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").to_string()
 }
 
-/// Settings with times that fit tests.
+/// Returns settings with times that fit tests.
 fn config(node: u16, nodes: usize, rendezvous: &Rendezvous) -> GroupConfig {
     let mut config = GroupConfig::new(NodeId(node), nodes, rendezvous.clone());
     config.dead_after = Duration::from_secs(1);
@@ -49,7 +48,8 @@ fn join(config: GroupConfig) -> Result<Group, GroupError> {
     Group::join(config, &mut |_| ())
 }
 
-/// What `work` returns for each node; every node is a thread, and `adjust` may change its settings.
+/// Runs `work` on each node, each a thread, and returns the results; `adjust` may change its
+/// settings.
 fn each_with<R: Send>(
     nodes: usize,
     adjust: impl Fn(&mut GroupConfig) + Sync,

@@ -1,4 +1,5 @@
-//! What does not belong together is refused with the reason on both sides, and harms nobody.
+//! Nodes that do not belong together are refused with the reason on both sides, without harm to
+//! others.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -16,8 +17,8 @@ fn token(byte: u8) -> Option<Token> {
     Some(adapm_transport::testing::token(byte))
 }
 
-/// Node 0 of two waits; a stranger with settings of its own comes and is refused; then the true
-/// node 1 comes.
+/// Lets node 0 of two wait, a stranger with settings of its own come and be refused, and then the
+/// true node 1 come.
 fn refused(
     host: impl Fn(&mut GroupConfig),
     stranger: impl Fn(&mut GroupConfig),
@@ -64,7 +65,7 @@ fn check((ours, theirs): (String, String), reason_here: &str, reason_there: &str
     assert!(!ours.contains('\n') && !theirs.contains('\n'));
 }
 
-/// The same of a stranger that has tried until its join timeout.
+/// Like [`check`], for a stranger that has tried until its join timeout.
 fn check_late((ours, theirs): (String, String), reason_here: &str, reason_there: &str) {
     assert!(ours.starts_with("refused 127.0.0.1:") && ours.contains(reason_here), "{ours}");
     assert!(theirs.starts_with("node n0 could not be reached at 127.0.0.1:"), "{theirs}");
@@ -83,8 +84,8 @@ fn another_cluster() {
 
 #[test]
 fn another_token() {
-    // Whoever has a token believes no refusal of one who has not proven to have it, too: anybody on
-    // the way could end the run.
+    // A node with a token does not trust refusals without proof of the token: anybody on the way
+    // could end the run.
     let stranger = |config: &mut GroupConfig| {
         (config.token, config.join_timeout) = (token(2), Duration::from_millis(300));
     };
@@ -240,7 +241,7 @@ fn settings_that_cannot_work_are_named_at_once() {
             "{text}"
         );
     }
-    // A name may become known later: it is asked for until the join timeout.
+    // A name may become known later: it is resolved until the join timeout.
     for node in [0, 1] {
         let mut late = config(node, 2, &Rendezvous::Address("nobody.invalid:4157".to_owned()));
         late.join_timeout = Duration::from_millis(200);

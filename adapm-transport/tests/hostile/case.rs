@@ -10,7 +10,7 @@ use std::thread;
 use adapm_verify::silence::patience;
 use libtest_mimic::{Arguments, Trial};
 
-/// The cases of a module, which the list `CASES` names.
+/// Defines the cases of a module, listed in `CASES`.
 macro_rules! cases {
     ($($(#[$note:meta])* fn $name:ident() $body:block)*) => {
         pub(crate) const CASES: &[crate::case::Case] =
@@ -22,16 +22,15 @@ macro_rules! cases {
 /// A case by its path within this binary.
 pub(crate) type Case = (&'static str, fn());
 
-/// How many cases run at a time unless it is said: they wait for most of their time, so cores are
-/// not what they lack.
+/// Default number of cases that run at a time: they mostly wait, so cores are not the limit.
 const AT_A_TIME: usize = 8;
 
-/// Runs what the arguments, those of every Rust test, ask for; never returns.
+/// Runs the cases selected by the usual arguments of Rust tests; never returns.
 pub(crate) fn run_all(cases: &[Case]) -> ! {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
     let trial = |&(path, body): &Case| {
-        // As the standard harness does, a test is named by its path within the crate.
+        // As in the standard harness, a test is named by its path within the crate.
         let name = path.split_once("::").expect("a case lies in a crate").1;
         Trial::test(name, move || {
             run(name, body);
@@ -46,7 +45,7 @@ fn run(name: &str, body: fn()) {
     if env::var(CASE).is_ok_and(|case| case == name) {
         return body();
     }
-    // A thousand connections need more descriptors than some systems give at first.
+    // A thousand connections need more descriptors than some systems allow by default.
     let mut child = Command::new("sh")
         .args([
             "-c",
@@ -84,14 +83,14 @@ fn run(name: &str, body: fn()) {
     assert!(status.success() && said.contains("1 passed"), "{name}: {status}\n{said}");
 }
 
-/// The most memory that this process had in use since it was made, in bytes; `None` where the
-/// system does not tell.
+/// The peak memory of this process since this was created, in bytes; `None` where the system does
+/// not tell.
 #[derive(Debug)]
 pub(crate) struct Memory(Option<u64>);
 
 impl Memory {
     pub(crate) fn mark() -> Self {
-        // Starts the peak anew; without it, the peak so far is the mark.
+        // Resets the peak; where that fails, the peak so far is the mark.
         let _ = fs::write("/proc/self/clear_refs", "5");
         Self(peak_bytes())
     }
@@ -114,7 +113,7 @@ fn peak_bytes() -> Option<u64> {
     Some(kib << 10)
 }
 
-/// What a hostile peer may cost, in bytes.
+/// Maximum cost of a hostile peer, in bytes.
 pub(crate) const GROWTH_MAX: u64 = 8 << 20;
 
 const CASE: &str = "ADAPM_HOSTILE_CASE";

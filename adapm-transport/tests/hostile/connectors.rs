@@ -1,4 +1,4 @@
-//! The same against nodes whose links are carried by tasks of tokio and by ZeroMQ.
+//! The same cases against nodes whose links are carried by tasks of tokio and by ZeroMQ.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,7 +20,7 @@ fn crew(kind: Kind) -> Crew {
     })
 }
 
-/// Sends `bytes` to node 0 over three connections, which it must end, and say `words`.
+/// Sends `bytes` to node 0 over three connections, which it must end, and report `words`.
 #[track_caller]
 fn refused(kind: Kind, bytes: &[u8], words: &str) {
     let crew = crew(kind);
@@ -36,7 +36,7 @@ fn refused(kind: Kind, bytes: &[u8], words: &str) {
     crew.finish(&[]);
 }
 
-/// A thousand connections that say `bytes`, of which all end; the cluster goes on.
+/// Opens a thousand connections that send `bytes`, all of which end; the cluster goes on.
 fn crowd(kind: Kind, bytes: &[u8]) -> Crew {
     let crew = crew(kind);
     let dial = |_| TcpStream::connect(crew.address(0)).expect("the node listens");
@@ -53,7 +53,7 @@ fn crowd(kind: Kind, bytes: &[u8]) -> Crew {
     crew
 }
 
-/// The first bytes of a sound ZeroMQ peer.
+/// Returns the first bytes of a sound ZeroMQ peer.
 fn zmtp_greeting() -> Vec<u8> {
     let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
     greeting.extend(b"NULL");
@@ -61,7 +61,7 @@ fn zmtp_greeting() -> Vec<u8> {
     greeting
 }
 
-/// A ZeroMQ peer that has introduced itself as a DEALER of this name.
+/// Returns the bytes of a ZeroMQ peer that introduces itself as a DEALER of this name.
 fn zmtp_dealer(name: &[u8]) -> Vec<u8> {
     let mut ready = b"\x05READY\x0bSocket-Type\0\0\0\x06DEALER\x08Identity\0\0\0".to_vec();
     ready.push(name.len() as u8);
@@ -72,7 +72,7 @@ fn zmtp_dealer(name: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The header of a frame of any length.
+/// Returns the header of a frame of any length.
 fn zmtp_claim(flags: u8, length: u64) -> Vec<u8> {
     let mut bytes = vec![flags | 2];
     bytes.extend(length.to_be_bytes());

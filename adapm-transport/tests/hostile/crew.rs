@@ -1,5 +1,5 @@
-//! Nodes that are well: each in a thread, each telling all others how many frames it has sent,
-//! without end.
+//! Sound nodes: each in a thread, each telling all others the number of frames it has sent, without
+//! end.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use adapm_verify::silence::Silence;
 
 use crate::case::Memory;
 
-/// The nodes of a cluster that are well; the others are for the test.
+/// The sound nodes of a cluster; the others are for the test.
 pub(crate) struct Crew {
     members: BTreeMap<u16, Member>,
     memory: Memory,
@@ -28,7 +28,7 @@ struct Member {
     thread: JoinHandle<()>,
 }
 
-/// What a node has seen.
+/// The observations of a node.
 #[derive(Default)]
 struct Shared {
     ends: AtomicBool,
@@ -43,9 +43,9 @@ struct Seen {
     losses: Vec<(u16, Loss)>,
     /// Frames of nodes that are not members.
     foreign: u64,
-    /// How it stands with the others, by node.
+    /// The states of the links with the others, by node.
     statuses: BTreeMap<u16, (PeerState, Option<String>)>,
-    /// How often links with others went on over another connection.
+    /// Number of times that links went on over another connection.
     resumed: u64,
     error: Option<String>,
 }
@@ -57,7 +57,7 @@ impl Crew {
         Self::start_with(nodes, members, configure, &[])
     }
 
-    /// The same; `others` are addresses of nodes that are no members.
+    /// Like [`Crew::start`]; `others` are addresses of nodes that are no members.
     pub(crate) fn start_with(
         nodes: usize,
         members: &[u16],
@@ -92,12 +92,12 @@ impl Crew {
         crew
     }
 
-    /// Where a member listens.
+    /// Returns the address of a member.
     pub(crate) fn address(&self, node: u16) -> SocketAddr {
         self.members[&node].address
     }
 
-    /// Waits until each member has heard of each other one many times from here on.
+    /// Waits until each member has received many more frames of each other one.
     #[track_caller]
     pub(crate) fn goes_on(&self) {
         for (node, member) in &self.members {
@@ -107,7 +107,7 @@ impl Crew {
         }
     }
 
-    /// Waits until `node` has told of a connection refused with all these words, and returns the
+    /// Waits until `node` has reported a refused connection with all these words, and returns the
     /// notice.
     #[track_caller]
     pub(crate) fn notice(&self, node: u16, words: &str) -> String {
@@ -138,12 +138,12 @@ impl Crew {
         });
     }
 
-    /// Frames that `node` has received of nodes that are no members.
+    /// Returns the number of frames that `node` has received of nodes that are no members.
     pub(crate) fn foreign_so_far(&self, node: u16) -> u64 {
         self.members[&node].shared.seen().foreign
     }
 
-    /// Waits until `node` gives these words as the reason why it has no link with `peer`.
+    /// Waits until `node` reports these words as the reason for its missing link with `peer`.
     #[track_caller]
     pub(crate) fn fault(&self, node: u16, peer: u16, words: &str) {
         let shared = &self.members[&node].shared;
@@ -162,12 +162,12 @@ impl Crew {
         });
     }
 
-    /// How often links of the members went on over another connection so far.
+    /// Returns how many times links of the members went on over another connection so far.
     pub(crate) fn resumed(&self) -> u64 {
         self.members.values().map(|member| member.shared.seen().resumed).sum()
     }
 
-    /// Checks that all go on, have lost nobody but `lost`, and have not grown; then they leave.
+    /// Checks that all members go on, have lost only `lost`, and have not grown; then they leave.
     #[track_caller]
     pub(crate) fn finish(self, lost: &[u16]) {
         self.goes_on();
@@ -207,12 +207,12 @@ impl Shared {
     }
 }
 
-/// What a member's thread does.
+/// The work of a member's thread.
 struct Talk {
     net: Net,
-    /// How many frames were sent to and received from each other member.
+    /// Numbers of frames sent to and received from each other member.
     peers: BTreeMap<u16, (u64, u64)>,
-    /// When to send next: more often than this would only heat the machine.
+    /// The time to send next: more often would only waste time.
     send_at: Instant,
     shared: Arc<Shared>,
 }
@@ -254,8 +254,7 @@ impl Talk {
     fn look(&mut self) {
         let mut seen = self.shared.seen();
         while let Some(notice) = self.net.poll_notice() {
-            // Where many come, the last ones are of no interest; a bound keeps the test itself
-            // small.
+            // Beyond the first notices the rest do not matter; a bound keeps the test itself small.
             if seen.notices.len() < 1_000 {
                 seen.notices.push(notice.to_string());
             }
@@ -267,7 +266,7 @@ impl Talk {
         self.shared.news.notify_all();
     }
 
-    /// At most two frames are on their way to each.
+    /// Sends so that at most two frames are in flight to each.
     fn send(&mut self, frame: &mut Frame) {
         for (&peer, (sent, received)) in &mut self.peers {
             if *sent >= *received + 2 {
@@ -297,7 +296,7 @@ impl Talk {
     }
 }
 
-/// The settings of a node that is well.
+/// Returns the settings of a sound node.
 pub(crate) fn config(node: u16, nodes: usize) -> NetConfig {
     let mut config = NetConfig::new(NodeId(node), nodes);
     config.layout_digest = DIGEST;
@@ -305,12 +304,12 @@ pub(crate) fn config(node: u16, nodes: usize) -> NetConfig {
     if let Ok(kind) = std::env::var("ADAPM_HOSTILE_KIND") {
         config.kind = kind.parse().expect("a kind of endpoint");
     }
-    // A busy machine may let a thread wait for long.
+    // A busy machine may delay a thread for long.
     config.link = LinkConfig::dead_after(Duration::from_secs(20));
     config
 }
 
-/// One of several secrets.
+/// Returns one of several secrets.
 pub(crate) fn token(number: u8) -> Token {
     adapm_transport::testing::token(number)
 }

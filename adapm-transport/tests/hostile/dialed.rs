@@ -1,5 +1,5 @@
-//! What a node dials is not what it was told: it says so, goes on trying where that can help, and
-//! the others go on.
+//! Dialed addresses that lead to something else than the expected node: the dialing node reports
+//! it, goes on trying where that can help, and the others go on.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 use crate::crew::Crew;
 use crate::stranger::{Stranger, claim, identity, in_the_clear, listener, packet_of_version};
 
-/// Stands where node 0 should, and serves each connection by a function, until it is dropped.
+/// A listener in place of node 0, which serves each connection by a function, until it is dropped.
 struct Impostor {
     address: SocketAddr,
     ends: Arc<AtomicBool>,
@@ -54,7 +54,8 @@ impl Drop for Impostor {
     }
 }
 
-/// Nodes 1, 2 and 3 of four are well, and dial an impostor as node 0. They must say `words` of it.
+/// Starts the sound nodes 1, 2 and 3 of four, which dial an impostor as node 0. They must report
+/// `words`.
 #[track_caller]
 fn troubled(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static, words: &str) {
     let impostor = Impostor::start(serve);
@@ -68,7 +69,7 @@ fn troubled(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static, words: &s
     crew.finish(&[]);
 }
 
-/// Says `bytes` at once, and then reads until the node hangs up.
+/// Sends `bytes` at once, and then reads until the node hangs up.
 fn says(bytes: &'static [u8]) -> impl Fn(TcpStream) + Send + Sync + Clone + 'static {
     move |mut stream| {
         let _ = stream.write_all(bytes);
@@ -89,7 +90,7 @@ cases! {
     }
 
     fn one_who_hangs_up() {
-        // Once it has read: an end with bytes unread is a reset to the other side, which says so in
+        // Once it has read: an end with unread bytes is a reset to the other side, which reports
         // other words.
         let hang_up = |mut stream: TcpStream| {
             let _ = stream.read(&mut [0; 4096]);
@@ -129,7 +130,7 @@ cases! {
     }
 
     fn one_who_refuses_without_the_token() {
-        // Believed by nobody: the nodes go on trying.
+        // No node trusts it: they go on trying.
         for (refusal, words) in [
             (HandshakeError::Layout, "the layouts differ"),
             (HandshakeError::Restarted, "a node was started anew"),
@@ -185,7 +186,7 @@ cases! {
     }
 
     fn one_who_cannot_be_reached_yet_and_then_can() {
-        // The port is known and nobody listens; then node 0 comes up there.
+        // The port is known but has no listener; then node 0 comes up there.
         let free = listener();
         let address = free.local_addr().expect("it has one");
         drop(free);

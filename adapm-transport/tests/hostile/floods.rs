@@ -1,4 +1,4 @@
-//! Many connections, slow ones, and ones that end as soon as they stand.
+//! Many connections, slow ones, and ones that end as soon as they are up.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,15 +26,15 @@ fn crew(greeting_time: Duration) -> Crew {
     Crew::start(4, &[0, 1, 2], |config| config.greeting_time = greeting_time)
 }
 
-/// The first message of somebody who knows a token, but not the right one.
+/// Returns the first message of a stranger with a wrong token.
 pub(crate) fn hello(number: u32) -> Vec<u8> {
     let to = (NodeId(0), None, None);
     let (_, open) = Dialing::new(identity(3), Some(&token(9)), to, Seq(0), [number as u8; 32]);
     in_the_clear(open)
 }
 
-/// Strangers who say what `say` gives take all places that there are, for as long as the test may
-/// last: a node that belongs here finds one nevertheless, and those who have links keep theirs.
+/// Fills all places with strangers that send `say`, for as long as the test may last: a node that
+/// belongs here still finds one, and existing links survive.
 pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
     let configure = |config: &mut NetConfig| {
         config.kind = kind;
@@ -82,7 +82,7 @@ cases! {
         let crew = crew(Duration::from_secs(1));
         let mut stranger = Stranger::dial(crew.address(0));
         let mut said = 0;
-        // A byte always comes before the time of the one before is over.
+        // Each byte comes before the deadline of the one before.
         for byte in claim(16, 900, 0).into_iter().chain([0; 900]) {
             if !stranger.say(&[byte]) {
                 break;
@@ -115,10 +115,10 @@ cases! {
         }
         crew.goes_on();
         crew.notice(0, "too many connections");
-        // While the last of them wait there is room for one that belongs here.
+        // While the last of them wait there is room for a node that belongs here.
         let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
         assert_eq!(met.expect("there is room").1.node, NodeId(0));
-        // All end: most at once, the others when their time is over.
+        // All end: most at once, the others at their deadline.
         for stranger in &mut strangers {
             stranger.set_read_timeout(Some(patience())).expect("not zero");
             while let Ok(1..) = stranger.read(&mut [0; 512]) {}

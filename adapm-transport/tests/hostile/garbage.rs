@@ -8,7 +8,7 @@ use adapm_verify::rng::Rng;
 use crate::crew::Crew;
 use crate::stranger::{Stranger, bytes_of, claim};
 
-/// Sends `bytes` to node 0 and closes for writing; the node must end the connection and say
+/// Sends `bytes` to node 0 and closes for writing; the node must end the connection and report
 /// `words`.
 #[track_caller]
 fn refused(bytes: &[u8], words: &str) {
@@ -16,7 +16,7 @@ fn refused(bytes: &[u8], words: &str) {
     for _ in 0..3 {
         let mut stranger = Stranger::dial(crew.address(0));
         stranger.say(bytes);
-        // A refusal of at most one small packet: nobody is made to talk.
+        // A refusal of at most one small packet: strangers cannot amplify traffic.
         assert!(stranger.drain() <= 256, "a stranger is told too much");
     }
     let notice = crew.notice(0, words);
@@ -24,7 +24,7 @@ fn refused(bytes: &[u8], words: &str) {
     crew.finish(&[]);
 }
 
-/// Repeats `bytes` until they are longer than anything a stranger may say.
+/// Repeats `bytes` until they are longer than any message allowed to a stranger.
 fn much(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().copied().cycle().take(64 << 10).collect()
 }

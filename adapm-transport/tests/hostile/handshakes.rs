@@ -16,12 +16,12 @@ fn crew() -> Crew {
     Crew::start(4, &[0, 1, 2], |_| {})
 }
 
-/// A crew whose members have no token: everybody may say who it is.
+/// Starts a crew without a token, to which anybody may claim any identity.
 fn open_crew() -> Crew {
     Crew::start(4, &[0, 1, 2], |config| config.token = None)
 }
 
-/// What a node says of itself, in the clear.
+/// Returns a node's hello in the clear.
 fn hello() -> Vec<u8> {
     let (mut dialing, _) =
         Dialing::new(identity(3), None, (NodeId(0), None, None), Seq(0), fresh());
@@ -31,8 +31,8 @@ fn hello() -> Vec<u8> {
     }
 }
 
-/// What a sound node has said in a handshake with node 0, of which nobody can tell how it went on:
-/// its key, and its hello.
+/// Returns the recording of a sound node's handshake with node 0, cut off after its key and its
+/// hello.
 fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
     let to = (NodeId(0), None, None);
     let (mut speaker, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
@@ -45,8 +45,8 @@ fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
     [open, hello]
 }
 
-/// Says `steps` one after the other, whatever is answered; then node 0, which has no token, must
-/// have refused, and tell both.
+/// Sends `steps` one after the other, whatever the answers; then node 0, which has no token, must
+/// have refused, and have reported it on both sides.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     let crew = open_crew();
@@ -60,7 +60,7 @@ fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     crew.finish(&[]);
 }
 
-/// Says `bytes` to node 0 behind a key that is right; the node must end the connection and say why.
+/// Sends `bytes` to node 0 behind a right key; the node must end the connection and report why.
 #[track_caller]
 fn does_not_open(bytes: &[u8]) {
     let crew = crew();
@@ -76,7 +76,7 @@ fn does_not_open(bytes: &[u8]) {
     crew.finish(&[]);
 }
 
-/// Shakes hands as `identity` with node `to`, which must refuse with `there` and tell it as `here`.
+/// Shakes hands as `identity` with node `to`, which must refuse with `here` and report `there`.
 #[track_caller]
 fn refused_as(identity: Identity, to: u16, here: &str, there: &str) {
     let crew = crew();
@@ -229,7 +229,8 @@ cases! {
         let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         node.link(link::Kind::Data, 0, 0, b"here");
         crew.foreign(0, 1);
-        // Who it is, and whom it has met, is known to all members; the secret of the link is not.
+        // All members know its identity and those it has met; the secret of the link they do not
+        // know.
         let (_, other) = Stranger::meet(crew.address(1), identity(3), 1, Seq(0)).expect("it knows the token");
         let other = other.claim.and_then(|claim| claim.begins().cloned()).expect("it is new there");
         for turn in 0..1_000 {

@@ -1,5 +1,4 @@
-//! A peer that knows the token, and then does what no sound node does. Only it is lost; the cluster
-//! goes on.
+//! A peer that knows the token and then breaks the protocol. Only it is lost; the cluster goes on.
 
 use std::time::Duration;
 
@@ -17,12 +16,12 @@ fn crew() -> Crew {
     Crew::start(4, &[0, 1, 2], |_| {})
 }
 
-/// Node 3 as the liar plays it, on a link with node 0 that goes on at packet `expects` of node 0.
+/// Connects the liar, as node 3, on a link with node 0 that goes on at packet `expects` of node 0.
 fn liar(crew: &Crew, expects: u64) -> Stranger {
     Stranger::meet(crew.address(0), identity(3), 0, Seq(expects)).expect("it knows the token").0
 }
 
-/// The liar does `lie` once; node 0 must count it as lost.
+/// Makes the liar do `lie` once; node 0 must count it as lost.
 #[track_caller]
 fn lost_for(lie: impl Fn(&mut Stranger)) {
     let crew = crew();
@@ -33,8 +32,8 @@ fn lost_for(lie: impl Fn(&mut Stranger)) {
     crew.finish(&[3]);
 }
 
-/// The liar meets node 0 and does `lie`, again and again, and gets nowhere; node 0 must count it as
-/// lost in the end. Nodes have the token, or none.
+/// Makes the liar meet node 0 and do `lie` again and again, in vain; node 0 must count it as lost
+/// in the end. Nodes have the token, or none.
 #[track_caller]
 fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
     let crew = Crew::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
@@ -55,7 +54,7 @@ fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
     crew.finish(&[3]);
 }
 
-/// The next handshake goes on with the link.
+/// Makes the next handshake go on with the link.
 fn remember(caller: &mut Caller, met: &Met) {
     caller.knows = Some(met.incarnation);
     if let Some(link) = met.claim.as_ref().and_then(Claim::begins) {
@@ -63,8 +62,8 @@ fn remember(caller: &mut Caller, met: &Met) {
     }
 }
 
-/// Node 3 has lost its state, and says so until node 0 takes the first one for lost; before, the
-/// second may be a twin.
+/// Brings node 3 back without its state, until node 0 takes its first life for lost; before that,
+/// the second may be an impostor.
 #[track_caller]
 fn comes_back(crew: &Crew, token: Option<Token>) {
     let again = Identity { incarnation: Incarnation(5), ..identity(3) };
@@ -82,9 +81,8 @@ fn comes_back(crew: &Crew, token: Option<Token>) {
     }
 }
 
-/// Bytes that a node with the token cannot have said end the connection, and nothing else: anybody
-/// on the way can have put them in. Without a token nobody knows better than to blame the node, in
-/// the end.
+/// Sends bytes that no node with the token can have sent: they end the connection and nothing else,
+/// as anybody on the way can have inserted them. Without a token the node is blamed in the end.
 #[track_caller]
 fn spoils_the_connection(bytes: &[u8]) {
     let crew = crew();
@@ -295,7 +293,7 @@ cases! {
         stranger.link(Kind::Data, 0, 0, b"before");
         crew.foreign(0, 1);
         drop(stranger);
-        // Anybody with the token can say that node 3 was started anew: it is believed to be dead
+        // Any holder of the token can claim that node 3 was started anew: it is believed to be dead
         // once it is silent for so long.
         comes_back(&crew, Some(token(1)));
         assert!(matches!(crew.loss(0, 3), Loss::Silent(_)));

@@ -1,14 +1,14 @@
-//! Peers that are mistaken, broken or hostile, against a cluster that is well and has to stay so.
+//! Peers that are mistaken, broken or hostile, against a sound cluster that has to stay so.
 //!
-//! Every case runs in a process of its own, which gives its memory meaning, and asserts three
-//! things: what both sides are told, that the nodes of the cluster go on talking with each other,
+//! Every case runs in a process of its own, so that its memory can be measured, and asserts three
+//! things: the reports on both sides, that the nodes of the cluster go on talking with each other,
 //! and that memory grows by at most 8 MiB.
 //!
 //! `ADAPM_HOSTILE_KIND=tokio` lets the nodes listen by another kind of endpoint that speaks the
 //! same bytes.
 //!
-//! Not here: what the protocol's messages say (the runtime's tests), and connections that merely
-//! break (`tests/resets`).
+//! Not here: the content of the protocol's messages (the runtime's tests), and connections that
+//! merely break (`tests/resets`).
 
 #[macro_use]
 mod case;

@@ -1,4 +1,4 @@
-//! Nodes that mean well and were started wrongly: both sides say why, in the same words.
+//! Honest nodes that were started wrongly: both sides report why, in the same words.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) fn fails(net: &mut Net) -> String {
 }
 
 /// Lets `net` go on until it knows why it has no link with node 0, for good or so far, and returns
-/// that.
+/// the reason.
 #[track_caller]
 fn is_kept_from_node_0(net: &mut Net) -> String {
     let mut silence = Silence::new();
@@ -41,13 +41,13 @@ fn is_kept_from_node_0(net: &mut Net) -> String {
     }
 }
 
-/// A table in which only `node` has an address.
+/// Returns a table in which only `node` has an address.
 pub(crate) fn only(node: usize, address: SocketAddr, nodes: usize) -> Vec<Option<Address>> {
     (0..nodes).map(|index| (index == node).then_some(Address::Tcp(address))).collect()
 }
 
-/// A node that was configured otherwise than the `crew` dials node 0 of it; `here` and `there` are
-/// what the two say.
+/// Lets a node with other settings than the `crew` dial its node 0; `here` and `there` are the
+/// reports of the two.
 #[track_caller]
 fn refused_by(crew: Crew, configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     let mut config = config(3, 4);
@@ -62,13 +62,13 @@ fn refused_by(crew: Crew, configure: impl Fn(&mut NetConfig), here: &str, there:
     crew.finish(&[]);
 }
 
-/// The same with a crew that is configured as usual.
+/// Like [`refused_by`], with a crew that is configured as usual.
 #[track_caller]
 fn refused(configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     refused_by(Crew::start(4, &[0, 1, 2], |_| {}), configure, here, there);
 }
 
-/// Opening an endpoint fails with these words.
+/// Checks that opening an endpoint fails with these words.
 #[track_caller]
 fn cannot_listen(configure: impl Fn(&mut NetConfig), words: &str) {
     let mut config = config(3, 4);

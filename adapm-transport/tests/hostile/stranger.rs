@@ -1,5 +1,4 @@
-//! Whoever is not a node: speaks the wire format by hand, says what it likes, and sees what is
-//! answered.
+//! A stranger, which speaks the wire format by hand, sends anything, and inspects the answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -25,12 +24,12 @@ use crate::crew::{DIGEST, token};
 pub(crate) struct Stranger {
     pub(crate) stream: TcpStream,
     reader: PacketReader,
-    /// Protects what it says, once it has a key; before, and without one, everything is in the
+    /// Protects its packets, once it has a key; before, and without one, everything is in the
     /// clear.
     speaker: Option<Speaker>,
 }
 
-/// As whom, and of whom, a stranger wants a link.
+/// The identity that a stranger claims, and the link that it wants.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub(crate) identity: Identity,
@@ -42,14 +41,14 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// `identity` with the right token, which meets node `to` for the first time.
+    /// Creates `identity` with the right token, which meets node `to` for the first time.
     pub(crate) fn new(identity: Identity, to: u16) -> Self {
         Self { identity, token: Some(token(1)), to, knows: None, link: None, expects: Seq(0) }
     }
 }
 
 impl Stranger {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     pub(crate) fn dial(address: SocketAddr) -> Self {
         Self::of(TcpStream::connect(address).expect("the node listens"))
     }
@@ -59,7 +58,7 @@ impl Stranger {
         Self::of(listener.accept().expect("the node dials").0)
     }
 
-    /// Speaks on a connection that stands.
+    /// Speaks on an existing connection.
     pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(patience())).expect("not zero");
         stream.set_write_timeout(Some(patience())).expect("not zero");
@@ -98,7 +97,7 @@ impl Stranger {
         }
     }
 
-    /// Listens as `identity` with the right token, up to where it can say that it is glad.
+    /// Listens as `identity` with the right token, up to the welcome.
     pub(crate) fn serve(&mut self, identity: Identity) -> Met {
         self.speaker = Some(Speaker::listen(identity, Some(token(1)), fresh()));
         let mut recordings = Recordings::default();
@@ -111,7 +110,7 @@ impl Stranger {
         }
     }
 
-    /// Says as the listening side that both sessions go on.
+    /// Sends, as the listening side, that both sessions go on.
     pub(crate) fn welcome(&mut self) {
         let welcome = self.speaker.as_mut().expect("it has served").accept(Seq(0), None);
         self.say(&welcome);
@@ -122,7 +121,7 @@ impl Stranger {
         self.speaker.as_mut().expect("a handshake has begun").hear(packet, recordings)
     }
 
-    /// Sends bytes; that the other side has closed already is no error.
+    /// Sends bytes. Returns false if the other side has closed already.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).is_ok()
     }
@@ -162,7 +161,7 @@ impl Stranger {
         self.say(&bytes)
     }
 
-    /// A packet as it goes over this connection.
+    /// Returns a packet as it goes over this connection.
     pub(crate) fn bytes_of(&mut self, kind: Kind, seq: u64, ack: u64, frame: Frame) -> Vec<u8> {
         match &mut self.speaker {
             Some(speaker) => speaker.protect(Draft::new(kind, Seq(seq), Seq(ack), frame)),
@@ -170,7 +169,7 @@ impl Stranger {
         }
     }
 
-    /// The next packet.
+    /// Returns the next packet.
     pub(crate) fn hear(&mut self) -> Result<Packet, Fault> {
         let packet = self.hear_any()?;
         match &mut self.speaker {
@@ -179,7 +178,7 @@ impl Stranger {
         }
     }
 
-    /// The next packet, be it what it likes.
+    /// Returns the next packet, unverified.
     pub(crate) fn hear_any(&mut self) -> Result<Incoming, Fault> {
         match self.reader.read(&mut self.stream, &mut Spares::default())? {
             Some(packet) => Ok(packet),
@@ -187,7 +186,7 @@ impl Stranger {
         }
     }
 
-    /// Reads until the connection ends; the reason if the node has told one.
+    /// Reads until the connection ends. Returns the reason if the node has given one.
     pub(crate) fn hear_end(&mut self) -> Option<HandshakeError> {
         let mut told = None;
         loop {
@@ -210,7 +209,7 @@ impl Stranger {
         }
     }
 
-    /// Reads until the connection ends, whatever comes; how many bytes came.
+    /// Reads until the connection ends. Returns the number of bytes received.
     pub(crate) fn drain(&mut self) -> u64 {
         let mut piece = [0; 4096];
         let mut bytes = 0;
@@ -227,17 +226,17 @@ impl Stranger {
     }
 }
 
-/// A packet as it goes over the wire in the clear.
+/// Returns a packet as it goes over the wire in the clear.
 pub(crate) fn bytes_of(kind: Kind, seq: u64, ack: u64, frame: Frame) -> Vec<u8> {
     Draft::new(kind, Seq(seq), Seq(ack), frame).check().parts().concat()
 }
 
-/// A message of a handshake in the clear.
+/// Returns a message of a handshake in the clear.
 pub(crate) fn in_the_clear(message: Message) -> Vec<u8> {
     message.into_draft().check().parts().concat()
 }
 
-/// A header of a sender that claims these lengths, with whatever checksum of what is to follow.
+/// Returns a header that claims these lengths, with an arbitrary checksum of the content.
 pub(crate) fn claim(kind: u8, head: u32, values: u32) -> Vec<u8> {
     let mut bytes = bytes_of(Kind::Link(link::Kind::Data), 0, 0, Frame::default());
     bytes[2] = kind;
@@ -247,7 +246,7 @@ pub(crate) fn claim(kind: u8, head: u32, values: u32) -> Vec<u8> {
     bytes
 }
 
-/// What no handshake of this test had before.
+/// Returns bytes that no other handshake of this test has used.
 pub(crate) fn fresh() -> [u8; 32] {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut bytes = [0x5a; 32];
@@ -255,8 +254,8 @@ pub(crate) fn fresh() -> [u8; 32] {
     bytes
 }
 
-/// A greeting as another version of the protocol would send it: everything behind the first four
-/// bytes may differ.
+/// Returns a greeting of another version of the protocol: everything behind the first four bytes
+/// may differ.
 pub(crate) fn packet_of_version(version: u8, greeting: Greeting) -> Vec<u8> {
     let mut bytes =
         bytes_of(Kind::Greeting(greeting), 0, 0, Frame { head: vec![3; 50], ..Frame::default() });
@@ -264,7 +263,7 @@ pub(crate) fn packet_of_version(version: u8, greeting: Greeting) -> Vec<u8> {
     bytes
 }
 
-/// What a sound node would say of itself.
+/// Returns the identity of a sound node.
 pub(crate) fn identity(node: u16) -> Identity {
     Identity {
         cluster: ClusterId::default(),
@@ -276,7 +275,7 @@ pub(crate) fn identity(node: u16) -> Identity {
     }
 }
 
-/// Where a stranger listens.
+/// Opens the listener of a stranger.
 pub(crate) fn listener() -> TcpListener {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port")
 }

@@ -1,5 +1,5 @@
-//! Nodes that send each other numbered frames of all sizes through proxies, and check every byte
-//! that comes.
+//! Nodes that send each other numbered frames of all sizes through proxies, and check every
+//! received byte.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,28 +19,28 @@ use adapm_verify::silence::{Silence, patience};
 
 use crate::support::{Counts, Faults, Proxy, from_unix, to_unix};
 
-/// What the nodes share: how much was sent and received, by sender and receiver.
+/// State shared by the nodes: the numbers of sent and received frames, by sender and receiver.
 struct Tally {
     nodes: usize,
     sent: Vec<AtomicU64>,
     received: Vec<AtomicU64>,
-    /// Nobody sends any more.
+    /// True once no node sends any more.
     drains: AtomicBool,
     ends: AtomicBool,
 }
 
-/// What a run came to.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) frames: u64,
     pub(crate) resumes: u64,
-    /// Frames that were written again, as the connection they were written to had ended.
+    /// Frames that were written again, as their first connection had ended.
     pub(crate) repeated: u64,
 }
 
 /// Lets three nodes of `kind` talk through proxies with these `faults` until `is_enough`; then the
-/// faults end, and whatever was sent must arrive.
+/// faults end, and all sent frames must arrive.
 pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bool) -> Outcome {
     const NODES: usize = 3;
     let mut nets: Vec<Net> = (0..NODES)
@@ -76,7 +76,7 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
     drop(sender);
     let counts = || proxies.iter().map(Proxy::counts).sum::<Counts>();
     let said = || format!("{:?}, {} frames", counts(), tally.frames());
-    // Bytes flow on without a fault.
+    // Bytes flow even without faults.
     let faults = || format!("{:?}", Counts { bytes: 0, ..counts() });
     wait(&done, said, faults, || is_enough(&counts()));
     tally.drains.store(true, Ordering::SeqCst);
@@ -95,7 +95,7 @@ pub(crate) fn run(kind: Kind, faults: &Faults, is_enough: impl Fn(&Counts) -> bo
 }
 
 /// Waits for `is_there` while `progress` moves; a node that ends before has failed, and `said`
-/// tells how far it was.
+/// describes its progress.
 fn wait(
     done: &mpsc::Receiver<(u64, u64)>,
     said: impl Fn() -> String,
@@ -116,13 +116,13 @@ fn config(node: usize, nodes: usize, kind: Kind) -> NetConfig {
     let mut config = NetConfig::new(NodeId(u16::try_from(node).expect("a few nodes")), nodes);
     config.kind = kind;
     config.token = Some(adapm_transport::testing::token(5));
-    // Times in which a busy machine does not look like a dead one.
+    // Long enough for a busy machine not to look like a dead one.
     config.link = LinkConfig::dead_after(Duration::from_secs(30));
     config.link.window_bytes = 1 << 20;
     config
 }
 
-/// Where a proxy reaches it.
+/// Returns the address at which a proxy reaches it.
 fn socket(net: &Net) -> SocketAddr {
     match net.address() {
         Address::Unix(path) => to_unix(path.clone()),
@@ -130,7 +130,7 @@ fn socket(net: &Net) -> SocketAddr {
     }
 }
 
-/// A folder for sockets, if nodes of `kind` need one.
+/// Creates a folder for sockets, if nodes of `kind` need one.
 fn tempfolder(kind: Kind) -> Option<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let name =
@@ -165,7 +165,7 @@ impl Speaker {
                     Received::TimedOut => break,
                     Received::Lost(node, loss) => panic!("{node} is lost: {loss}"),
                 }
-                // Whoever only listens never speaks.
+                // A node that only listens never speaks.
                 if self.rng.chance(10) {
                     break;
                 }
@@ -176,7 +176,7 @@ impl Speaker {
         (stats.resumes, stats.frames_sent)
     }
 
-    /// Sends a few frames to everybody else.
+    /// Sends a few frames to all other nodes.
     fn speak(&mut self, frame: &mut Frame) {
         for to in (0..self.tally.nodes).filter(|&to| to != self.node) {
             for _ in 0..self.rng.within(0..8) {
@@ -207,7 +207,7 @@ impl Speaker {
 }
 
 impl Tally {
-    /// Whether everything that was sent has arrived; only after the senders were told to stop.
+    /// Returns true if all sent frames have arrived; only after the senders were told to stop.
     fn is_settled(&self) -> bool {
         self.sent
             .iter()
@@ -220,7 +220,7 @@ impl Tally {
     }
 }
 
-/// Frame `number` from one node to another: its size and bytes follow from these numbers.
+/// Fills frame `number` from one node to another: its size and bytes follow from these numbers.
 fn fill(frame: &mut Frame, from: usize, to: usize, number: u64) {
     let mut rng = Rng::new(number << 8 | (from << 4 | to) as u64);
     frame.clear();

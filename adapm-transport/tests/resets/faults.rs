@@ -7,12 +7,13 @@ use adapm_transport::net::Kind;
 use crate::crowd::{Outcome, run};
 use crate::support::{Counts, Faults};
 
-/// The figures that the runs stand for; shown by `cargo test -- --nocapture`.
+/// Shows the figures of a run (`cargo test -- --nocapture`).
 fn show(what: &str, outcome: &Outcome) {
     println!("{what}: {outcome:?}");
 }
 
-/// Resets until there were `resets` of them, and a tenth as many within what a packet carries.
+/// Resets connections until there were `resets` of them, and a tenth as many within a packet's
+/// content.
 fn resets(kind: Kind, seed: u64, resets: u64) -> Outcome {
     let faults = Faults { cut_after: Some(1..200_000), chunk_max: 9_000, ..Faults::none(seed) };
     let is_enough = |counts: &Counts| counts.resets >= resets && counts.inside_body >= resets / 10;
@@ -25,7 +26,7 @@ fn resets(kind: Kind, seed: u64, resets: u64) -> Outcome {
 fn a_thousand_resets_lose_and_double_nothing() {
     let outcome = resets(Kind::Tcp, 1, 1_000);
     assert!(outcome.counts.resets >= 1_000 && outcome.counts.inside_body >= 100, "{outcome:?}");
-    // Frames that were on their way had to be sent again.
+    // Frames in flight had to be sent again.
     assert!(outcome.repeated > 0 && outcome.resumes > 100 && outcome.frames > 1_000, "{outcome:?}");
 }
 
@@ -72,7 +73,7 @@ fn all_faults_together_lose_and_double_nothing() {
     assert!(outcome.resumes > 30, "{outcome:?}");
 }
 
-/// Somebody on the way does its worst until it has done so `times`.
+/// Tampers with bytes until `times` were changed.
 fn tampered(kind: Kind, seed: u64, times: u64) {
     let faults = Faults { flip_every: Some(20_000), tampers: true, ..Faults::none(seed) };
     let outcome = run(kind, &faults, |counts| counts.flips >= times);
@@ -109,8 +110,8 @@ fn resets_lose_and_double_nothing_over_tokio() {
     assert!(outcome.repeated > 0 && outcome.resumes > 30, "{outcome:?}");
 }
 
-/// What a ZeroMQ connection carries does not start with our header, so that places of cuts are not
-/// known.
+/// The content of a ZeroMQ connection does not start with our header, so the places of cuts are
+/// unknown.
 #[cfg(feature = "zmq")]
 #[test]
 fn resets_lose_and_double_nothing_over_zeromq() {

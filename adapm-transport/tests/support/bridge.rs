@@ -1,4 +1,4 @@
-//! Lets what works on TCP stand between Unix sockets.
+//! Bridges that put tools for TCP between Unix sockets.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,7 +13,7 @@ pub(crate) fn to_unix(path: PathBuf) -> SocketAddr {
     let address = listener.local_addr().expect("a listener has an address");
     thread::spawn(move || {
         while let Ok((here, _)) = listener.accept() {
-            // Whoever listened may have ended.
+            // The listener may have ended.
             if let Ok(there) = UnixStream::connect(&path) {
                 join(here, there);
             }
@@ -35,7 +35,7 @@ pub(crate) fn from_unix(path: &Path, target: SocketAddr) {
     });
 }
 
-/// Passes everything on in both directions; the end of one side is the end of the other.
+/// Passes all bytes on in both directions; the end of one side is the end of the other.
 fn join(tcp: TcpStream, unix: UnixStream) {
     let _ = tcp.set_nodelay(true);
     let (Ok(mut from_tcp), Ok(mut from_unix)) = (tcp.try_clone(), unix.try_clone()) else { return };

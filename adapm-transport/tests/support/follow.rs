@@ -1,21 +1,21 @@
-//! Follows the packets in a stream of bytes by their headers, to tell where in a packet it was cut.
+//! A parser of packet headers in a stream of bytes, to tell where in a packet it was cut.
 //!
-//! It believes the lengths it reads: what follows a corrupted header is not known until the next
+//! It trusts the lengths it reads: after a corrupted header nothing is known until the next
 //! connection.
 
-/// Bytes of a packet's header; the lengths of its head and of its values lie in it, little-endian,
-/// at 4 and 8.
+/// Bytes of a packet's header; the lengths of its head and of its values are at 4 and 8,
+/// little-endian.
 const HEADER_BYTES: usize = 36;
-/// The same if a bit of the kind, at 2, says that the packet is sealed.
+/// The same if the bit [`IS_SEALED`] of the kind, at 2, is set.
 const SEALED_HEADER_BYTES: usize = 64;
 const IS_SEALED: u8 = 0x40;
 
 /// One direction of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
-    /// What has come of a header that is not whole.
+    /// The received part of an incomplete header.
     header: Vec<u8>,
-    /// Of head and values, still to come.
+    /// Bytes of head and values still to come.
     body_bytes: u64,
     packets: u64,
 }
@@ -49,17 +49,17 @@ impl Follower {
         }
     }
 
-    /// Whether a packet has begun and has not ended.
+    /// Returns true in the middle of a packet.
     pub(crate) fn is_inside(&self) -> bool {
         !self.header.is_empty() || self.body_bytes > 0
     }
 
-    /// Whether a packet with a head or values has begun, and its header is whole.
+    /// Returns true in the middle of a packet's head or values, behind a whole header.
     pub(crate) fn is_inside_body(&self) -> bool {
         self.body_bytes > 0
     }
 
-    /// Packets that are whole.
+    /// Returns the number of whole packets.
     pub(crate) fn packets(&self) -> u64 {
         self.packets
     }

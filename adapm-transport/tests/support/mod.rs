@@ -1,5 +1,4 @@
-//! What tests of links need beside the links: a network that misbehaves by a plan, and counts what
-//! it did.
+//! Support for tests of links: a network that misbehaves by a plan, and counts its faults.
 //!
 //! Shared by the tests of several crates (`#[path]`); none of them uses all of it.
 

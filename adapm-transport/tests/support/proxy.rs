@@ -1,8 +1,8 @@
 //! A listener that passes connections on to another one, badly: it cuts, splits, delays, holds back
 //! and corrupts by a seeded plan.
 //!
-//! Which bytes are hit depends on the seed and the number of the connection alone; when, on the
-//! machine.
+//! The bytes that are hit depend on the seed and the number of the connection alone; the times, on
+//! the machine.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
@@ -15,29 +15,28 @@ use adapm_verify::rng::Rng;
 
 use super::relay::Relay;
 
-/// What a proxy does to the connections through it.
+/// The faults of a proxy.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults {
     pub(crate) seed: u64,
     /// Cuts each connection when one of its directions has passed on this many bytes; small numbers
     /// as likely as large ones of the same ratio.
     pub(crate) cut_after: Option<Range<u64>>,
-    /// How many of a hundred cuts are resets; the others are ordinary ends.
+    /// Number of resets among a hundred cuts; the others are ordinary ends.
     pub(crate) reset_percent: u64,
     /// Passes on at most this many bytes at a time.
     pub(crate) chunk_max: usize,
     /// Waits up to this long before one in 64 chunks.
     pub(crate) delay_max: Duration,
-    /// Turns a random bit over in about one of this many bytes.
+    /// Flips a random bit in about one of this many bytes.
     pub(crate) flip_every: Option<u64>,
-    /// Instead of that, does one of the things that somebody on the way could: turns a bit over,
-    /// leaves bytes out, repeats them, moves them, or puts in what it has heard on any connection
-    /// before.
+    /// Instead tampers like an attacker on the way: flips a bit, omits, repeats or moves bytes, or
+    /// inserts bytes recorded on any connection.
     pub(crate) tampers: bool,
     /// Holds everything back for this long, once per connection, at a random byte of the first 64
     /// KiB.
     pub(crate) hold: Option<Duration>,
-    /// Passes on so many bytes a second, in each direction of each connection.
+    /// Bytes passed on per second, in each direction of each connection.
     pub(crate) bytes_per_second: Option<u64>,
     /// Swallows a direction of a connection from its first piece on that has more than this many
     /// bytes.
@@ -45,7 +44,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// None, but for the seed of faults added to it.
+    /// Returns no faults, with the seed for faults to be added.
     pub(crate) fn none(seed: u64) -> Self {
         Self {
             seed,
@@ -62,7 +61,7 @@ impl Faults {
     }
 }
 
-/// What a proxy has done.
+/// The faults that a proxy has made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) connections: u64,
@@ -72,7 +71,7 @@ pub(crate) struct Counts {
     pub(crate) ends: u64,
     /// Cuts of either kind in the middle of a packet of the direction that was cut.
     pub(crate) inside: u64,
-    /// Those of them behind a whole header: in the middle of what it carries.
+    /// Those of them behind a whole header: in the middle of the content.
     pub(crate) inside_body: u64,
     pub(crate) flips: u64,
     pub(crate) holds: u64,
@@ -94,7 +93,7 @@ impl std::iter::Sum for Counts {
     }
 }
 
-/// Stands before one listener until it is dropped.
+/// A proxy before one listener, which runs until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -102,7 +101,7 @@ pub(crate) struct Proxy {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the proxy and its connections share.
+/// State shared by the proxy and its connections.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) ends: AtomicBool,
@@ -115,7 +114,7 @@ pub(crate) struct Shared {
     pub(crate) flips: AtomicU64,
     pub(crate) holds: AtomicU64,
     pub(crate) bytes: AtomicU64,
-    /// The last bytes that have passed, of whatever connection and direction.
+    /// The last bytes that have passed on any connection, in any direction.
     pub(crate) heard: Mutex<Vec<u8>>,
 }
 
@@ -131,18 +130,18 @@ impl Proxy {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Ends all faults, for connections that stand too: what is healthy must get through from here
+    /// Ends all faults, for existing connections too: healthy traffic must get through from here
     /// on.
     pub(crate) fn calm(&self) {
         self.shared.is_calm.store(true, Ordering::Relaxed);
     }
 
-    /// Where it listens.
+    /// Returns the address at which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has done so far.
+    /// Returns its counts so far.
     pub(crate) fn counts(&self) -> Counts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
@@ -176,7 +175,7 @@ fn accept(listener: &TcpListener, target: SocketAddr, faults: &Faults, shared: &
             break;
         }
         relays.retain(|relay| !relay.is_finished());
-        // The listener behind may have ended: the one who dials then sees the connection end.
+        // The listener behind may have ended: the dialing side then sees the connection end.
         let Ok(there) = TcpStream::connect(target) else { continue };
         let number = shared.connections.fetch_add(1, Ordering::Relaxed);
         let mut rng = Rng::new(faults.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -198,8 +197,8 @@ mod tests {
 
     use super::{Counts, Faults, Proxy};
 
-    /// Sends `bytes` through a proxy with these faults to a peer that sends them back; what came
-    /// back before the end.
+    /// Sends `bytes` through a proxy with these faults to a peer that echoes them. Returns the
+    /// bytes that came back before the end.
     fn echo(bytes: &[u8], faults: Faults) -> (Vec<u8>, Counts) {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");

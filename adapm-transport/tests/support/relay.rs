@@ -13,7 +13,7 @@ use socket2::SockRef;
 use super::follow::Follower;
 use super::proxy::{Faults, Shared};
 
-/// A connection and what is planned for it.
+/// A connection and its planned faults.
 pub(crate) struct Relay {
     ends: [mio::net::TcpStream; 2],
     ways: [Way; 2],
@@ -26,7 +26,7 @@ pub(crate) struct Relay {
     shared: Arc<Shared>,
 }
 
-/// When one direction has passed on `at` bytes, both end.
+/// A cut: when one direction has passed on `at` bytes, both end.
 #[derive(Clone, Copy)]
 struct Cut {
     way: usize,
@@ -47,7 +47,7 @@ struct Way {
     is_shut: bool,
 }
 
-/// What a step came to.
+/// The outcome of a step.
 enum Step {
     Moved,
     Waits,
@@ -56,7 +56,7 @@ enum Step {
 }
 
 impl Relay {
-    /// `number` tells connections of one proxy apart.
+    /// Creates a relay; `number` tells connections of one proxy apart.
     pub(crate) fn new(
         here: TcpStream,
         there: TcpStream,
@@ -78,7 +78,7 @@ impl Relay {
         Self { ends, ways: Default::default(), faults, cut, hold, held_until: None, rng, shared }
     }
 
-    /// Until both directions have ended, or a fault ends them.
+    /// Runs until both directions have ended, or a fault ends them.
     pub(crate) fn run(mut self) {
         let mut poll = Poll::new().expect("the system has room for one more poll");
         let mut events = Events::with_capacity(8);
@@ -120,7 +120,7 @@ impl Relay {
         }
     }
 
-    /// Reads if nothing waits to be passed on.
+    /// Reads unless bytes wait to be passed on.
     fn fill(&mut self, index: usize) -> io::Result<bool> {
         let way = &mut self.ways[index];
         if way.has_ended || way.start < way.buffer.len() {
@@ -247,7 +247,7 @@ impl Relay {
         Ok(Step::Moved)
     }
 
-    /// Whether everything is held back; begins to when the byte for it was passed.
+    /// Returns true while everything is held back; the hold begins when its byte was passed.
     fn is_held(&mut self) -> bool {
         if self.is_calm() {
             return false;
@@ -266,8 +266,7 @@ impl Relay {
         self.shared.is_calm.load(Ordering::Relaxed)
     }
 
-    /// How long nothing can happen but new bytes or room. The first of several reasons to go on
-    /// ends it.
+    /// Returns how long only new bytes or room can make progress: until the first of several times.
     fn wait(&self) -> Duration {
         let delays = self.ways.iter().filter_map(|way| way.not_before);
         let now = Instant::now();
@@ -290,7 +289,7 @@ impl Relay {
         }
     }
 
-    /// Ends both connections so that what is on its way is lost and both peers get an error.
+    /// Ends both connections so that bytes in flight are lost and both peers get an error.
     fn reset(self) {
         for end in &self.ends {
             let _ = SockRef::from(end).set_linger(Some(Duration::ZERO));
@@ -310,5 +309,5 @@ fn log_uniform(rng: &mut Rng, start: u64, end: u64) -> u64 {
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// How late the end of the proxy, or calm, may be noticed.
+/// Maximum delay with which the end of the proxy, or calm, is noticed.
 const POLL_MAX: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! The transport in one process, and every mistake that the author of another might have made.
+//! The in-process transport with every plausible mistake of a transport author.
 
 use std::mem;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Trans
 use adapm_transport::Error;
 use adapm_transport::inproc::{self, InProc, InProcWaker};
 
-/// What a [`Careless`] transport does wrong.
+/// The mistake of a [`Careless`] transport.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mistake {
     LosesAFrame,
@@ -35,7 +35,7 @@ pub(crate) enum Mistake {
     WakerNeedsItsEndpoint,
 }
 
-/// Every so many frames, something happens to one.
+/// One of so many frames is affected.
 const RARELY: usize = 50;
 
 pub(crate) struct Careless {
@@ -44,17 +44,17 @@ pub(crate) struct Careless {
     /// Frames sent or received.
     frames: usize,
     is_full: bool,
-    /// A frame that is told again, or later.
+    /// A frame that is delivered again, or later.
     kept: Option<(NodeId, Frame)>,
     is_woken_for_ever: bool,
     shared: Arc<Shared>,
 }
 
-/// What an endpoint shares with its wakers.
+/// State shared by an endpoint and its wakers.
 #[derive(Default)]
 struct Shared {
     is_waiting: AtomicBool,
-    /// Wakes that nobody has heard.
+    /// Wakes that were not received yet.
     wakes: AtomicUsize,
     is_gone: AtomicBool,
 }
@@ -155,7 +155,7 @@ impl Transport for Careless {
 
     fn leave(&mut self, reason: CloseReason) {
         if self.has(Mistake::TakesAnEndForALoss) {
-            // The peer takes this for the word that the node is lost.
+            // The peer takes this as the report that the node is lost.
             let mut last = Frame { head: b"lost".to_vec(), ..Frame::default() };
             self.inner.send(NodeId(1), &mut last).expect("the peer is there");
         }
@@ -168,13 +168,13 @@ impl Careless {
         self.mistake == Some(mistake)
     }
 
-    /// Whether something happens to this frame.
+    /// Returns true if this frame is affected.
     fn is_time(&mut self) -> bool {
         self.frames += 1;
         self.frames.is_multiple_of(RARELY)
     }
 
-    /// A wake before all frames, or frames before all wakes.
+    /// Receives all wakes before frames, or all frames before wakes.
     fn by_rank(&mut self, frame: &mut Frame) -> Result<Option<Received>, Error> {
         if self.has(Mistake::WakesForEver) && self.is_woken_for_ever {
             return Ok(Some(Received::Woken));
@@ -229,7 +229,7 @@ impl Careless {
         Ok(Received::Frame(from))
     }
 
-    /// The transport says `Woken`: a waker was called, or there is room.
+    /// Handles `Woken` of the transport: a waker was called, or there is room.
     fn hear(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Error> {
         let was_called = self.shared.wakes.swap(0, Ordering::SeqCst) > 0;
         self.is_woken_for_ever = true;

@@ -1,5 +1,5 @@
-//! Green must mean something: a transport with any plausible mistake fails the rule of the
-//! transport suite about it.
+//! Mutation tests of the transport suite: a transport with any plausible mistake fails the rule
+//! about it.
 
 mod careless;
 
@@ -39,7 +39,7 @@ const RULES: [(&str, Rule); 15] = rules! {
     a_waker_outlives_its_endpoint
 };
 
-/// Each mistake, and the rule that must notice it.
+/// Each mistake, and the rule that must find it.
 const EXPECTED: [(Mistake, &str); 20] = [
     (Mistake::LosesAFrame, "frames_arrive_once_whole_and_in_order"),
     (Mistake::RepeatsAFrame, "frames_arrive_once_whole_and_in_order"),
@@ -63,10 +63,10 @@ const EXPECTED: [(Mistake, &str); 20] = [
     (Mistake::WakerNeedsItsEndpoint, "a_waker_outlives_its_endpoint"),
 ];
 
-/// Whatever fails is given up after this time: long enough for all that ends.
+/// Time after which a failing rule is given up: long enough for all that pass.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Mistakes that are looked for at once.
+/// Mistakes that are tested at once.
 const AT_ONCE: usize = 5;
 
 fn fails(rule: &str, mistake: Option<Mistake>) -> bool {
@@ -74,10 +74,10 @@ fn fails(rule: &str, mistake: Option<Mistake>) -> bool {
     panic::catch_unwind(AssertUnwindSafe(|| run(mistake))).is_err()
 }
 
-/// One test, for patience is the process's: what passes does so within the usual patience, what
-/// fails is given up sooner.
+/// One test, as patience is global to the process: passing rules run with the usual patience,
+/// failing ones are given up sooner.
 ///
-/// Most mistakes are waited for until patience ends, so a few wait at once.
+/// Most mistakes take until patience ends, so several run at once.
 #[test]
 fn every_mistake_fails_the_rule_about_it() {
     for (rule, _) in RULES {

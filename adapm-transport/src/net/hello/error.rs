@@ -1,40 +1,41 @@
-//! Why one node does not talk with another.
+//! Errors of the handshake between two nodes.
 
 use core::net::SocketAddr;
 
 use adapm_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// Why a handshake ended; both sides hold the same reason, each from its own point of view.
+/// The reason why a handshake ended; both sides hold the same reason, each from its own point of
+/// view.
 ///
 /// The order of the variants is part of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
-    /// Two versions of the protocol.
+    /// The protocol versions differ.
     #[error(
         "protocol versions differ ({ours} here, {theirs} there): run the same build on all nodes"
     )]
     Version {
-        /// This node's.
+        /// The version of this node.
         ours: u8,
-        /// The peer's.
+        /// The version of the peer.
         theirs: u8,
     },
-    /// Two clusters.
+    /// The clusters differ.
     #[error("it belongs to another cluster: check the rendezvous and the cluster id")]
     Cluster,
-    /// The shared secret.
+    /// The shared secret does not match.
     #[error("{0}: give all nodes the same token")]
     Token(TokenFault),
-    /// Two ideas of how many nodes there are.
+    /// The numbers of nodes differ.
     #[error(
         "node counts differ ({ours} here, {theirs} there): start all nodes with the same count"
     )]
     Nodes {
-        /// This node's.
+        /// The number of this node.
         ours: u32,
-        /// The peer's.
+        /// The number of the peer.
         theirs: u32,
     },
     /// A node id that the cluster does not have.
@@ -54,13 +55,13 @@ pub enum HandshakeError {
     NodeTaken {
         /// The id.
         node: NodeId,
-        /// Where that process is, if it has an address.
+        /// The address of that process, if it has one.
         address: Option<SocketAddr>,
     },
     /// The address leads to another node than the one meant.
     #[error("node {found} is where node {meant} was to be: check the addresses")]
     WrongNode {
-        /// The node that was to be there.
+        /// The node expected there.
         meant: NodeId,
         /// The node that is there.
         found: NodeId,
@@ -68,29 +69,29 @@ pub enum HandshakeError {
     /// The address leads to another channel.
     #[error("channels differ ({ours} here, {theirs} there): check the addresses")]
     Channel {
-        /// This node's.
+        /// The channel of this node.
         ours: u16,
-        /// The peer's.
+        /// The channel of the peer.
         theirs: u16,
     },
-    /// Two layouts of keys and values.
+    /// The layouts of keys and values differ.
     #[error("the layouts differ: give all nodes the same keys, lengths and value type")]
     Layout,
-    /// One of both was started anew, which the other cannot go on with.
+    /// One of the nodes was started anew, and the other cannot go on with it.
     #[error("a node was started anew and has lost its state: start the whole cluster again")]
     Restarted,
-    /// One of both has given the other up as lost.
+    /// One of the nodes has given the other up as lost.
     #[error("it was silent for too long and counts as lost: start the whole cluster again")]
     GivenUp,
-    /// A message of the handshake that makes no sense.
+    /// An invalid message of the handshake.
     #[error("the handshake makes no sense: is that an adapm node?")]
     Malformed,
-    /// The first message of a handshake that was there before.
+    /// The first message of an earlier handshake.
     #[error("it repeats an earlier handshake: somebody may have recorded it")]
     Repeated,
 }
 
-/// What is wrong with the shared secret.
+/// The mismatch of the shared secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum TokenFault {
     /// Both have one, and they differ.
@@ -105,7 +106,7 @@ pub enum TokenFault {
 }
 
 impl HandshakeError {
-    /// The same reason as the other side sees it.
+    /// Returns the same reason from the other side's point of view.
     #[must_use]
     pub fn flipped(self) -> Self {
         match self {
@@ -118,8 +119,8 @@ impl HandshakeError {
         }
     }
 
-    /// Whether trying again cannot help. It can if somebody else listens where the peer was to be:
-    /// the process of an earlier run may be about to end.
+    /// Returns true if trying again cannot help. It can if another process listens at the peer's
+    /// address: the process of an earlier run may be about to end.
     #[must_use]
     pub fn is_final(self) -> bool {
         let is_elsewhere =

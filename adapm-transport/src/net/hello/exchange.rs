@@ -13,7 +13,7 @@ use crate::net::noise::{
 };
 use crate::net::packet::Greeting;
 
-/// What a handshake has come to.
+/// The outcome of a handshake message.
 #[derive(Debug)]
 #[must_use]
 pub enum Step {
@@ -22,32 +22,32 @@ pub enum Step {
     Open {
         /// The last message that is not protected.
         last: Option<Message>,
-        /// Protects everything else, in both directions.
+        /// The channel that protects everything else, in both directions.
         channel: Channel,
         /// The first message that is protected.
         first: Option<Message>,
     },
-    /// The peer has said who it is, and it belongs here. A dialing node goes on at once; a
+    /// The peer has identified itself, and it belongs here. A dialing node goes on at once; a
     /// listening node accepts or refuses.
     Met(Met),
 }
 
-/// A peer that has said who it is.
+/// A peer that has identified itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Met {
     /// The peer.
     pub node: NodeId,
     /// Its life.
     pub incarnation: Incarnation,
-    /// Which life of this node it has met before.
+    /// The life of this node that the peer has met before.
     pub knows: Option<Incarnation>,
     /// The packet it expects next.
     pub expects: Seq,
-    /// What it knows of the link; `None`: there is no token, so that anybody can say anything.
+    /// Its proof of knowing the link; `None`: without a token, claims prove nothing.
     pub claim: Option<Claim>,
 }
 
-/// What a peer with the token knows of the link that it has, or begins, with this node.
+/// The claim of a peer with the token to know the link that it has, or begins, with this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// The secret of a link that begins with this handshake.
@@ -57,22 +57,22 @@ pub struct Claim {
     mark: Option<Mark>,
 }
 
-/// Why a handshake has failed. A reason is sure if it is certain that a node of the cluster has
-/// given it.
+/// The reason why a handshake has failed. It is sure if a node of the cluster has certainly given
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// This node refuses the peer, and is to tell it.
     Ours {
-        /// Why.
+        /// The reason.
         refusal: HandshakeError,
-        /// Whether what it refuses is the doing of a node of the cluster.
+        /// True if a node of the cluster has certainly caused the refusal.
         is_sure: bool,
     },
     /// The peer refuses this node.
     Theirs {
-        /// Why, as this node sees it.
+        /// The reason, from this node's point of view.
         refusal: HandshakeError,
-        /// Whether the peer knows the token, and the secret of the link if there is one.
+        /// True if the peer knows the token, and the secret of the link if there is one.
         is_sure: bool,
     },
 }
@@ -94,7 +94,7 @@ pub struct Dialing {
 enum DialStage {
     /// Waits for the key of the other side.
     Opening(Option<Initiator>),
-    /// Has said who it is.
+    /// Has identified itself.
     Hello(Option<Handshake>),
     Over,
 }
@@ -111,13 +111,13 @@ pub struct Listening {
 enum ListenStage {
     /// Waits for the key of the other side.
     Opening(Entropy),
-    /// Waits to hear who it is.
+    /// Waits for the other side to identify itself.
     Hello(Option<Handshake>),
-    /// Knows; with what is to be the hash of marks.
+    /// Knows the other side; with the hash for marks.
     Met(Option<[u8; 32]>),
 }
 
-/// A Noise handshake that is over.
+/// A finished Noise handshake.
 #[derive(Debug)]
 struct Handshake {
     hash: [u8; 32],
@@ -125,8 +125,8 @@ struct Handshake {
 }
 
 impl Dialing {
-    /// Starts a handshake with `to`, of which the life `knows` was met before, with a link of the
-    /// secret `link`; `expects` is where the session stands.
+    /// Starts a handshake with `to`, whose life `knows` was met before on a link with the secret
+    /// `link`; the session expects packet `expects`.
     #[must_use]
     pub fn new(
         own: Identity,
@@ -145,10 +145,10 @@ impl Dialing {
         )
     }
 
-    /// The peer has sent something.
+    /// Handles a message of the peer.
     ///
     /// # Errors
-    /// If one of both refuses the other; the handshake is over.
+    /// If one side refuses the other; the handshake is over.
     pub fn handle(&mut self, greeting: Greeting, bytes: &[u8]) -> Result<Step, Ending> {
         let stage = core::mem::replace(&mut self.stage, DialStage::Over);
         match (greeting, stage) {
@@ -212,8 +212,7 @@ impl Dialing {
         })
     }
 
-    /// A refusal has come at that stage. Of a link that there is, only the node that was met can
-    /// say that it is over.
+    /// Handles a refusal at that stage. Only the node that was met can end an existing link.
     fn told(&self, stage: &DialStage, bytes: &[u8]) -> Ending {
         let refuse: Refuse = match decode(bytes) {
             Ok(refuse) => refuse,
@@ -231,17 +230,17 @@ impl Dialing {
 }
 
 impl Listening {
-    /// Waits for whoever has connected.
+    /// Creates a listening side, which waits for the first message.
     #[must_use]
     pub fn new(own: Identity, token: Option<Token>, entropy: Entropy) -> Self {
         Self { own, token, stage: ListenStage::Opening(entropy) }
     }
 
-    /// The peer has sent something. After [`Step::Met`] answer with [`Listening::accept`] or
+    /// Handles a message of the peer. After [`Step::Met`] answer with [`Listening::accept`] or
     /// [`Listening::refuse`].
     ///
     /// # Errors
-    /// If one of both refuses the other; the handshake is over.
+    /// If one side refuses the other; the handshake is over.
     pub fn handle(
         &mut self,
         greeting: Greeting,
@@ -267,16 +266,16 @@ impl Listening {
         step.map_err(|refusal| Ending::Ours { refusal, is_sure })
     }
 
-    /// The last message: both sessions go on, this one at `expects`, with the link of the secret
-    /// `link` if there was one.
+    /// Returns the last message: both sessions go on, this one at `expects`, with the link of the
+    /// secret `link` if there was one.
     #[must_use]
     pub fn accept(&self, expects: Seq, link: Option<&LinkSecret>) -> Message {
         let welcome = Welcome { identity: self.own, expects: expects.0, mark: self.mark(link) };
         Message::new(Greeting::Welcome, &welcome)
     }
 
-    /// The end of the attempt, for this reason, told to a peer that has proven to know the secret
-    /// `link` if there is one.
+    /// Returns the refusal for this reason, for a peer that has proven to know the secret `link` if
+    /// there is one.
     #[must_use]
     pub fn refuse(&self, refusal: HandshakeError, link: Option<&LinkSecret>) -> Message {
         Message::new(Greeting::Refuse, &Refuse { refusal, mark: self.mark(link) })
@@ -345,13 +344,13 @@ impl Listening {
 }
 
 impl Claim {
-    /// Whether the peer knows the secret of that link.
+    /// Returns true if the peer knows the secret of that link.
     #[must_use]
     pub fn knows(&self, link: &LinkSecret) -> bool {
         self.mark.is_some_and(|mark| link.knows(&mark, self.side, &self.hash))
     }
 
-    /// The secret of a link that begins with this handshake, if that is what the peer means.
+    /// Returns the secret of the link that begins with this handshake, if the peer claims that.
     #[must_use]
     pub fn begins(&self) -> Option<&LinkSecret> {
         self.mark.is_none().then_some(&self.link)
@@ -364,7 +363,7 @@ impl Handshake {
     }
 }
 
-/// The channel that a handshake has made, and what it leaves to be known.
+/// Separates the channel that a handshake has made from the rest of its outcome.
 fn split(secured: Option<Secured>) -> (Channel, Option<Handshake>) {
     match secured {
         None => (Channel::default(), None),
@@ -372,7 +371,7 @@ fn split(secured: Option<Secured>) -> (Channel, Option<Handshake>) {
     }
 }
 
-/// Whether both belong together.
+/// Checks that both sides belong together.
 fn check_peer(own: &Identity, theirs: &Identity) -> Result<(), HandshakeError> {
     if theirs.nodes != own.nodes {
         return Err(HandshakeError::Nodes { ours: own.nodes, theirs: theirs.nodes });

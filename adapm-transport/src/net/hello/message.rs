@@ -9,15 +9,15 @@ use super::error::HandshakeError;
 use crate::net::noise::Mark;
 use crate::net::packet::{Draft, Greeting};
 
-/// Which cluster a node belongs to: nodes of different ones refuse each other.
+/// The id of a cluster: nodes of different clusters refuse each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClusterId(pub u64);
 
-/// One life of an endpoint: another one has forgotten everything.
+/// One life of an endpoint, which begins without any memory of earlier lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Incarnation(pub u64);
 
-/// What both sides say about themselves.
+/// The identity of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The cluster.
@@ -28,48 +28,48 @@ pub struct Identity {
     pub nodes: u32,
     /// The channel of the endpoint.
     pub channel: u16,
-    /// What the node's layout of keys and values hashes to.
+    /// The digest of the node's layout of keys and values.
     pub layout_digest: u64,
     /// The endpoint's life.
     pub incarnation: Incarnation,
 }
 
-/// What the dialing node says first, once nobody else can hear it.
+/// The first message of the dialing node under the protection of the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// Who dials.
+    /// The dialing node.
     pub identity: Identity,
-    /// Whom it means to reach.
+    /// The node that it means to reach.
     pub to: NodeId,
-    /// Which life of that node it has met.
+    /// The life of that node that it has met.
     pub knows: Option<Incarnation>,
     /// The packet that it expects next.
     pub expects: u64,
-    /// The mark of the link with which it goes on, if it has one.
+    /// The mark of the link that it resumes, if it has one.
     pub mark: Option<Mark>,
 }
 
 /// The listening node's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Welcome {
-    /// Who listens.
+    /// The listening node.
     pub identity: Identity,
     /// The packet that it expects next.
     pub expects: u64,
-    /// The mark of the link with which both go on, if they do.
+    /// The mark of the link that both resume, if they do.
     pub mark: Option<Mark>,
 }
 
 /// The end of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refuse {
-    /// Why, as its sender sees it.
+    /// The reason, from its sender's point of view.
     pub refusal: HandshakeError,
-    /// The mark of the link of which the peer has given one, if it was right.
+    /// The mark of the link that the peer has named, if the peer's mark was right.
     pub mark: Option<Mark>,
 }
 
-/// A message of the handshake, as it goes into a packet.
+/// A message of the handshake, ready for a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The step.
@@ -85,25 +85,25 @@ impl Message {
         Self { greeting, bytes }
     }
 
-    /// The end of an attempt, for this reason of a sender that knows no more of the peer.
+    /// Creates a refusal for this reason by a sender that knows nothing else about the peer.
     #[must_use]
     pub fn refuse(refusal: HandshakeError) -> Self {
         Self::new(Greeting::Refuse, &Refuse { refusal, mark: None })
     }
 
-    /// The key of a connection; empty: its sender has no token.
+    /// Creates a message with the key of a connection; empty if its sender has no token.
     pub(super) fn key(greeting: Greeting, bytes: Vec<u8>) -> Self {
         Self { greeting, bytes }
     }
 
-    /// The packet with it, which nothing protects yet.
+    /// Returns the packet with the message, still unprotected.
     #[must_use]
     pub fn into_draft(self) -> Draft {
         Draft::greeting(self.greeting, self.bytes)
     }
 }
 
-/// What `bytes` say, if they say one such message and nothing more.
+/// Decodes `bytes`, which must be exactly one such message.
 pub(super) fn decode<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, HandshakeError> {
     match postcard::take_from_bytes(bytes) {
         Ok((content, [])) => Ok(content),

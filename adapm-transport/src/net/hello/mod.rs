@@ -1,5 +1,5 @@
-//! The handshake of two endpoints: first a channel that nobody without the token can use, then who
-//! they are. Sans-IO.
+//! The handshake of two endpoints: first a channel that only holders of the token can use, then
+//! identities. Sans-I/O.
 //!
 //! ```text
 //!   dialing node                                                     listening node
@@ -10,14 +10,14 @@
 //!        │ <── Welcome {identity, expects, mark of the link} ────────── │  both sessions go on
 //! ```
 //!
-//! What opens the channel is Noise ([`crate::net::noise`]). Each side may end with Refuse {reason}
-//! instead of its next message. In the clear a refusal tells of version and token only, and whoever
-//! has a token takes it for a rumour: anybody on the way can have said it. A node that goes on with
-//! a link proves by a mark that it is the one that was met; so does the other one, in its refusals,
-//! too. The listening node says where it stands last, when it knows whom it talks with: only then
-//! may a new pipe replace the one in use.
+//! The channel is opened by Noise ([`crate::net::noise`]). Each side may end with Refuse {reason}
+//! instead of its next message. In the clear a refusal concerns version and token only, and a node
+//! with a token does not trust it: anybody on the way can forge it. A node that resumes a link
+//! proves by a mark that it is the one that was met; so does the other, even in refusals. The
+//! listening node sends its position last, once it has identified its peer: only then may a new
+//! pipe replace the one in use.
 //!
-//! Not here: pipes and deadlines; which node ids are taken.
+//! Not here: pipes and deadlines; the set of node ids in use.
 
 mod error;
 mod exchange;
@@ -31,5 +31,5 @@ pub use exchange::{Claim, Dialing, Ending, Listening, Met, Step};
 pub use message::{ClusterId, Hello, Identity, Incarnation, Message, Refuse, Welcome};
 pub use token::{Token, WeakToken};
 
-/// Longest message of a handshake, in bytes.
+/// Maximum bytes of a handshake message.
 pub const GREETING_BYTES_MAX: usize = 1 << 10;

@@ -1,4 +1,4 @@
-//! Every handshake that ends well and every one that does not, with the reason on both sides.
+//! Every successful handshake and every failed one, with the reason on both sides.
 
 use adapm_core::NodeId;
 use adapm_core::link::Seq;
@@ -9,7 +9,7 @@ use crate::net::noise::{LinkSecret, Recordings};
 use crate::net::packet::{Greeting, Incoming, PacketReader, Spares};
 use crate::testing::{Heard, Pieces, Speaker};
 
-/// How a handshake ended on the dialing and on the listening side.
+/// The outcome on the dialing and on the listening side.
 type Outcome = (Result<Met, Ending>, Result<Met, Ending>);
 
 fn identity(node: u16) -> Identity {
@@ -27,7 +27,7 @@ fn token(byte: u8) -> Option<Token> {
     Some(crate::testing::token(byte))
 }
 
-/// The packet that `bytes` are, and nothing behind it.
+/// Returns the packet that `bytes` consist of.
 fn packet(bytes: &[u8]) -> Incoming {
     let mut reader = PacketReader::new(GREETING_BYTES_MAX);
     let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
@@ -36,13 +36,13 @@ fn packet(bytes: &[u8]) -> Incoming {
     packet.expect("a sound packet").expect("a whole packet")
 }
 
-/// Node 2 dials, meaning node 1.
+/// Lets node 2 dial node 1.
 fn meet(dialer: (Identity, Option<Token>), listener: (Identity, Option<Token>)) -> Outcome {
     let to = (NodeId(1), Some(Incarnation(5)), None);
     meet_with_links(dialer, listener, to, None)
 }
 
-/// The same with a link that the dialing side has, and one that the listening side has.
+/// Like [`meet`], with links known to the dialing and to the listening side.
 fn meet_with_links(
     dialer: (Identity, Option<Token>),
     listener: (Identity, Option<Token>),
@@ -69,7 +69,7 @@ fn meet_with_links(
     panic!("the handshake does not end");
 }
 
-/// One side refuses the other, and tells it.
+/// Makes one side refuse the other.
 fn refused_by(one: &mut Speaker, other: &mut Speaker, ending: Ending, is_dialer: bool) -> Outcome {
     let Ending::Ours { refusal, .. } = ending else { panic!("nobody refused: {ending:?}") };
     let told = packet(&one.bytes(Message::refuse(refusal)));
@@ -79,8 +79,8 @@ fn refused_by(one: &mut Speaker, other: &mut Speaker, ending: Ending, is_dialer:
     if is_dialer { (Err(ending), Err(there)) } else { (Err(there), Err(ending)) }
 }
 
-/// The one reason of both sides, as the side sees it that refuses; whether that is the dialing one;
-/// and whether the dialing side is sure of it.
+/// Returns the one reason of both sides, from the refusing side's view; whether that is the dialing
+/// one; and whether the dialing side is sure of it.
 fn refused(outcome: Outcome) -> (HandshakeError, bool, bool) {
     let (here, there) = (outcome.0.expect_err("refused"), outcome.1.expect_err("refused"));
     match (here, there) {
@@ -96,7 +96,7 @@ fn refused(outcome: Outcome) -> (HandshakeError, bool, bool) {
     }
 }
 
-/// The secret of the link that begins with a handshake of nodes 2 and 1.
+/// Returns the secret of the link that begins with a handshake of nodes 2 and 1.
 fn link() -> LinkSecret {
     link_of(token(8))
 }
@@ -133,7 +133,7 @@ fn peers_meet_with_a_token_and_without() {
 #[test]
 fn tokens_must_be_the_same_on_both_sides() {
     let meet = |here, there| refused(meet((identity(2), here), (identity(1), there)));
-    // What is said in the clear is a rumour to whoever has a token.
+    // A side with a token does not trust messages in the clear.
     assert_eq!(
         meet(token(1), token(2)),
         (HandshakeError::Token(TokenFault::Differs), false, false)
@@ -167,7 +167,7 @@ fn what_does_not_belong_together_is_told_to_both() {
         }
     }
     let meant = HandshakeError::WrongNode { meant: NodeId(1), found: NodeId(3) };
-    // The listening side looks first: a node with a higher id than the dialer's is a wrong one
+    // The listening side checks first: a node with a higher id than the dialer's is a wrong one
     // before it is one that may not be dialed.
     assert_eq!(refused(meet((own, None), (identity(3), None))).0, meant);
 }
@@ -221,7 +221,7 @@ fn a_link_goes_on_with_whoever_knows_its_secret() {
     let (here, there) = meet_with_links(here, there, to, None);
     assert!(there.expect("a mark").claim.expect("there is a token").knows(&link));
     assert!(!here.expect("said").claim.expect("there is a token").knows(&link));
-    // A dialer that has the token, and takes the mark for anything else.
+    // A dialer that has the token, and misinterprets the mark.
     let (here, there, to) = both(Some(link_of(token(9))));
     let (_, there) = meet_with_links(here, there, to, None);
     let claim = there.expect("said").claim.expect("there is a token");

@@ -1,6 +1,6 @@
-//! The shared secret of a cluster, of which the keys of its connections are made.
+//! The shared secret of a cluster, from which the keys of its connections are derived.
 //!
-//! Not here: files and environment variables that hold it, and what proves to know it
+//! Not here: files and environment variables that hold it, and the proof of knowing it
 //! ([`crate::net::noise`]).
 
 use core::fmt;
@@ -12,17 +12,17 @@ use hmac::Mac;
 
 use crate::net::noise::hmac;
 
-/// A secret that all nodes of a cluster know; never printed.
+/// A secret known to all nodes of a cluster; never printed.
 #[derive(Clone)]
 pub struct Token(Arc<[u8]>);
 
-/// Bytes that are no token, as they could be guessed by whoever has recorded a handshake.
+/// Bytes too weak for a token: an eavesdropper could guess them from a recorded handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeakToken {
     /// Fewer than [`Token::BYTES_MIN`], or more than [`Token::BYTES_MAX`].
     #[error("a token of {bytes} bytes: {}", needed())]
     Length {
-        /// Their number.
+        /// The number of bytes.
         bytes: usize,
     },
     /// Fewer than [`Token::DIFFERENT_MIN`] different ones.
@@ -34,16 +34,16 @@ pub enum WeakToken {
 }
 
 impl Token {
-    /// Fewest bytes of a token.
+    /// Minimum bytes of a token.
     pub const BYTES_MIN: usize = 32;
-    /// Most bytes of a token.
+    /// Maximum bytes of a token.
     pub const BYTES_MAX: usize = 1024;
 
-    /// Fewest different bytes of a token. Of 32 random hexadecimal digits fewer are different once
-    /// in 28 million times.
+    /// Minimum number of different bytes of a token. Random 32 hexadecimal digits miss it once in
+    /// 28 million times.
     pub const DIFFERENT_MIN: usize = 8;
 
-    /// A token of these bytes.
+    /// Creates a token of these bytes.
     ///
     /// # Errors
     /// If there are fewer than 32 or more than 1,024, or fewer than 8 different ones.
@@ -58,18 +58,17 @@ impl Token {
         Ok(Self(bytes.into()))
     }
 
-    /// Text of which a token that nobody can guess is made: 32 random bytes as 64 hexadecimal
-    /// digits.
+    /// Returns fresh random text for an unguessable token: 32 bytes as 64 hexadecimal digits.
     ///
     /// # Errors
-    /// If the system has no random bytes to give.
+    /// If the system has no random bytes.
     pub fn fresh_text() -> io::Result<String> {
         let mut bytes = [0_u8; 32];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// A key for the purpose that `label` names, of which the token cannot be found.
+    /// Derives a key for the purpose in `label`, which does not reveal the token.
     pub(in crate::net) fn key(&self, label: &[&[u8]]) -> [u8; 32] {
         hmac(&self.0, label).finalize().into_bytes().into()
     }

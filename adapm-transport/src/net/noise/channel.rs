@@ -7,19 +7,19 @@ use ring::aead::LessSafeKey;
 use super::primitives::{key, open, seal};
 use crate::net::packet::{CLEAR_BYTES, Draft, Fault, Incoming, Outgoing, Packet, TAG_BYTES};
 
-/// Both directions of one connection: protects what goes out, and believes what comes in only if it
-/// is as it was sent.
+/// Both directions of one connection: protects outgoing packets, and accepts incoming ones only if
+/// they are as they were sent.
 ///
-/// Sealed, head and values of the packet number c of a direction have the nonces 2c and 2c + 1. The
+/// Sealed head and values of the packet number c of a direction have the nonces 2c and 2c + 1. The
 /// header is associated with the head, and the head's tag with the values: no part can be exchanged
-/// for one of another packet. The number is never sent, so a packet that was dropped, repeated or
-/// moved opens as little as one that was changed. Each key is replaced after 16,384 packets (Noise,
-/// section 11.3), so that one that is stolen from memory opens nothing of what came long before.
+/// for one of another packet. The number is never sent, so a dropped, repeated or moved packet
+/// fails to open just like a changed one. Each key is replaced after 16,384 packets (Noise, section
+/// 11.3), so that a key stolen from memory opens nothing of the distant past.
 ///
 /// After the first fault nothing opens any more: the link goes on over another connection, with
 /// other keys.
 ///
-/// A packet costs a copy of what it carries and one pass of AES-GCM over that, on each side.
+/// A packet costs a copy of its content and one pass of AES-GCM over that, on each side.
 #[derive(Debug, Default)]
 pub struct Channel(Option<Box<Ways>>);
 
@@ -37,19 +37,19 @@ struct Way {
 }
 
 impl Channel {
-    /// A channel that seals with the key `out` and opens with the key `back`. The default one has
-    /// checksums instead.
+    /// Creates a channel that seals with the key `out` and opens with the key `back`. The default
+    /// channel uses checksums instead.
     pub(super) fn sealed(out: &[u8; 32], back: &[u8; 32]) -> Self {
         Self(Some(Box::new(Ways { out: Way::new(out), back: Way::new(back), is_broken: false })))
     }
 
-    /// Whether nobody without the token can read or forge a packet.
+    /// Returns true if only holders of the token can read or forge a packet.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Makes the next packet of this side.
+    /// Protects the next packet of this side.
     #[must_use]
     pub fn protect(&mut self, draft: Draft) -> Outgoing {
         let Some(ways) = &mut self.0 else { return draft.check() };
@@ -63,10 +63,11 @@ impl Channel {
         })
     }
 
-    /// Reads the next packet of the other side.
+    /// Opens the next packet of the other side.
     ///
     /// # Errors
-    /// If it is not what the other side has sent next: [`Fault::Checksum`] or [`Fault::Unopened`].
+    /// If it is not the next packet that the other side has sent: [`Fault::Checksum`] or
+    /// [`Fault::Unopened`].
     pub fn believe(&mut self, packet: Incoming) -> Result<Packet, Fault> {
         let Some(ways) = &mut self.0 else { return packet.check() };
         if ways.is_broken {
@@ -88,7 +89,7 @@ impl Channel {
 
 #[cfg(test)]
 impl Channel {
-    /// What a thief finds in memory: the key that opens the next packet.
+    /// Returns the key that a thief finds in memory, which opens the next packet.
     pub(super) fn stolen_key(&self) -> &LessSafeKey {
         &self.0.as_ref().expect("a sealed channel").back.key
     }
@@ -99,7 +100,7 @@ impl Way {
         Self { key: key(bytes), packets: 0 }
     }
 
-    /// The key and the number of the next packet.
+    /// Returns the key and the number of the next packet.
     fn next(&mut self) -> (&LessSafeKey, u64) {
         let number = self.packets;
         if number > 0 && number.is_multiple_of(PACKETS_PER_KEY) {

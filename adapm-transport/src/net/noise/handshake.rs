@@ -10,25 +10,25 @@ use super::primitives::Primitives;
 use crate::net::hello::Token;
 use crate::net::packet::PROTOCOL_VERSION;
 
-/// Fresh random bytes, of which the key of a connection is made; never used twice.
+/// Fresh random bytes, from which the key of a connection is derived; never used twice.
 pub type Entropy = [u8; 32];
 
 /// The dialing side, which waits for the answer.
 pub struct Initiator(Box<HandshakeState>);
 
-/// What a handshake has come to: the other side knows the token, and nobody else can say a word.
+/// The outcome of a handshake: the other side knows the token, and nobody else can interfere.
 #[derive(Debug)]
 pub struct Secured {
-    /// Seals and opens what follows.
+    /// Seals and opens all that follows.
     pub channel: Channel,
-    /// Hash of all that was said, which no other handshake has.
+    /// Hash of the whole handshake, unique to it.
     pub hash: [u8; 32],
     /// The secret of a link that begins with this connection.
     pub link: LinkSecret,
 }
 
 impl Initiator {
-    /// Starts, with the first message.
+    /// Starts a handshake. Returns its first message too.
     #[must_use]
     pub fn start(token: &Token, entropy: Entropy) -> (Self, Vec<u8>) {
         let mut state = state(token, entropy, true);
@@ -39,7 +39,7 @@ impl Initiator {
         (Self(Box::new(state)), message)
     }
 
-    /// Takes the answer; `None`: it is not that of somebody who knows the token.
+    /// Handles the answer. Returns `None` unless its sender knows the token.
     #[must_use]
     pub fn finish(mut self, answer: &[u8]) -> Option<Secured> {
         self.0.read_message(answer, &mut []).ok()?;
@@ -53,8 +53,7 @@ impl fmt::Debug for Initiator {
     }
 }
 
-/// Answers the first message of a handshake; `None`: it is not that of somebody who knows the
-/// token.
+/// Answers the first message of a handshake. Returns `None` unless its sender knows the token.
 #[must_use]
 pub fn respond(token: &Token, first: &[u8], entropy: Entropy) -> Option<(Vec<u8>, Secured)> {
     let mut state = state(token, entropy, false);

@@ -1,4 +1,5 @@
-//! The secret of a link, by which a node knows on another connection that it is the one it has met.
+//! The secret of a link, by which a node proves on a later connection that it is the one that was
+//! met.
 
 use core::fmt;
 
@@ -7,15 +8,15 @@ use sha2::Sha256;
 
 use crate::net::packet::PROTOCOL_VERSION;
 
-/// What two nodes have in common since their first handshake, and nobody else; kept in memory only,
-/// never printed.
+/// A secret shared by two nodes alone since their first handshake; kept in memory only, never
+/// printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkSecret([u8; 32]);
 
-/// What whoever knows the secret of a link can say on one connection, and nobody else.
+/// A value on one connection that only holders of the link's secret can compute.
 pub type Mark = [u8; 32];
 
-/// Which of both nodes gives a mark: one that is sent back proves nothing.
+/// The side that gives a mark: one that is sent back proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The node that has dialed.
@@ -25,21 +26,21 @@ pub enum Side {
 }
 
 impl LinkSecret {
-    /// The secret of the link that begins with a handshake.
+    /// Derives the secret of the link that begins with a handshake.
     pub(super) fn new(hash: &[u8; 32], forth: &[u8; 32], back: &[u8; 32]) -> Self {
         let key = [*forth, *back].concat();
         let mac = hmac(&key, &[b"adapm link secret ", &[PROTOCOL_VERSION], hash]);
         Self(mac.finalize().into_bytes().into())
     }
 
-    /// The mark of `side` on the connection with that handshake.
+    /// Returns the mark of `side` on the connection with that handshake.
     #[must_use]
     pub fn mark(&self, side: Side, hash: &[u8; 32]) -> Mark {
         self.mac(side, hash).finalize().into_bytes().into()
     }
 
-    /// Whether `mark` is that of `side` on the connection with that handshake, in a time that tells
-    /// nothing.
+    /// Returns true if `mark` is that of `side` on the connection with that handshake; takes
+    /// constant time.
     #[must_use]
     pub fn knows(&self, mark: &Mark, side: Side, hash: &[u8; 32]) -> bool {
         self.mac(side, hash).verify_slice(mark).is_ok()
@@ -60,7 +61,7 @@ impl fmt::Debug for LinkSecret {
     }
 }
 
-/// HMAC-SHA-256 of parts whose lengths are fixed but for the last one's.
+/// Computes the HMAC-SHA-256 of parts whose lengths are fixed, except the last one's.
 pub(in crate::net) fn hmac(key: &[u8], parts: &[&[u8]]) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));

@@ -1,5 +1,5 @@
-//! What keeps links from being read, altered or taken over by whoever does not know the token:
-//! Noise, and sealed packets. Sans-IO.
+//! Protection of links against anybody who does not know the token, be it reading, altering or
+//! taking over: Noise, and sealed packets. Sans-I/O.
 //!
 //! ```text
 //!   dialing node                              listening node
@@ -9,15 +9,14 @@
 //! ```
 //!
 //! The handshake is `Noise_NNpsk0_25519_AESGCM_SHA256` (Perrin, *The Noise Protocol Framework*,
-//! revision 34) with empty payloads: nothing is said before both sides are known to have the token.
-//! Its prologue names the version, so that nobody can make two nodes speak another one. It gives a
-//! key for each direction of this connection ([`Channel`]), and the first handshake of two nodes a
-//! secret of their link ([`LinkSecret`]), without which nobody goes on with it on another
-//! connection.
+//! revision 34) with empty payloads: nothing is sent before both sides are known to have the token.
+//! Its prologue names the version, which so cannot be downgraded. It yields a key for each
+//! direction of this connection ([`Channel`]), and the first handshake of two nodes a secret of
+//! their link ([`LinkSecret`]), which is needed to resume the link on another connection.
 //!
 //! Without a token a channel seals nothing: its packets have checksums, against chance only.
 //!
-//! Not here: who the peer is ([`crate::net::hello`]), pipes and time.
+//! Not here: the identity of the peer ([`crate::net::hello`]), pipes and time.
 
 mod channel;
 mod handshake;

@@ -1,4 +1,4 @@
-//! What Noise is made of here: X25519 of `x25519-dalek`, AES-256-GCM of `ring`, SHA-256 of `sha2`.
+//! The primitives of Noise: X25519 of `x25519-dalek`, AES-256-GCM of `ring`, SHA-256 of `sha2`.
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
 use sha2::{Digest, Sha256};
@@ -8,8 +8,8 @@ use snow::resolvers::CryptoResolver;
 use snow::types::{Cipher, Dh, Hash, Random};
 use x25519_dalek::{PublicKey, StaticSecret};
 
-/// Gives snow what the pattern needs; the only random bytes are those of the ephemeral key, which
-/// it gives once.
+/// The resolver of snow's primitives; its only random bytes are those of the ephemeral key, given
+/// once.
 pub(super) struct Primitives(pub(super) [u8; 32]);
 
 struct Given(Option<[u8; 32]>);
@@ -24,12 +24,12 @@ struct AesGcm(LessSafeKey);
 #[derive(Default)]
 struct Sha(Sha256);
 
-/// AES-256-GCM with that key.
+/// Returns an AES-256-GCM key.
 pub(super) fn key(bytes: &[u8; 32]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("AES-256 has keys of 32 bytes"))
 }
 
-/// The nonce of that number, as Noise has it for AES-GCM (section 12.4).
+/// Returns the nonce of that number, as Noise defines it for AES-GCM (section 12.4).
 pub(super) fn nonce(number: u64) -> Nonce {
     let mut bytes = [0; 12];
     bytes[4..].copy_from_slice(&number.to_be_bytes());
@@ -48,8 +48,8 @@ pub(super) fn seal(
     tag.as_ref().try_into().expect("a tag has 16 bytes")
 }
 
-/// Decrypts `bytes` in place; false: they are not what was sealed under this number, or
-/// `associated` is not.
+/// Decrypts `bytes` in place. Returns false if they or `associated` are not those sealed under this
+/// number.
 #[must_use]
 pub(super) fn open(
     key: &LessSafeKey,

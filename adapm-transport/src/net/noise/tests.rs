@@ -1,4 +1,4 @@
-//! Known answers of the pattern, frozen packets, and packets that somebody on the way has touched.
+//! Known answers of the pattern, frozen packets, and packets altered on the way.
 
 use adapm_core::link::{self, Seq};
 use adapm_core::transport::Frame;
@@ -25,7 +25,7 @@ fn draft(number: u64, head: usize, values: usize) -> Draft {
     Draft::new(Kind::Link(link::Kind::Data), Seq(number), Seq(7), frame)
 }
 
-/// What arrives if these are its header, head and values.
+/// Returns the packet that arrives with this header, head and values.
 fn arrived(parts: [&[u8]; 3]) -> Result<Incoming, Fault> {
     let [header, head, values] = parts;
     let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
@@ -88,7 +88,7 @@ fn the_pattern_gives_the_known_answers() {
         (hash, hash)
     );
 
-    // The messages behind the handshake, by what seals packets here.
+    // The messages after the handshake, by the primitives that seal packets here.
     let (forth, back) = dialer.dangerously_get_raw_split();
     let said = [
         ("462e20412e20486179656b", "7c01e898a6201f36aecee532e29cd0b7f8ffa29d3366ad0dce39a6"),
@@ -112,7 +112,7 @@ fn the_pattern_gives_the_known_answers() {
     }
 }
 
-/// Whoever changes what is sealed, and how, changes the version of the protocol.
+/// A change of the sealed content or of the sealing changes the version of the protocol.
 #[test]
 fn packets_are_frozen() {
     let (mut here, mut there) = channels();
@@ -169,7 +169,7 @@ fn a_key_opens_nothing_of_what_was_sealed_before_it_was_made() {
     for number in 1..20_000 {
         there.believe(untouched(&here.protect(draft(number, 1, 0)))).expect("it is sound");
     }
-    // The key of now, and the number of then.
+    // The present key, and the old number.
     let stolen = there.stolen_key();
     let tag: [u8; 16] = first_parts[0][32..48].try_into().expect("a tag");
     assert!(!primitives::open(stolen, 0, &first_parts[0][..32], tag, &mut first_parts[1].to_vec()));
@@ -215,7 +215,7 @@ fn parts_of_two_packets_do_not_make_one() {
     }
 }
 
-/// Two connections with the same keys, as there must never be: even then a head does not go with
+/// Two connections with the same keys, which must never exist: even then a head does not go with
 /// the values of another packet.
 #[test]
 fn values_belong_to_their_head_and_to_no_other() {
@@ -227,15 +227,14 @@ fn values_belong_to_their_head_and_to_no_other() {
         Err(Fault::Unopened)
     );
 
-    // The same with channels of this test, of which one does not bind values to heads: it believes
-    // what was mixed.
+    // The same with test channels, one of which does not bind values to heads and accepts the mix.
     for binds_values in [true, false] {
         let [one, other] =
             [draft(0, 8, 4), draft(0, 7, 4)].map(|draft| seal_first(draft, binds_values));
         let mixed = head_of_one_and_values_of_the_other(&one, &other);
         assert_eq!(open_first(mixed, binds_values).is_ok(), !binds_values);
     }
-    // It is the product's channel but for that.
+    // It equals the product's channel otherwise.
     let (mut here, _) = channels();
     assert_eq!(here.protect(draft(0, 8, 4)).parts(), seal_first(draft(0, 8, 4), true).parts());
 }
@@ -245,8 +244,8 @@ fn head_of_one_and_values_of_the_other(one: &Outgoing, other: &Outgoing) -> Inco
     arrived([&header, one.parts()[1], other.parts()[2]]).expect("the header is sound")
 }
 
-/// The first packet of a channel, whose values are associated with the tag of their head, or with
-/// nothing.
+/// Seals the first packet of a channel; its values are associated with the tag of their head, or
+/// with nothing.
 fn seal_first(draft: Draft, binds_values: bool) -> Outgoing {
     let key = primitives::key(&[1; 32]);
     draft.seal(|clear, head, values| {
@@ -255,7 +254,7 @@ fn seal_first(draft: Draft, binds_values: bool) -> Outgoing {
     })
 }
 
-/// Opens what [`seal_first`] makes.
+/// Opens a packet made by [`seal_first`].
 fn open_first(packet: Incoming, binds_values: bool) -> Result<Packet, Fault> {
     let key = primitives::key(&[1; 32]);
     packet.open(|clear, [first, second], head, values| {
@@ -312,14 +311,14 @@ proptest! {
         let [header, head, values] = packet.parts();
         let mut bytes = packet.parts().concat();
         bytes[at.index(header.len() + head.len() + values.len())] ^= change;
-        // Whoever changes the header makes its checksum right.
+        // An attacker that changes the header fixes its checksum.
         let (clear, rest) = bytes.split_first_chunk_mut().expect("a header");
         crate::net::packet::finish(clear);
         let (proof, rest) = rest.split_at(header.len() - clear.len());
         let (head, values) = rest.split_at(head.len());
         let header = [clear.as_slice(), proof].concat();
         let read = arrived([&header, head, values]);
-        // The checksum itself is not worth a change.
+        // A change of the checksum alone would not matter.
         let is_same = [&header, head, values].concat() == packet.parts().concat();
         prop_assert_eq!(read.and_then(|packet| there.believe(packet)).is_ok(), is_same);
     }

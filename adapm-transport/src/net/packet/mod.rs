@@ -1,5 +1,5 @@
-//! What goes over a pipe: packets of a header, a head and values, with a proof that they are as
-//! they were sent.
+//! The packets of a pipe: a header, a head and values, with a proof that they are as they were
+//! sent.
 //!
 //! ```text
 //!  0      2      3         4           8             12      20      28           32
@@ -7,20 +7,20 @@
 //! ```
 //!
 //! All little-endian. `header_crc` is the CRC-32C of the first 28 bytes, so that a length is
-//! believed, and waited for, only if it came as it was sent. The highest bit of the kind says that
-//! the sender waits for the acknowledgement, the next one that the packet is sealed, which the
-//! proof depends on:
+//! trusted, and waited for, only if it is intact. The highest bit of the kind says that the sender
+//! waits for the acknowledgement, the next one that the packet is sealed, which determines the
+//! proof:
 //!
-//! | packet | proof | says |
+//! | packet | proof | shows |
 //! | --- | --- | --- |
 //! | plain | 4 bytes: CRC-32C of head and values | nothing was changed by chance |
-//! | sealed | 32 bytes: a tag of the head, a tag of the values | they come from the other end of the link, in this place, and nobody has changed or read them ([`Channel`](crate::net::noise::Channel)) |
+//! | sealed | 32 bytes: a tag of the head, a tag of the values | they come from the other end of the link, in this place, unread and unchanged ([`Channel`](crate::net::noise::Channel)) |
 //!
-//! The first four bytes stay as they are forever: by them a node of any version knows that it
-//! speaks with one of another. `seq` and `ack` are the link session's ([`adapm_core::link`]);
-//! greetings leave them zero and have no values.
+//! The first four bytes stay as they are forever: by them nodes of any two versions recognize each
+//! other. `seq` and `ack` are the link session's ([`adapm_core::link`]); greetings leave them zero
+//! and have no values.
 //!
-//! Not here: what greetings say ([`crate::net::hello`]), keys, sockets, and time.
+//! Not here: the content of greetings ([`crate::net::hello`]), keys, sockets, and time.
 
 mod reader;
 #[cfg(test)]
@@ -46,7 +46,7 @@ pub const HEADER_BYTES: usize = CLEAR_BYTES + CHECKSUM_BYTES;
 /// Bytes of the header of a sealed packet.
 pub const SEALED_HEADER_BYTES: usize = CLEAR_BYTES + 2 * TAG_BYTES;
 
-/// What a packet is for.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A packet of the link session.
@@ -62,34 +62,34 @@ pub enum Greeting {
     Open,
     /// The listening node's.
     Opened,
-    /// The dialing node says who it is.
+    /// The dialing node identifies itself.
     Hello,
-    /// The listening node says who it is, and where to go on.
+    /// The listening node identifies itself, and tells where to go on.
     Welcome,
-    /// Either side ends the attempt and says why.
+    /// Either side ends the attempt and tells why.
     Refuse,
 }
 
 /// The clear part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the packet is for.
+    /// The kind of the packet.
     pub kind: Kind,
-    /// Whether head and values are sealed.
+    /// True if head and values are sealed.
     pub is_sealed: bool,
-    /// Bytes of its head.
+    /// Bytes of the head.
     pub head_len: usize,
-    /// Bytes of its values.
+    /// Bytes of the values.
     pub values_len: usize,
     /// The link session's number.
     pub seq: Seq,
     /// The link session's acknowledgement.
     pub ack: Seq,
-    /// Whether the link session waits for the acknowledgement of this packet.
+    /// True if the link session waits for the acknowledgement of this packet.
     pub wants_ack: bool,
 }
 
-/// A packet as it has come: whole, and not proven to be what was sent.
+/// A complete packet, not yet verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
     header: Header,
@@ -98,33 +98,33 @@ pub struct Incoming {
     frame: Frame,
 }
 
-/// What follows the clear part of a header.
+/// The proof behind the clear part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     Checksum([u8; CHECKSUM_BYTES]),
-    /// Of the head, and of the values.
+    /// Tags of the head and of the values.
     Tags([Tag; 2]),
 }
 
-/// What proves a sealed part.
+/// The tag of a sealed part.
 pub(crate) type Tag = [u8; TAG_BYTES];
 
-/// A whole packet that is as it was sent.
+/// A complete and verified packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is for.
+    /// The kind of the packet.
     pub kind: Kind,
     /// The link session's number.
     pub seq: Seq,
     /// The link session's acknowledgement.
     pub ack: Seq,
-    /// Whether the link session waits for the acknowledgement of this packet.
+    /// True if the link session waits for the acknowledgement of this packet.
     pub wants_ack: bool,
-    /// What it carries.
+    /// The content.
     pub frame: Frame,
 }
 
-/// Why a pipe gives no more packets.
+/// Reasons why a pipe yields no more packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -134,7 +134,7 @@ pub enum Fault {
     /// The peer speaks another version.
     #[error("the peer speaks version {theirs} of the protocol, this node {PROTOCOL_VERSION}")]
     Version {
-        /// What it speaks.
+        /// The peer's version.
         theirs: u8,
     },
     /// A kind of packet that does not exist.
@@ -162,8 +162,8 @@ pub enum Fault {
     /// The pipe ended in the middle of a packet.
     #[error("the connection was closed within a packet")]
     EndedWithin,
-    /// The pipe leads back to itself: TCP connects a port that nobody listens at with the same
-    /// port, by chance.
+    /// The pipe leads back to itself: TCP may connect a port without a listener to itself, by
+    /// chance.
     #[error("nobody listens there (the connection led back to itself)")]
     Itself,
     /// The system reports an error.
@@ -171,7 +171,7 @@ pub enum Fault {
     Io(SystemError),
 }
 
-/// Memory of frames to be used again: at most a few, and of bounded size.
+/// Memory of frames for reuse: at most a few, and of bounded size.
 #[derive(Debug, Default)]
 pub struct Spares {
     frames: Vec<Frame>,
@@ -179,8 +179,8 @@ pub struct Spares {
 }
 
 impl Header {
-    /// Reads the clear part of a header, which is as it was sent unless somebody means harm; what
-    /// it claims may still be false.
+    /// Decodes the clear part of a header. Its checksum protects against chance, not against forged
+    /// claims.
     ///
     /// # Errors
     /// If it is not one of this version, is corrupt, or claims more than `limit` bytes.
@@ -216,14 +216,14 @@ impl Header {
         })
     }
 
-    /// Bytes of the whole header.
+    /// Returns the bytes of the whole header.
     const fn bytes(&self) -> usize {
         if self.is_sealed { SEALED_HEADER_BYTES } else { HEADER_BYTES }
     }
 }
 
 impl Proof {
-    /// The bytes behind the clear part; `None`: not as many as there have to be.
+    /// Reads the bytes behind the clear part. Returns `None` if their number is wrong.
     fn read(header: &Header, bytes: &[u8]) -> Option<Self> {
         if !header.is_sealed {
             return bytes.try_into().ok().map(Self::Checksum);
@@ -267,7 +267,7 @@ impl Kind {
 }
 
 impl Incoming {
-    /// A packet from its three parts, as pipes that keep messages apart deliver them.
+    /// Builds a packet from its three parts, as delivered by pipes that keep messages apart.
     ///
     /// # Errors
     /// If they are not the parts of one packet of at most `limit` bytes.
@@ -281,13 +281,13 @@ impl Incoming {
         Ok(Self { header, clear: *clear, proof, frame })
     }
 
-    /// Bytes of head and values.
+    /// Returns the bytes of head and values.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.frame.len()
     }
 
-    /// What a plain packet says.
+    /// Verifies a plain packet.
     ///
     /// # Errors
     /// If it is sealed, or its checksum is wrong.
@@ -299,8 +299,8 @@ impl Incoming {
         Ok(self.believed())
     }
 
-    /// What a sealed packet says, if `open` can open its head, and then its values; those that are
-    /// empty are passed over.
+    /// Opens a sealed packet by `open`, which gets its head, then its values; empty parts are
+    /// skipped.
     ///
     /// # Errors
     /// If it is not sealed, or does not open.
@@ -324,7 +324,7 @@ impl Incoming {
 }
 
 impl Spares {
-    /// Memory for a frame; its content is what it happens to be.
+    /// Takes memory for a frame; its content is arbitrary.
     pub fn take(&mut self) -> Frame {
         let Some(frame) = self.frames.pop() else { return Frame::default() };
         self.bytes -= held(&frame);
@@ -333,7 +333,7 @@ impl Spares {
 
     /// Keeps the memory of `frame` if there is room for it.
     ///
-    /// Its content is kept as well: memory that is overwritten anyway need not be cleared.
+    /// Its content is kept as well: memory that will be overwritten need not be cleared.
     pub fn keep(&mut self, frame: Frame) {
         let bytes = held(&frame);
         if bytes > 0 && self.frames.len() < SPARES_MAX && self.bytes + bytes <= SPARE_BYTES_MAX {
@@ -349,13 +349,13 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// Writes the header's own checksum, behind all else of its clear part.
+/// Writes the header's own checksum, after the rest of its clear part.
 pub fn finish(clear: &mut [u8; CLEAR_BYTES]) {
     let crc = crc32c::crc32c(&clear[..HEADER_CRC_AT]);
     clear[HEADER_CRC_AT..].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// CRC-32C of what follows a header.
+/// Returns the CRC-32C of head and values.
 fn checksum(head: &[u8], values: &[u8]) -> [u8; CHECKSUM_BYTES] {
     let crc = if head.is_empty() { 0 } else { crc32c::crc32c(head) };
     let crc = if values.is_empty() { crc } else { crc32c::crc32c_append(crc, values) };
@@ -374,5 +374,5 @@ const WANTS_ACK: u8 = 0x80;
 const IS_SEALED: u8 = 0x40;
 const MAGIC: [u8; 2] = *b"aD";
 const SPARES_MAX: usize = 8;
-/// Two of the largest frames.
+/// Twice the largest frame.
 const SPARE_BYTES_MAX: usize = 2 * adapm_core::wire::FRAME_BYTES_MAX;

@@ -1,10 +1,9 @@
 //! Packets from the wire: a reader that can stop and go on at any byte.
 //!
-//! Small packets come through a staging buffer, many with one call. What a large packet still
-//! misses is read straight into its frame, with a little of what follows it in the same vectored
-//! call, so that large values are copied once, from the kernel to where they stay. A frame grows by
-//! at most 1 MiB ahead of the bytes that have come: a length that is claimed and not sent costs
-//! nothing.
+//! Small packets come through a staging buffer, many with one call. The missing part of a large
+//! packet is read straight into its frame, with a little of what follows in the same vectored call,
+//! so that large values are copied once, from the kernel to their final place. A frame grows by at
+//! most 1 MiB ahead of the received bytes: a length that is claimed and not sent costs nothing.
 
 use std::io::{self, IoSliceMut, Read};
 
@@ -12,7 +11,7 @@ use adapm_core::transport::Frame;
 
 use super::{CLEAR_BYTES, Fault, Header, Incoming, Proof, Spares};
 
-/// Cuts a stream of bytes into packets.
+/// A reader that cuts a stream of bytes into packets.
 #[derive(Debug)]
 pub struct PacketReader {
     limit: usize,
@@ -20,27 +19,27 @@ pub struct PacketReader {
     start: usize,
     end: usize,
     body: Option<Body>,
-    /// Whether the last packet was read directly: the next one is mostly as large.
+    /// True if the last packet was read directly: the next one is usually as large.
     was_large: bool,
-    /// Whether a call that fills less than it could means that nothing is left.
+    /// True if a call that fills less than it could means that nothing is left.
     trusts_short: bool,
     was_short: bool,
     bytes: u64,
     calls: u64,
 }
 
-/// A packet of which the header has come.
+/// A packet whose header has come.
 #[derive(Debug)]
 struct Body {
     packet: Incoming,
-    /// Bytes of head and values that have come.
+    /// Bytes of head and values received.
     got: usize,
 }
 
 impl PacketReader {
-    /// A reader of packets of at most `limit` bytes of head and values.
+    /// Creates a reader of packets of at most `limit` bytes of head and values.
     ///
-    /// While the limit is below 4 KiB so is all memory of the reader: raise it once the peer is
+    /// While the limit is below 4 KiB, so is all memory of the reader: raise it once the peer is
     /// known.
     #[must_use]
     pub fn new(limit: usize) -> Self {
@@ -66,23 +65,22 @@ impl PacketReader {
         self.staging.resize(STAGING_BYTES.max(self.end), 0);
     }
 
-    /// Whether a call that fills less than it could is taken as "would block". Right for a socket
-    /// that tells of new bytes by an edge, until its other side has closed; saves every second
-    /// call.
+    /// Sets whether a call that fills less than it could is taken as "would block". Correct for a
+    /// socket with edge-triggered events, until its other side has closed; saves every second call.
     pub fn trust_short(&mut self, trusts: bool) {
         self.trusts_short = trusts;
         self.was_short &= trusts;
     }
 
-    /// The source has told of new bytes: a short call before says nothing of them.
+    /// Notes that the source has new bytes: an earlier short call says nothing about them.
     pub fn hear_news(&mut self) {
         self.was_short = false;
     }
 
-    /// The next packet, `None` if `source` would block first; what has come of it is kept.
+    /// Returns the next packet, or `None` if `source` would block first; received parts are kept.
     ///
     /// # Errors
-    /// If no more packets can come; further calls are of no use.
+    /// If no more packets can come; further calls are useless.
     pub fn read(
         &mut self,
         source: &mut impl Read,
@@ -113,7 +111,7 @@ impl PacketReader {
         }
     }
 
-    /// Takes a header out of the staging buffer, if it is there as a whole.
+    /// Takes a header out of the staging buffer, if it is complete.
     fn read_header(&mut self, spares: &mut Spares) -> Result<Option<Body>, Fault> {
         let staged = &self.staging[self.start..self.end];
         let Some((clear, behind)) = staged.split_first_chunk::<CLEAR_BYTES>() else {
@@ -128,25 +126,26 @@ impl PacketReader {
         Ok(body)
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Calls of [`Read`] so far.
+    /// Returns the number of calls of [`Read`] so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Whether a packet has come in part.
+    /// Returns true if a packet has come in part.
     #[must_use]
     pub fn is_within(&self) -> bool {
         self.body.is_some() || self.start < self.end
     }
 
-    /// Reads into the staging buffer, of which less than a header is in use; false: would block.
+    /// Reads into the staging buffer, of which less than a header is in use. Returns false if the
+    /// source would block.
     fn fill(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
         if self.start > 0 {
             self.staging.copy_within(self.start..self.end, 0);
@@ -164,8 +163,8 @@ impl PacketReader {
         Ok(true)
     }
 
-    /// Reads into the frame, and what comes behind it into the staging buffer, which is empty;
-    /// false: would block.
+    /// Reads into the frame, and bytes behind it into the empty staging buffer. Returns false if
+    /// the source would block.
     fn fill_body(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
         debug_assert_eq!(self.start, self.end, "the body has taken what was there");
         (self.start, self.end) = (0, 0);
@@ -186,12 +185,12 @@ impl PacketReader {
         Ok(true)
     }
 
-    /// Whether the call before has shown that nothing is left.
+    /// Returns true if the previous call has shown that nothing is left.
     fn is_drained(&mut self) -> bool {
         core::mem::take(&mut self.was_short)
     }
 
-    /// What a call of `source` with room for `room` bytes means; `None`: would block.
+    /// Interprets the result of a call of `source` with room for `room` bytes; `None`: would block.
     fn settle(&mut self, result: io::Result<usize>, room: usize) -> Result<Option<usize>, Fault> {
         self.calls += 1;
         match result {
@@ -222,7 +221,7 @@ impl Body {
         self.packet.header.head_len + self.packet.header.values_len - self.got
     }
 
-    /// Memory for bytes that come next: of the head until it is whole, then of the values.
+    /// Returns memory for the next bytes: of the head until it is complete, then of the values.
     fn room(&mut self) -> &mut [u8] {
         let Incoming { header, frame, .. } = &mut self.packet;
         if self.got < header.head_len {
@@ -240,7 +239,7 @@ impl Body {
         &mut frame.values.bytes_mut()[got..]
     }
 
-    /// Copies what belongs to this packet out of `bytes`, and returns how much.
+    /// Copies bytes of this packet out of `bytes`, and returns their number.
     fn take(&mut self, mut bytes: &[u8]) -> usize {
         let before = self.got;
         while !bytes.is_empty() && self.missing() > 0 {
@@ -254,14 +253,14 @@ impl Body {
     }
 }
 
-/// All memory of a reader whose limit is below this.
+/// Bound of all memory of a reader whose limit is below this.
 const GREETING_BYTES: usize = 4 << 10;
 const STAGING_BYTES: usize = 64 << 10;
 const STAGING_BYTES_MIN: usize = 512;
 /// Missing bytes from which on the frame is read into directly.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
-/// What is read behind a large packet at most: of the next one, mostly as large, everything that is
-/// staged is copied once more.
+/// Bytes read behind a large packet at most: the next one is usually as large, and all of it that
+/// is staged is copied once more.
 const BEHIND_BYTES: usize = 4 << 10;
-/// How far a frame grows ahead of its bytes.
+/// Bytes by which a frame grows ahead of the received ones.
 const GROWTH_BYTES: usize = 1 << 20;

@@ -13,7 +13,7 @@ use crate::testing::Pieces;
 
 const LIMIT: usize = 4 << 20;
 
-/// Takes bytes in pieces, as [`Pieces`] gives them.
+/// A sink that takes bytes in pieces, like [`Pieces`].
 struct Sink {
     bytes: Vec<u8>,
     cuts: Vec<usize>,
@@ -79,7 +79,7 @@ fn outgoing(packet: &Packet) -> Outgoing {
     draft(packet).check()
 }
 
-/// Every third packet is sealed, by something that looks like it.
+/// Seals every third packet, by a stand-in.
 fn mixed(packet: &Packet) -> Outgoing {
     if !packet.seq.0.is_multiple_of(3) {
         return outgoing(packet);
@@ -90,7 +90,7 @@ fn mixed(packet: &Packet) -> Outgoing {
     })
 }
 
-/// A packet as it comes out of a reader.
+/// Returns a packet as a reader yields it.
 fn incoming(packet: &Outgoing) -> Incoming {
     let [header, head, values] = packet.parts();
     let mut frame = Frame { head: head.to_vec(), ..Frame::default() };
@@ -102,7 +102,7 @@ fn wire(packets: &[Packet]) -> Vec<u8> {
     packets.iter().flat_map(|packet| outgoing(packet).parts().concat()).collect()
 }
 
-/// Reads until the fault at the end; blocking may happen at most `patience` times.
+/// Reads until the fault at the end; the source may block at most `patience` times.
 fn read_all(
     reader: &mut PacketReader,
     source: &mut Pieces<'_>,
@@ -122,7 +122,7 @@ fn read_all(
     panic!("the reader neither reads on nor ends");
 }
 
-/// The same, of which all must be as they were sent.
+/// Reads like [`read_all`], and checks that all packets are as they were sent.
 fn read_checked(reader: &mut PacketReader, source: &mut Pieces<'_>) -> (Vec<Packet>, Fault) {
     let (packets, fault) = read_all(reader, source, 200);
     match packets.into_iter().map(Incoming::check).collect() {
@@ -146,7 +146,7 @@ fn sizes() -> impl Strategy<Value = (usize, usize)> {
 
 fn cuts() -> impl Strategy<Value = Vec<usize>> {
     let cut = prop_oneof![2 => Just(0_usize), 3 => 1_usize..40, 3 => 1_usize..5_000, 3 => 1_usize..300_000];
-    // One piece of some length at least, else nothing ever arrives.
+    // At least one piece is not empty, else nothing ever arrives.
     (prop::collection::vec(cut, 0..12), 100_usize..200_000).prop_map(|(mut cuts, last)| {
         cuts.push(last);
         cuts
@@ -341,7 +341,7 @@ fn news_counts_more_than_a_short_call_before_it() {
     reader.trust_short(true);
     let mut source = Pieces::blocking(&first, vec![usize::MAX]);
     assert_eq!(reader.read(&mut source, &mut spares), Ok(Some(incoming(&outgoing(&packets[0])))));
-    // The source tells of the last packet while the second one waits to be taken.
+    // The source announces the last packet while the second one waits to be taken.
     reader.hear_news();
     source = Pieces::blocking(&last, vec![usize::MAX]);
     for expected in [Some(&packets[1]), Some(&packets[2]), None] {

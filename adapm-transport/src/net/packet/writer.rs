@@ -1,7 +1,7 @@
 //! Packets to the wire: written in one call as far as the pipe takes them, resumed at any byte.
 //!
 //! Frames stay where they are: header, head and values go into one vectored write, together with
-//! packets that wait.
+//! queued packets.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -16,7 +16,7 @@ use super::{
 };
 use super::{HEADER_BYTES, checksum, finish};
 
-/// What a packet is to say, before anything protects it.
+/// The content of a packet, before it is protected.
 #[derive(Clone, Debug)]
 pub struct Draft {
     kind: u8,
@@ -32,30 +32,30 @@ pub struct Outgoing {
     body: Body,
 }
 
-/// What follows a header.
+/// The body behind a header.
 #[derive(Clone, Debug)]
 enum Body {
-    /// As it is; shared with whoever may have to write it again.
+    /// Unsealed; shared with holders that may have to write it again.
     Plain(Option<Content>),
-    /// As nobody else can read it.
+    /// Sealed.
     Sealed { bytes: Vec<u8>, head_len: usize },
 }
 
 impl Draft {
-    /// A packet of any kind.
+    /// Creates a packet of any kind.
     #[must_use]
     pub fn new(kind: Kind, seq: Seq, ack: Seq, frame: Frame) -> Self {
         Self { kind: kind.byte(), seq, ack, content: Some(Content::whole(Arc::new(frame))) }
     }
 
-    /// A packet of the link session.
+    /// Creates a packet of the link session.
     #[must_use]
     pub fn link(header: link::Header, content: Option<Content>) -> Self {
         let kind = Kind::Link(header.kind).byte() | if header.wants_ack { WANTS_ACK } else { 0 };
         Self { kind, seq: header.seq, ack: header.ack, content }
     }
 
-    /// A message of a handshake.
+    /// Creates a message of a handshake.
     #[must_use]
     pub fn greeting(greeting: Greeting, bytes: Vec<u8>) -> Self {
         Self::new(
@@ -66,7 +66,7 @@ impl Draft {
         )
     }
 
-    /// The packet with its checksums; costs a look at all its bytes.
+    /// Returns the packet with its checksums; costs one pass over all its bytes.
     ///
     /// # Panics
     /// If head or values are longer than 4 GiB, far above the bound on packets.
@@ -80,8 +80,8 @@ impl Draft {
         Outgoing { header, body: Body::Plain(self.content) }
     }
 
-    /// The packet as `seal` seals its head, and then its values, in place; those that are empty are
-    /// passed over.
+    /// Returns the packet sealed by `seal`, which gets its head, then its values, in place; empty
+    /// parts are skipped.
     ///
     /// # Panics
     /// If head or values are longer than 4 GiB, far above the bound on packets.
@@ -122,7 +122,7 @@ impl Draft {
 }
 
 impl Outgoing {
-    /// Header, head and values, as they follow each other on the wire.
+    /// Returns header, head and values, in the order of the wire.
     #[must_use]
     pub fn parts(&self) -> [&[u8]; 3] {
         match &self.body {
@@ -137,7 +137,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes on the wire.
+    /// Returns the bytes on the wire.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a packet has a header at least")]
     pub fn len(&self) -> usize {
@@ -148,7 +148,7 @@ impl Outgoing {
     }
 }
 
-/// Packets that wait for a pipe, in order, and how far the first of them was written.
+/// Packets queued for a pipe, in order, and the written part of the first of them.
 #[derive(Debug, Default)]
 pub struct PacketWriter {
     queue: VecDeque<Outgoing>,
@@ -167,10 +167,10 @@ impl PacketWriter {
         self.queue.push_back(packet);
     }
 
-    /// Writes as much as `sink` takes, and returns whether nothing is left.
+    /// Writes as much as `sink` takes. Returns true if nothing is left.
     ///
     /// # Errors
-    /// What the sink reports, but that it would block or was interrupted.
+    /// Errors of the sink, except that it would block or was interrupted.
     pub fn write(&mut self, sink: &mut impl Write) -> io::Result<bool> {
         while !self.queue.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -188,25 +188,25 @@ impl PacketWriter {
         Ok(true)
     }
 
-    /// Packets that were not written whole.
+    /// Returns the number of packets not written completely.
     #[must_use]
     pub fn packets(&self) -> usize {
         self.queue.len()
     }
 
-    /// Bytes that were not written.
+    /// Returns the number of bytes not written.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.waiting
     }
 
-    /// Calls of [`Write::write_vectored`] so far.
+    /// Returns the number of calls of [`Write::write_vectored`] so far.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls
     }
 
-    /// Points `slices` at what is to be written next, and returns how many are used.
+    /// Points `slices` at the next bytes to write. Returns the number of slices in use.
     fn gather<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES_MAX]) -> usize {
         let (mut used, mut skip) = (0, self.written);
         for packet in &self.queue {
@@ -237,5 +237,5 @@ impl PacketWriter {
     }
 }
 
-/// Parts of packets in one call.
+/// Maximum number of parts of packets in one call.
 const SLICES_MAX: usize = 96;
