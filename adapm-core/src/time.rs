@@ -1,6 +1,8 @@
 //! Physical time, always passed in: the core reads no clock.
 
 use core::fmt;
+use core::ops::Add;
+use core::time::Duration;
 
 /// A point in monotonic time, in nanoseconds since an origin that the driver chooses, printed in
 /// microseconds (`1500us`).
@@ -41,6 +43,15 @@ impl Instant {
     #[must_use]
     pub const fn nanos_since(self, earlier: Self) -> u64 {
         self.nanos.saturating_sub(earlier.nanos)
+    }
+}
+
+/// Saturates at the end of time.
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        self.plus_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

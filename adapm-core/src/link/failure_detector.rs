@@ -95,8 +95,8 @@ impl FailureDetector {
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Option<Instant> {
         let heard = self.heard.filter(|_| self.standing != Standing::Dead)?;
         let first = self.waits.map_or(heard, |waits| waits.min(heard));
-        let dead = later(first, config.dead_after);
-        let suspect = later(heard.max(self.renewed), config.suspect_after);
+        let dead = first + config.dead_after;
+        let suspect = heard.max(self.renewed) + config.suspect_after;
         Some(if self.is_silent { dead } else { dead.min(suspect) })
     }
 
@@ -107,9 +107,4 @@ impl FailureDetector {
     pub(crate) fn is_dead(&self) -> bool {
         self.standing == Standing::Dead
     }
-}
-
-/// The point `duration` after `instant`.
-pub(crate) fn later(instant: Instant, duration: Duration) -> Instant {
-    instant.plus_nanos(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
-use crate::link::failure_detector::{FailureDetector, Verdict, later};
+use crate::link::failure_detector::{FailureDetector, Verdict};
 use crate::link::pace::Pace;
 use crate::link::packet::{
     Assembly, Content, Header, Kind, LinkError, SendRefusal, Seq, goodbye_bytes, read_goodbye,
@@ -394,7 +394,7 @@ impl Session {
     }
 
     fn owe(&mut self, now: Instant, is_asked: bool) {
-        let due = if is_asked { now } else { later(now, self.config.ack_delay) };
+        let due = if is_asked { now } else { now + self.config.ack_delay };
         self.owes = Some(self.owes.map_or(due, |earlier| earlier.min(due)));
     }
 
@@ -445,7 +445,7 @@ impl Session {
 
     fn heartbeat_at(&self) -> Instant {
         // A period of zero would never let a driver finish writing.
-        later(self.wrote, self.config.heartbeat.max(Duration::from_nanos(1)))
+        self.wrote + self.config.heartbeat.max(Duration::from_nanos(1))
     }
 }
 

@@ -9,7 +9,6 @@ use adapm_core::link::{self, LinkConfig, Session};
 use adapm_core::{Instant, NodeId};
 
 use super::address::Address;
-use super::clock::later;
 use super::connection::Slot;
 use super::error::LinkFault;
 use super::hello::{Claim, Incarnation, Met};
@@ -183,7 +182,7 @@ impl Peer {
 
     /// Dials again, later each time.
     pub(super) fn dial_later(&mut self, now: Instant) {
-        self.dial_at = self.may_dial().then(|| later(now, self.backoff));
+        self.dial_at = self.may_dial().then(|| now + self.backoff);
         self.backoff = (2 * self.backoff).min(BACKOFF_MAX);
     }
 

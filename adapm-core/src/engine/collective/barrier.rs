@@ -4,10 +4,10 @@
 //! Only a node itself knows that its workers have arrived or ended, so its word is taken for its
 //! own workers; it cannot speak for other nodes.
 
-use alloc::vec::Vec;
 use core::mem;
 
-use super::presence::{COORDINATOR, Patience, Presence};
+use super::calls::{Calls, Patience};
+use super::presence::{COORDINATOR, Presence};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::input::OpId;
 use crate::engine::output::{Absent, Collective};
@@ -20,35 +20,15 @@ use crate::wire::message::{Barrier, Body};
 /// Barriers of this node, and of all nodes on the coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Barriers {
-    /// Waiting own workers, with their operations.
-    calls: Vec<(WorkerId, OpId)>,
-    /// Barriers passed.
-    number: u64,
-    /// True if this node has reported its arrival to the coordinator.
-    told: bool,
+    /// Calls of own workers, and the number of barriers passed.
+    pub(super) calls: Calls,
     /// Coordinator: nodes that have arrived at the current barrier.
     arrived: NodeSet,
-    /// Wait for own workers.
-    pub(super) own: Patience,
     /// Coordinator: wait for nodes.
     pub(super) all: Patience,
 }
 
 impl Barriers {
-    pub(super) fn is_waiting(&self) -> bool {
-        !self.calls.is_empty()
-    }
-
-    /// Returns own workers that wait.
-    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
-        self.calls.iter().map(|(worker, _)| *worker)
-    }
-
-    /// Returns the number of barriers passed.
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// Returns, on the coordinator, the nodes that have arrived at the current barrier.
     pub(super) fn arrived(&self) -> &NodeSet {
         &self.arrived
@@ -56,7 +36,7 @@ impl Barriers {
 
     /// Gives up all calls and resets the barriers. Returns the operations of the calls.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
-        mem::take(self).calls.into_iter().map(|(_, op)| op)
+        mem::take(self).calls.take_ops()
     }
 
     pub(super) fn call(
@@ -66,19 +46,17 @@ impl Barriers {
         worker: WorkerId,
         op: OpId,
     ) {
-        self.calls.push((worker, op));
+        self.calls.push(worker, op);
         self.progress(ctx, presence);
     }
 
     /// Arrives at the barrier if all own workers have called.
     pub(super) fn progress(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
-        let calls = self.calls.len();
-        if calls > 0 && !self.told && calls >= presence.live() {
-            self.told = true;
+        if self.calls.arrive(presence) {
             if ctx.config.node == COORDINATOR {
                 self.arrive(ctx, presence, COORDINATOR);
             } else {
-                tell(ctx, COORDINATOR, Barrier::Arrived { number: self.number });
+                tell(ctx, COORDINATOR, Barrier::Arrived { number: self.calls.number() });
             }
         }
     }
@@ -94,18 +72,20 @@ impl Barriers {
         let coordinates = ctx.config.node == COORDINATOR;
         match step {
             Barrier::Arrived { number }
-                if coordinates && number == self.number && !self.arrived.contains(from) =>
+                if coordinates && number == self.calls.number() && !self.arrived.contains(from) =>
             {
                 self.arrive(ctx, presence, from);
             }
             Barrier::Passed { number }
-                if from == COORDINATOR && number == self.number && self.told =>
+                if from == COORDINATOR
+                    && number == self.calls.number()
+                    && self.calls.has_arrived() =>
             {
-                self.pass(ctx);
+                self.calls.end(ctx);
             }
             Barrier::Missing { number, nodes }
                 if from == COORDINATOR
-                    && number == self.number
+                    && number == self.calls.number()
                     && self.may_miss(ctx.config.node, &nodes) =>
             {
                 let absent = nodes.into_iter().map(|node| Absent::node(node, false)).collect();
@@ -118,7 +98,7 @@ impl Barriers {
 
     /// Returns true if a barrier at which `own` waits can lack `nodes`, ascending.
     fn may_miss(&self, own: NodeId, nodes: &[NodeId]) -> bool {
-        self.told && !nodes.is_empty() && nodes.binary_search(&own).is_err()
+        self.calls.has_arrived() && !nodes.is_empty() && nodes.binary_search(&own).is_err()
     }
 
     /// Records the arrival of a node (coordinator only).
@@ -133,15 +113,12 @@ impl Barriers {
         if !self.missing(ctx, presence).is_empty() || self.arrived.is_empty() {
             return;
         }
-        let number = self.number;
-        for node in mem::take(&mut self.arrived).iter() {
-            if node == ctx.config.node {
-                self.pass(ctx);
-            } else {
-                tell(ctx, node, Barrier::Passed { number });
-            }
+        let number = self.calls.number();
+        self.calls.end(ctx);
+        let arrived = mem::take(&mut self.arrived);
+        for node in arrived.iter().filter(|node| *node != COORDINATOR) {
+            tell(ctx, node, Barrier::Passed { number });
         }
-        self.number = number + 1;
         self.all.set(false, ctx.now);
     }
 
@@ -150,14 +127,6 @@ impl Barriers {
         let is_there =
             |node: &NodeId| self.arrived.contains(*node) || presence.ended.contains(*node);
         ctx.nodes().filter(|node| !is_there(node)).collect()
-    }
-
-    fn pass(&mut self, ctx: &mut Ctx<impl Env>) {
-        self.number += 1;
-        self.told = false;
-        for (_, op) in mem::take(&mut self.calls) {
-            ctx.done(op, Vec::new());
-        }
     }
 }
 

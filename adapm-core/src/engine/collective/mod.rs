@@ -9,6 +9,7 @@
 //! come: workers that mix a barrier with a quiesce deadlock.
 
 mod barrier;
+mod calls;
 mod presence;
 mod quiesce;
 mod sync;
@@ -53,7 +54,7 @@ impl Collectives {
 
     /// Returns true if a barrier, a quiesce or the end of the run is pending.
     pub(super) fn waits_for_nodes(&self) -> bool {
-        self.barriers.is_waiting() || self.quiesces.is_waiting()
+        !self.barriers.calls.is_empty() || self.quiesces.is_waiting()
     }
 
     /// Returns true if a `wait_sync`, or the part of this node in a quiesce, is unfinished.
@@ -214,35 +215,38 @@ impl Collectives {
 
     /// Returns the time of the next report of missing participants.
     fn next_report_at(&self, ctx: &Ctx<impl Env>) -> Option<Instant> {
-        let all = [&self.barriers.own, &self.barriers.all, &self.quiesces.own, &self.quiesces.all];
+        let all = [
+            &self.barriers.calls.patience,
+            &self.barriers.all,
+            &self.quiesces.calls.patience,
+            &self.quiesces.all,
+        ];
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
 
     /// Notes if own workers wait for others of this node. A quiesce is called on every channel;
     /// channel 0 reports.
     fn note_own_calls(&mut self, ctx: &Ctx<impl Env>) {
-        let live = self.presence.live();
-        let waits = |calls: usize| calls > 0 && calls < live;
-        let (barriers, quiesces) =
-            (self.barriers.callers().count(), self.quiesces.callers().count());
-        self.barriers.own.set(waits(barriers), ctx.now);
-        self.quiesces.own.set(waits(quiesces) && ctx.config.channel == ChannelId(0), ctx.now);
+        self.barriers.calls.note_waiting(&self.presence, ctx.now);
+        if ctx.config.channel == ChannelId(0) {
+            self.quiesces.calls.note_waiting(&self.presence, ctx.now);
+        }
     }
 
     /// Reports missing participants of calls that have waited for long.
     pub(super) fn report_missing(&mut self, ctx: &mut Ctx<impl Env>) {
         let now = ctx.now;
-        if self.barriers.own.is_over(&ctx.config, now) {
-            let absent = self.absent_workers(ctx, self.barriers.callers());
+        if self.barriers.calls.patience.is_over(&ctx.config, now) {
+            let absent = self.absent_workers(ctx, self.barriers.calls.workers());
             ctx.tell_missing(Collective::Barrier, absent);
         }
-        if self.quiesces.own.is_over(&ctx.config, now) {
-            let absent = self.absent_workers(ctx, self.quiesces.callers());
+        if self.quiesces.calls.patience.is_over(&ctx.config, now) {
+            let absent = self.absent_workers(ctx, self.quiesces.calls.workers());
             ctx.tell_missing(Collective::Quiesce, absent);
         }
         if self.barriers.all.is_over(&ctx.config, now) {
             let nodes = self.barriers.missing(ctx, &self.presence);
-            let number = self.barriers.number();
+            let number = self.barriers.calls.number();
             for node in self.barriers.arrived().iter().filter(|node| *node != COORDINATOR) {
                 ctx.send(
                     node,
@@ -274,7 +278,11 @@ impl Collectives {
     ) -> Vec<Absent> {
         let callers: Vec<WorkerId> = callers.collect();
         let waits = |worker| {
-            self.barriers.callers().chain(self.quiesces.callers()).any(|caller| caller == worker)
+            self.barriers
+                .calls
+                .workers()
+                .chain(self.quiesces.calls.workers())
+                .any(|caller| caller == worker)
         };
         let workers = (0..ctx.config.workers).map(|index| WorkerId(index as u16));
         let absent = workers

@@ -22,7 +22,8 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use super::presence::{COORDINATOR, Patience, Presence};
+use super::calls::{Calls, Patience};
+use super::presence::{COORDINATOR, Presence};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::Effect;
 use crate::engine::input::OpId;
@@ -36,9 +37,8 @@ use crate::wire::message::{Body, Quiesce};
 /// Quiesces of this node, and of all nodes on the coordinator.
 #[derive(Debug, Default)]
 pub(super) struct Quiesces {
-    calls: Vec<(WorkerId, OpId)>,
-    told: bool,
-    number: u64,
+    /// Calls of own workers, and the number of quiesces that have ended.
+    pub(super) calls: Calls,
     leave: Vec<OpId>,
     /// A probe to be answered at the end of the input: the wave, and true if it settles.
     probe: Option<(u64, bool)>,
@@ -51,8 +51,6 @@ pub(super) struct Quiesces {
     applied: Vec<u64>,
     /// Coordinator: the last report of each node.
     reported: Vec<Totals>,
-    /// Wait for own workers.
-    pub(super) own: Patience,
     /// Coordinator: wait for nodes to call.
     pub(super) all: Patience,
 }
@@ -100,11 +98,6 @@ impl Quiesces {
         !self.leave.is_empty()
     }
 
-    /// Returns own workers that wait.
-    pub(super) fn callers(&self) -> impl Iterator<Item = WorkerId> + '_ {
-        self.calls.iter().map(|(worker, _)| *worker)
-    }
-
     /// Returns, on the coordinator, the nodes that have arrived at the current quiesce.
     pub(super) fn arrived(&self) -> &NodeSet {
         &self.arrived
@@ -121,8 +114,8 @@ impl Quiesces {
 
     /// Gives up all calls and resets the quiesces. Returns the operations of the calls.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
-        let Self { calls, leave, .. } = mem::replace(self, Self::new(self.applied.len()));
-        calls.into_iter().map(|(_, op)| op).chain(leave)
+        let Self { mut calls, leave, .. } = mem::replace(self, Self::new(self.applied.len()));
+        calls.take_ops().chain(leave)
     }
 
     pub(super) fn call(
@@ -132,7 +125,7 @@ impl Quiesces {
         worker: WorkerId,
         op: OpId,
     ) {
-        self.calls.push((worker, op));
+        self.calls.push(worker, op);
         self.progress_calls(ctx, presence);
     }
 
@@ -143,10 +136,8 @@ impl Quiesces {
 
     /// Arrives at the quiesce if all own workers have called.
     pub(super) fn progress_calls(&mut self, ctx: &mut Ctx<impl Env>, presence: &Presence) {
-        let calls = self.calls.len();
-        if calls > 0 && !self.told && calls >= presence.live() {
-            self.told = true;
-            let number = self.number;
+        if self.calls.arrive(presence) {
+            let number = self.calls.number();
             self.tell(ctx, presence, Quiesce::Arrived { number });
         }
     }
@@ -170,7 +161,8 @@ impl Quiesces {
         let coordinates = ctx.config.node == COORDINATOR;
         match step {
             Quiesce::Arrived { number }
-                if coordinates && number == self.number && !self.arrived.contains(from) => {}
+                if coordinates && number == self.calls.number() && !self.arrived.contains(from) => {
+            }
             Quiesce::Leaving if coordinates => {}
             Quiesce::Report { wave, sent, applied, .. }
                 if coordinates
@@ -181,9 +173,11 @@ impl Quiesces {
                 self.probe = Some((wave, settle));
             }
             Quiesce::Done { number }
-                if from == COORDINATOR && number == self.number && self.wants_rest(presence) =>
+                if from == COORDINATOR
+                    && number == self.calls.number()
+                    && self.wants_rest(presence) =>
             {
-                self.end_quiesce(ctx)
+                self.calls.end(ctx)
             }
             Quiesce::Left if from == COORDINATOR && self.is_leaving() => self.end_leave(ctx),
             _ => return Err(Fault::Unexpected),
@@ -196,7 +190,7 @@ impl Quiesces {
 
     /// Returns true if this node's workers have called, or none of them ever will.
     fn wants_rest(&self, presence: &Presence) -> bool {
-        self.told || self.is_leaving() || presence.live() == 0
+        self.calls.has_arrived() || self.is_leaving() || presence.live() == 0
     }
 
     fn may_have_counted(&self, from: NodeId, totals: Totals) -> bool {
@@ -337,20 +331,11 @@ impl Quiesces {
             others.for_each(|node| tell(ctx, node, Quiesce::Left));
             return self.end_leave(ctx);
         }
-        let number = self.number;
+        let number = self.calls.number();
         self.arrived = NodeSet::new();
         others.for_each(|node| tell(ctx, node, Quiesce::Done { number }));
-        self.end_quiesce(ctx);
+        self.calls.end(ctx);
         self.progress_waves(ctx, presence);
-    }
-
-    /// Ends a quiesce. All nodes count quiesces, even those without callers.
-    fn end_quiesce(&mut self, ctx: &mut Ctx<impl Env>) {
-        self.number += 1;
-        self.told = false;
-        for (_, op) in mem::take(&mut self.calls) {
-            ctx.done(op, Vec::new());
-        }
     }
 
     fn end_leave(&mut self, ctx: &mut Ctx<impl Env>) {

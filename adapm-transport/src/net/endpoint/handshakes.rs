@@ -10,7 +10,6 @@ use adapm_core::transport::Loss;
 
 use super::door::random;
 use super::links::Links;
-use crate::net::clock::later;
 use crate::net::config::NetConfig;
 use crate::net::connection::{Role, Slot};
 use crate::net::error::{LinkFault, NetError};
@@ -60,7 +59,7 @@ impl Handshakes {
         let Ok(entropy) = random() else { return };
         let exchange = Listening::new(self.own, self.token.clone(), entropy);
         let now = links.now();
-        let deadline = later(now, self.greeting_time);
+        let deadline = now + self.greeting_time;
         links.pipes_mut().insert(pipe, Role::Listening(Box::new(exchange)), remote, now, deadline);
     }
 
@@ -87,7 +86,7 @@ impl Handshakes {
         // A way that swallows everything may be whole again long before the system tries the next
         // time by itself.
         let redial_time = self.greeting_time.min(links.config().suspect_after.max(REDIAL_TIME_MIN));
-        let deadline = later(now, if knows.is_some() { redial_time } else { self.greeting_time });
+        let deadline = now + (if knows.is_some() { redial_time } else { self.greeting_time });
         let role = Role::Dialing(node, Box::new(exchange));
         match links.pipes_mut().insert(pipe, role, address.socket(), now, deadline) {
             Some(slot) => {
@@ -259,7 +258,7 @@ fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError,
     let Some(connection) = links.pipes_mut().at(slot) else { return };
     let remote = connection.remote;
     connection.pipe.shutdown();
-    connection.deadline = Some(later(now, CLOSING_TIME));
+    connection.deadline = Some(now + CLOSING_TIME);
     match core::mem::replace(&mut connection.role, Role::Closing) {
         Role::Dialing(node, _) => {
             links.peer_mut(node).dialing = None;

@@ -11,7 +11,7 @@ use adapm_core::{Instant, NodeId};
 use super::pipes::Pipes;
 use super::told::Told;
 use crate::net::address::Address;
-use crate::net::clock::{Clock, later};
+use crate::net::clock::Clock;
 use crate::net::connection::{Role, Slot};
 use crate::net::error::{LinkFault, NetError};
 use crate::net::hello::{HandshakeError, Met};
@@ -491,7 +491,7 @@ impl Links {
     /// How long until a time comes; `None`: none will.
     fn until_due(&self) -> Option<Duration> {
         let now = self.clock.now();
-        let blocked_until = later(now, BLOCKED_WAIT);
+        let blocked_until = now + BLOCKED_WAIT;
         let links =
             self.peers.iter().filter(|peer| !peer.is_lost || peer.session.has_left()).filter_map(
                 |peer| {

@@ -30,7 +30,6 @@ use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, 
 use adapm_core::{Instant, NodeId};
 
 use super::address::{Address, Kind};
-use super::clock::later;
 use super::config::NetConfig;
 use super::connection::{Role, Slot};
 use super::error::{LinkFault, NetError, NetNotice};
@@ -272,7 +271,7 @@ impl Net {
     fn look(&mut self, wait: Option<Duration>) -> Result<(), NetError> {
         self.since_look = 0;
         let now = self.links.wait(wait)?;
-        self.look_at = later(now, LOOK_TIME);
+        self.look_at = now + LOOK_TIME;
         if let Some(mut accepting) = self.links.pipes_mut().begin_accepting(now) {
             while let Some((pipe, remote)) = self.links.pipes_mut().accept(&mut accepting, now) {
                 self.handshakes.admit(&mut self.links, pipe, remote);

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::door::{Door, open_connector, system};
 use crate::error::SystemError;
 use crate::net::address::{Address, Kind};
-use crate::net::clock::{Clock, later};
+use crate::net::clock::Clock;
 use crate::net::config::NetConfig;
 use crate::net::connection::{Connection, Connections, Role, Slot};
 use crate::net::error::NetError;
@@ -347,7 +347,7 @@ impl Pipes {
             // Typically, too many open files: connections wait in the system until there is room.
             Err(error) => {
                 self.shortage.note(error.into(), now);
-                self.accept_at = Some(later(now, ACCEPT_AGAIN));
+                self.accept_at = Some(now + ACCEPT_AGAIN);
                 None
             }
         }
@@ -371,15 +371,15 @@ struct Refusals {
 impl Shortage {
     /// The system has refused a connection.
     fn note(&mut self, error: SystemError, now: Instant) {
-        let going_on = self.0.filter(|known| now < later(known.last, OVER_AFTER));
+        let going_on = self.0.filter(|known| now < known.last + OVER_AFTER);
         self.0 =
             Some(Refusals { error, first: going_on.map_or(now, |known| known.first), last: now });
     }
 
     /// Why connections cannot be taken in, if that goes on for `time` or longer.
     fn lasts(&self, time: Duration, now: Instant) -> Option<SystemError> {
-        let known = self.0.filter(|known| now < later(known.last, OVER_AFTER))?;
-        (later(known.first, time) <= now).then_some(known.error)
+        let known = self.0.filter(|known| now < known.last + OVER_AFTER)?;
+        (known.first + time <= now).then_some(known.error)
     }
 }
 
