@@ -1,13 +1,13 @@
-//! Target `addresses`: any text is an address or is refused in one line; an address is read as it
-//! is written.
+//! Target `addresses`: any text is an address or is refused in one line; addresses survive printing
+//! and parsing.
 //!
 //! Texts of addresses come from flags, variables, the rendezvous file and other processes; secrets
-//! from files and variables. Not here: names of hosts, which the system looks up.
+//! from files and variables. Not here: host names, which the system resolves.
 
 use adapm_transport::net::{Address, Kind, Token};
 use adapm_transport::testing::{host_and_port, rendezvous};
 
-/// Reads the text that `bytes` are; true if it is an address of some kind.
+/// Parses `bytes` as text. Returns true if it is an address of some kind.
 pub fn addresses(bytes: &[u8]) -> bool {
     let secret = Token::new(bytes);
     let fits = (Token::BYTES_MIN..=Token::BYTES_MAX).contains(&bytes.len());
@@ -22,7 +22,7 @@ pub fn addresses(bytes: &[u8]) -> bool {
     }
     let (form, text) = bytes.split_first().map_or((0, bytes), |(form, rest)| (*form, rest));
     let text = String::from_utf8_lossy(text);
-    // One half are whole texts, the other what follows a scheme.
+    // Half of the inputs are whole texts, the others follow a scheme.
     let kinds = Kind::ALL.map(Kind::scheme);
     let text = match form {
         0..128 => text.into_owned(),

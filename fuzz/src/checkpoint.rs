@@ -1,8 +1,8 @@
 //! Target `checkpoint`: any bytes are a checkpoint of one task at most, or are refused in one line;
 //! a checkpoint has one form only.
 //!
-//! The input is the file itself, or changes to a sound one, with the checksum made right or not.
-//! Not here: opening and replacing files.
+//! The input is the file itself, or changes to a sound one, with the checksum corrected or not. Not
+//! here: opening and replacing files.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;
@@ -15,10 +15,10 @@ use adapm_tasks::testing::{
 };
 use adapm_verify::arb::Choices;
 
-/// Changes of one input at most.
+/// Maximum number of changes in one input.
 const CHANGES_MAX: u64 = 8;
 
-/// Reads the file that `bytes` choose; true if it is a checkpoint.
+/// Reads the file that `bytes` choose. Returns true if it is a checkpoint.
 pub fn checkpoint(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let file = if form & 1 == 0 { changed(form, rest) } else { with_beginning(form, rest) };
@@ -32,7 +32,7 @@ pub fn checkpoint(bytes: &[u8]) -> bool {
     tasks == 1
 }
 
-/// Whether the reader of a task takes the file; checks that it is then written as it was read.
+/// Returns true if the reader of a task takes the file; checks that writing it reproduces the file.
 fn is_sound<C: Debug>(
     file: &[u8],
     read: Result<C, CheckpointError>,
@@ -54,7 +54,7 @@ fn is_sound<C: Debug>(
     }
 }
 
-/// A sound file with changes.
+/// Returns a sound file with changes.
 fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
     let mut choices = Choices::from_bytes(bytes);
     let sound = sound();
@@ -75,7 +75,7 @@ fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The bytes as they are, or behind what every file of a task begins with.
+/// Returns the bytes as they are, or behind the common beginning of a task's files.
 fn with_beginning(form: u8, bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     if form & 2 == 0 {
@@ -88,7 +88,7 @@ fn with_beginning(form: u8, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Small files of all tasks.
+/// Returns small files of all tasks.
 fn sound() -> &'static [Vec<u8>] {
     static SOUND: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -113,7 +113,7 @@ fn sound() -> &'static [Vec<u8>] {
     })
 }
 
-/// Makes the checksum, the last eight bytes, right (FNV-1a over all bytes before).
+/// Corrects the checksum, the last eight bytes (FNV-1a over all bytes before).
 fn sum_up(file: &mut [u8]) {
     let Some((content, sum)) = file.split_last_chunk_mut::<8>() else { return };
     let fnv = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
@@ -122,5 +122,5 @@ fn sum_up(file: &mut [u8]) {
     *sum = fnv.to_le_bytes();
 }
 
-/// Magic, version, and how long the name of the task behind them is.
+/// Bytes of magic, version, and the length of the task's name behind them.
 const BEFORE_NAME: usize = 8 + 4 + 4;

@@ -1,11 +1,11 @@
 //! Target `cluster`: no order of steps breaks an invariant of the protocol (protocol, "What must
 //! hold").
 //!
-//! The input chooses a small cluster and then, step by step, who acts, which message arrives, who
-//! vanishes and who hears of it; the lockstep cluster checks all invariants after each step. In the
-//! end everything is delivered and checked at rest. The same steps as in the random schedules of
-//! `adapm-core/tests/properties.rs` and `loss.rs`, but led by coverage instead of chance, and on
-//! few keys. A finding tells its steps in the words of a scenario.
+//! The input chooses a small cluster and then, step by step, the acting node, the arriving message,
+//! a vanishing node, or a node that learns of a loss; the lockstep cluster checks all invariants
+//! after each step. In the end everything is delivered and checked at rest. The same steps as in
+//! the random schedules of `adapm-core/tests/properties.rs` and `loss.rs`, but guided by coverage
+//! instead of chance, and on few keys. A finding prints its steps in the words of a scenario.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,16 +20,16 @@ use adapm_verify::{Cluster, Setup, Violation};
 
 use crate::planted;
 
-/// Keys of the cluster, at least one a node.
+/// Keys of the cluster, at least one per node.
 const KEYS: u64 = 4;
 
 /// Two or three nodes, one or two workers each, a loss or none.
 const SHAPES: u64 = 8;
 
-/// Steps of one input at most.
+/// Maximum number of steps in one input.
 const STEPS_MAX: usize = 200;
 
-/// Runs the steps that `bytes` choose; true if a main copy moved or a replica was set up.
+/// Runs the steps that `bytes` choose. Returns true if a main copy moved or a replica was set up.
 pub fn cluster(bytes: &[u8]) -> bool {
     let (cluster, result) = play(bytes, |_| {});
     if let Err(violation) = result {
@@ -39,7 +39,7 @@ pub fn cluster(bytes: &[u8]) -> bool {
     cluster.nodes().any(|node| stats(node).relocations + stats(node).replicas > 0)
 }
 
-/// The steps in words.
+/// Returns the steps in words.
 fn story(bytes: &[u8]) -> String {
     let lines = Rc::new(RefCell::new(Vec::new()));
     let heard = Rc::clone(&lines);
@@ -50,7 +50,7 @@ fn story(bytes: &[u8]) -> String {
     lines.take().join("\n")
 }
 
-/// What the steps happen in, in the words of a scenario as far as it has them.
+/// Describes the cluster, in the words of a scenario as far as possible.
 fn describe(bytes: &[u8], setup: &Setup) -> String {
     let mut choices = Choices::from_bytes(bytes);
     let _shape = choices.below(SHAPES);
@@ -78,8 +78,8 @@ fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), 
     (cluster, result)
 }
 
-/// Two or three nodes under any system, or under a policy that answers at random; one of them may
-/// vanish.
+/// Chooses two or three nodes under any system, or under a policy that answers at random; one of
+/// them may vanish.
 fn setup(choices: &mut Choices<'_>) -> Setup {
     let shape = choices.below(SHAPES);
     let nodes = if shape & 1 == 0 { 3 } else { 2 };
@@ -102,7 +102,7 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
     setup
 }
 
-/// The system, `None` for a policy that answers at random.
+/// Chooses the system; `None` for a policy that answers at random.
 fn system(choices: &mut Choices<'_>) -> Option<System> {
     System::ALL.get(choices.below(8) as usize).copied()
 }
@@ -160,7 +160,7 @@ fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
     }
 }
 
-/// The latest signal of a worker is not meant any more.
+/// Takes back the latest signal of a worker.
 fn take_back(cluster: &mut Cluster, who: Who) -> Result<(), Violation> {
     let Some(intent) = cluster.latest_intent(who).cloned() else { return Ok(()) };
     cluster.take_back(who, intent.id, &intent.keys, intent.clocks.start.0..intent.clocks.end.0)
@@ -185,7 +185,7 @@ fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violat
     let op = match choices.below(8) {
         0..3 => cluster.pull(who, &keys),
         3..6 => cluster.push(who, &keys),
-        // One key is enough to overwrite: what else is pushed must stay.
+        // One key is enough for sets: pushes to the others must stay.
         6 => cluster.set(who, &[Key(1)]),
         _ => match choices.below(4) {
             0..3 => cluster.localize(who, &keys),
@@ -198,7 +198,7 @@ fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violat
     Ok(())
 }
 
-/// A node vanishes, or one of the others hears of it, if that may be.
+/// Makes a node vanish, or one of the others learn of it, if allowed.
 fn lose(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
     if cluster.losses().gone().len() < cluster.setup().losses {
         let node = node(cluster, choices);
@@ -212,7 +212,7 @@ fn lose(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
     }
 }
 
-/// Workers that have neither ended nor vanished.
+/// Returns the workers that have neither ended nor vanished.
 fn working(cluster: &Cluster) -> Vec<Who> {
     let ended = |who: &Who| cluster.member(who.0).workers[who.1.index()].ended;
     let gone = |who: &Who| cluster.losses().is_gone(who.0);
@@ -228,13 +228,13 @@ fn is_free(cluster: &Cluster, who: Who) -> bool {
     cluster.member(who.0).workers[who.1.index()].blocked.is_none()
 }
 
-/// A node that has not vanished.
+/// Chooses a node that has not vanished.
 fn node(cluster: &Cluster, choices: &mut Choices<'_>) -> NodeId {
     let living: Vec<NodeId> = cluster.living().collect();
     living[choices.below(living.len() as u64) as usize]
 }
 
-/// Mostly the first two keys: what nobody shares proves nothing.
+/// Chooses a key, mostly one of the first two: unshared keys prove nothing.
 fn key(choices: &mut Choices<'_>) -> Key {
     Key([0, 0, 0, 1, 1, 1, 2, 3][choices.below(8) as usize])
 }

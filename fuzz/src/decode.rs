@@ -2,9 +2,8 @@
 //! encodes to a frame that decodes to the same message, and measuring it against a layout ends
 //! (protocol, "What must hold", invariant 11).
 //!
-//! Bytes need not come back the same: postcard reads integers that are written longer than need be.
-//! What was encoded by this code does come back byte for byte. Not here: what an engine does with
-//! the message.
+//! Bytes need not survive re-encoding, as postcard also reads integers of excess length; bytes
+//! encoded by this code do. Not here: the engine's handling of the message.
 
 use adapm_core::transport::Frame;
 use adapm_core::wire::{self, Message, shape};
@@ -13,7 +12,7 @@ use adapm_core::{ChannelId, Layout};
 /// An input with this bit in its first byte brings its own version byte.
 const RAW: u8 = 1;
 
-/// Decodes `[flags, values_len, head.., values..]`; true if a message came out.
+/// Decodes `[flags, values_len, head.., values..]`. Returns true if the result is a message.
 pub fn decode(bytes: &[u8]) -> bool {
     let Some(mut frame) = frame(bytes) else { return false };
     let (head, values) = (frame.head.clone(), frame.values.clone());
@@ -39,7 +38,7 @@ pub fn decode(bytes: &[u8]) -> bool {
     true
 }
 
-/// The frame that an input stands for.
+/// Returns the frame that an input stands for.
 fn frame(bytes: &[u8]) -> Option<Frame> {
     let (&[flags, values_len], rest) = bytes.split_first_chunk::<2>()?;
     let (head, values) = rest.split_at(rest.len().saturating_sub(usize::from(values_len)));
@@ -66,7 +65,7 @@ fn measure(message: &Message) {
     for layout in layouts {
         let layout = layout.expect("the layout is legal");
         for (nodes, channels) in [(3, 1), (1, 4)] {
-            // An error is as good as none: that there is an answer is the point.
+            // An error is as good as none: only termination matters.
             let _ = shape::check::<f32>(message, &layout, nodes, ChannelId(0), channels);
             let _ = shape::check::<i64>(message, &layout, nodes, ChannelId(0), channels);
         }

@@ -1,9 +1,8 @@
-//! Target `environment`: whatever variables a launcher leaves, a process has a place that makes
-//! sense, or is told in one line why it has none; a list of hosts expands to hosts, within its
-//! bound.
+//! Target `environment`: with any variables of a launcher, a process has a sensible place, or is
+//! told in one line why it has none; a list of hosts expands to hosts, within its bound.
 //!
-//! The input sets some of the variables that launchers set, to values as they set them or to any
-//! text. Not here: the machine's own variables.
+//! The input sets some of the variables of launchers, to their usual values or to any text. Not
+//! here: the machine's own variables.
 
 use adapm_verify::arb::Choices;
 
@@ -11,17 +10,17 @@ use adapm_transport::group::Rendezvous;
 use adapm_transport::group::launcher::{Environment, Flags, Placement, place};
 use adapm_transport::testing::hosts_of;
 
-/// Variables of one input at most.
+/// Maximum number of variables in one input.
 const VARIABLES_MAX: usize = 12;
 
-/// As many hosts and nodes as there may be.
+/// Maximum number of hosts and of nodes.
 const HOSTS_MAX: usize = 65_536;
 const NODES_MAX: usize = 4_096;
 
-/// Bytes that all hosts of a list may take.
+/// Maximum bytes of all hosts in a list.
 const HOST_BYTES_MAX: usize = 64 << 20;
 
-/// Finds the place that `bytes` choose; true if there is one, or a list of hosts.
+/// Finds the place that `bytes` choose. Returns true if there is one, or a list of hosts.
 pub fn environment(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     if choices.below(4) == 3 {
@@ -49,7 +48,7 @@ pub fn environment(bytes: &[u8]) -> bool {
         }];
         let name = names[choices.below(names.len() as u64) as usize];
         let value = value(&mut choices);
-        // A launcher's own value stays now and then, so that not all is spoiled.
+        // A launcher's own value stays now and then, so that not all are spoiled.
         match variables.iter_mut().find(|(known, _)| *known == name) {
             Some(variable) if choices.below(4) == 3 => variable.1 = value,
             Some(_) => {}
@@ -97,7 +96,7 @@ fn hosts(list: &str) -> bool {
     true
 }
 
-/// A value as launchers set it, or any text.
+/// Chooses a launcher's usual value, or any text.
 fn value(choices: &mut Choices<'_>) -> String {
     match choices.below(8) {
         0..4 => choices.below(8).to_string(),
@@ -108,7 +107,7 @@ fn value(choices: &mut Choices<'_>) -> String {
     }
 }
 
-/// Any text, much of it of letters that lists and addresses are made of.
+/// Chooses any text, many of whose letters occur in lists and addresses.
 fn text(choices: &mut Choices<'_>) -> String {
     let len = choices.below(64);
     (0..len)
@@ -159,7 +158,7 @@ const FAMILIES: [&[&str]; 6] = [
     &["JOB_COMPLETION_INDEX", "ADAPM_NODES", "ADAPM_RENDEZVOUS"],
 ];
 
-/// What each sets its variables to, in the same order.
+/// The usual values of these variables, in the same order.
 const USUALLY: [&[&str]; 6] = [
     &["1", "4", "10.0.0.1:4157", "run"],
     &["3", "4", "2", "node-a", "29500", "none"],

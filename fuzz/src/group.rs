@@ -1,6 +1,6 @@
 //! Target `group`: whatever the processes of a cluster send to each other's control threads,
-//! nothing panics, what waits is bounded, an error is one line, and a collective gives what was
-//! said.
+//! nothing panics, queues are bounded, an error is one line, and a collective yields the
+//! contributed bytes.
 //!
 //! The input plays all peers of one node: frames of sound messages, of spoiled ones and of noise,
 //! in any order. Not here: links and joining in time.
@@ -10,11 +10,11 @@ use adapm_core::transport::Frame;
 use adapm_transport::testing::ControlSide;
 use adapm_verify::arb::Choices;
 
-/// Messages that may wait for one peer: the newest table, a card, a stop, a goodbye, and one that
-/// is encoded.
+/// Maximum number of messages queued for one peer: the newest table, an info, a stop, a goodbye,
+/// and an encoded one.
 const WAITING_MAX: usize = 5;
 
-/// Runs the frames that `bytes` choose; true if a collective came to something or a peer was found
+/// Runs the frames that `bytes` choose. Returns true if a collective succeeded or a peer was found
 /// out.
 pub fn group(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
@@ -70,7 +70,7 @@ fn peer(node: NodeId, nodes: usize, choices: &mut Choices<'_>) -> NodeId {
     NodeId((u64::from(node.0) + 1 + choices.below(others)).rem_euclid(nodes as u64) as u16)
 }
 
-/// A message as postcard writes it: the number of its kind, then its fields; and bytes.
+/// Chooses a message in postcard's form, the number of its kind, then its fields; and bytes.
 fn frame(begun: u64, choices: &mut Choices<'_>) -> Frame {
     let mut head = Vec::new();
     let number = (begun + choices.below(3)).saturating_sub(1);
@@ -117,7 +117,7 @@ fn frame(begun: u64, choices: &mut Choices<'_>) -> Frame {
     frame
 }
 
-/// A host name, or what a liar calls itself.
+/// Appends a host name, sound or not.
 fn text(head: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let len = choices.below(128) as u8;
     head.push(len);

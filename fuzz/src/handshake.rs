@@ -1,11 +1,11 @@
 //! Target `handshake`: whatever a stranger sends, at either side and in any pieces, a handshake
-//! ends without a panic and in bounded memory; nobody is believed who does not know the token, and
-//! nobody hears who a node is before.
+//! ends without a panic and in bounded memory; no peer without the token is accepted, and none
+//! learns a node's identity before it has proven the token.
 //!
-//! The stranger makes packets of what it has heard of this handshake and of an earlier one between
-//! honest nodes, of what it would say itself with another token or none, and of noise; the packets
-//! come through the reader as over a pipe. Sometimes it knows the token, and even the secret of the
-//! link: then what it says of itself decides. Not here: deadlines, and what an endpoint does with a
+//! The stranger builds packets from those of this handshake and of an earlier one between honest
+//! nodes, from a regular handshake with another token or none, and from noise; the packets come
+//! through the reader as over a pipe. Sometimes it knows the token, and even the secret of the
+//! link: then its claimed identity decides. Not here: deadlines, and the endpoint's handling of a
 //! peer.
 
 use std::sync::OnceLock;
@@ -27,13 +27,13 @@ use adapm_verify::arb::Choices;
 const VICTIM: NodeId = NodeId(1);
 const NODES: u32 = 4;
 
-/// Packets of one input at most.
+/// Maximum number of packets in one input.
 const PACKETS_MAX: usize = 12;
 
-/// Bytes that a packet may take while the peer is not known.
+/// Maximum bytes of a packet from an unknown peer.
 const MEMORY_MAX: usize = 4 << 10;
 
-/// Shakes hands as `bytes` choose; true if the stranger came further than its first message.
+/// Shakes hands as `bytes` choose. Returns true if the stranger got beyond its first message.
 pub fn handshake(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let mut scene = Scene::new(&mut choices);
@@ -50,16 +50,16 @@ pub fn handshake(bytes: &[u8]) -> bool {
 struct Scene {
     victim: Speaker,
     dials: bool,
-    /// Whether the victim has a token that the stranger does not know.
+    /// True if the victim has a token that the stranger does not know.
     is_guarded: bool,
-    /// The link that the victim has with node 0, and whether the stranger knows its secret.
+    /// The link that the victim has with node 0, and true if the stranger knows its secret.
     link: Option<(LinkSecret, bool)>,
     reader: PacketReader,
     spares: Spares,
     recordings: Recordings,
-    /// Whatever the stranger can make packets of: what it has heard, whole.
+    /// Packets that the stranger has received, which it can reuse.
     pool: Vec<Vec<u8>>,
-    /// How the stranger would do it by the book, and what that has to say next.
+    /// A regular handshake of the stranger, with its next packet.
     book: Speaker,
     next: Option<Vec<u8>>,
     said: usize,
@@ -113,10 +113,10 @@ impl Scene {
         }
     }
 
-    /// The next bytes of the stranger.
+    /// Returns the next bytes of the stranger.
     fn packet(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
         let mut packet = match choices.below(8) {
-            // What the book makes of what was heard last.
+            // The regular answer to the last packet.
             0..5 => self.by_the_book(choices),
             5 => return (0..choices.below(64)).map(|_| choices.below(256) as u8).collect(),
             6 => self.pool[choices.below(self.pool.len() as u64) as usize].clone(),
@@ -153,8 +153,7 @@ impl Scene {
         }
     }
 
-    /// A packet with parts of two others, under a checksum that is right or keys that the stranger
-    /// has.
+    /// Returns a packet with parts of two others, under a right checksum or the stranger's keys.
     fn patched(&mut self, choices: &mut Choices<'_>) -> Vec<u8> {
         let kinds = [
             Greeting::Open,
@@ -180,7 +179,7 @@ impl Scene {
         if choices.flag() { self.book.protect(draft) } else { draft.check().parts().concat() }
     }
 
-    /// The bytes arrive, in pieces.
+    /// Delivers bytes to the victim, in pieces.
     fn arrive(&mut self, bytes: &[u8], choices: &mut Choices<'_>) {
         let mut source = Pieces::blocking(bytes, vec![1 + choices.below(200) as usize]);
         while !self.is_over && !source.is_used_up() {
@@ -192,7 +191,7 @@ impl Scene {
         }
     }
 
-    /// The victim hears a packet of the stranger.
+    /// Delivers a packet of the stranger to the victim.
     fn hear(&mut self, packet: Incoming) {
         assert!(packet.bytes() <= MEMORY_MAX, "a stranger takes {} bytes", packet.bytes());
         self.said += 1;
@@ -241,8 +240,8 @@ impl Scene {
         self.is_deep |= self.said > 1;
     }
 
-    /// Whom the victim has met can only be a node of its cluster that may be there, and has the
-    /// link's secret only if it knows it.
+    /// Checks that the peer met by the victim is a possible node of its cluster, and has the link's
+    /// secret only if it knows it.
     fn check(&self, met: &Met) {
         let may = if self.dials {
             met.node == NodeId(0)
@@ -257,8 +256,7 @@ impl Scene {
     }
 }
 
-/// What honest nodes said with the same token at another time, and the secret of the link that they
-/// have.
+/// Packets of honest nodes with the same token at another time, and the secret of their link.
 struct Earlier {
     said: Vec<Vec<u8>>,
     link: LinkSecret,
@@ -276,7 +274,7 @@ fn earlier() -> &'static Earlier {
     })
 }
 
-/// Both sides of a handshake that has gone well.
+/// Returns both sides of a successful handshake.
 pub(crate) fn shaken_hands() -> [Speaker; 2] {
     meeting().1
 }
@@ -298,7 +296,7 @@ fn meeting() -> (Vec<Vec<u8>>, [Speaker; 2], Met) {
     (vec![open, opened, hello, welcome], [dialing, listening], met)
 }
 
-/// The packet that `bytes` begin with.
+/// Returns the packet at the beginning of `bytes`.
 fn packet_of(bytes: &[u8]) -> Option<Incoming> {
     let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
     PacketReader::new(GREETING_BYTES_MAX).read(&mut source, &mut Spares::default()).ok().flatten()
@@ -315,7 +313,7 @@ fn identity(node: NodeId) -> Identity {
     }
 }
 
-/// What the stranger says of itself: mostly what fits.
+/// Chooses the identity that the stranger claims: mostly a fitting one.
 fn liar(choices: &mut Choices<'_>) -> Identity {
     let mut identity = identity(NodeId([0, 2, 3, 0, 2, 3, 1, 9][choices.below(8) as usize]));
     match choices.below(16) {

@@ -1,10 +1,10 @@
 //! Target `inputs`: whatever callers and peers feed an engine, it neither panics nor hangs, refuses
 //! without changing anything, ends no operation twice, leaves none waiting once a peer is lost, and
-//! says only what its receiver can read (protocol, "What must hold", invariant 11).
+//! only sends what its receiver can read (protocol, "What must hold", invariant 11).
 //!
 //! One engine among three nodes; the input plays its workers, its clock and both peers, which
-//! answer requests sensibly, make messages up, or spoil them. What peers make up may well lose
-//! updates: what honest peers must keep is checked by the lockstep cluster.
+//! answer requests sensibly, make messages up, or spoil them. Invented messages may well lose
+//! updates: the lockstep cluster checks the duties of honest peers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const SELF: NodeId = NodeId(0);
 /// More outputs than this after one input are a hang.
 const OUTPUTS_MAX: usize = 10_000;
 
-/// Runs the steps that `bytes` choose; true if the engine took a message.
+/// Runs the steps that `bytes` choose. Returns true if the engine took a message.
 pub fn inputs(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let mut play = Play::new(&mut choices);
@@ -45,7 +45,7 @@ pub fn inputs(bytes: &[u8]) -> bool {
     play.taken > 0
 }
 
-/// The engine and what the rest of the world remembers.
+/// The engine and the state of the surrounding world.
 struct Play {
     node: Driver<Arc<ReferenceStore<i64>>, SystemPolicy>,
     around: Around,
@@ -58,11 +58,11 @@ struct Play {
     signalled: Vec<Intent>,
     heard: Vec<(NodeId, Message)>,
     taken: u32,
-    /// Whether a peer was lost: from then on every operation ends with the input that begins it.
+    /// True once a peer was lost: from then on every operation ends with the input that begins it.
     bereaved: bool,
 }
 
-/// What is around the engine, and what it has said in the last step.
+/// The surroundings of the engine, with its outputs of the last step.
 #[derive(Default)]
 struct Around {
     said: Recorder<i64>,
@@ -91,14 +91,14 @@ impl Around {
         assert!(self.outputs <= OUTPUTS_MAX, "an input has more than {OUTPUTS_MAX} outputs");
     }
 
-    /// What was said since the last call.
+    /// Returns the outputs since the last call.
     fn take_said(&mut self) -> Recorder<i64> {
         self.outputs = 0;
         std::mem::take(&mut self.said)
     }
 }
 
-/// All that an error must leave as it was.
+/// The state that an error must leave unchanged.
 #[derive(Debug, PartialEq)]
 struct Snapshot {
     keys: Vec<(KeyView, Vec<i64>, Vec<i64>)>,
@@ -164,7 +164,7 @@ impl Play {
         }
     }
 
-    /// A peer says what `compose` makes up.
+    /// Delivers a message made up by `compose` from a peer.
     fn hear(
         &mut self,
         choices: &mut Choices<'_>,
@@ -175,8 +175,7 @@ impl Play {
         self.hear_from(from, message, choices);
     }
 
-    /// A peer answers the oldest message that waits for an answer, each entry as the choices have
-    /// it.
+    /// Lets a peer answer the oldest message that waits for an answer, each entry by choice.
     fn answer(&mut self, choices: &mut Choices<'_>) {
         if self.heard.is_empty() {
             return;
@@ -220,7 +219,7 @@ impl Play {
         }
     }
 
-    /// Signals, or takes back what was signalled, or what never was.
+    /// Signals, or takes back a signal, which may never have been sent.
     fn signal(&mut self, choices: &mut Choices<'_>) {
         if choices.below(4) == 0 && !self.signalled.is_empty() {
             let at = choices.below(self.signalled.len() as u64) as usize;
@@ -260,7 +259,7 @@ impl Play {
         self.feed(Input::Timeout(given));
     }
 
-    /// A worker pushes through shared memory, as the runtime's fast path does.
+    /// Pushes by a worker through shared memory, like the runtime's fast path.
     fn push(&mut self, choices: &mut Choices<'_>) {
         let key = Key(choices.below(8));
         let update = vec![1_i64; self.store.value_len(key)];
@@ -271,7 +270,7 @@ impl Play {
         }
     }
 
-    /// Feeds one input and drains the outputs; true if the engine took it.
+    /// Feeds one input and drains the outputs. Returns true if the engine took it.
     fn feed(&mut self, input: Input<'_, i64>) -> bool {
         let before = self.snapshot();
         let is_message = matches!(input, Input::Message(..));
@@ -333,7 +332,7 @@ impl Play {
     }
 }
 
-/// What the peers' messages are about.
+/// Returns the space of the peers' messages.
 fn space(layout: &Layout) -> Space<'_> {
     Space { layout, nodes: NODES, channel: ChannelId(0), channels: 1 }
 }

@@ -3,9 +3,9 @@
 //! drives the same functions through the entry points in `fuzz_targets/` (`--cfg fuzzing`, which
 //! `cargo fuzz` sets).
 //!
-//! A target panics on a finding. It returns whether the input got as far as what the target is
-//! about, so that the replay notices a target that has come to reject everything. How to run,
-//! minimise and keep a finding: `fuzz/README.md`.
+//! A target panics on a finding. It returns true if the input got as far as the target's subject,
+//! so that the replay notices a target that has come to reject everything. How to run, minimise and
+//! keep a finding: `fuzz/README.md`.
 
 #![forbid(unsafe_code)]
 
@@ -55,7 +55,7 @@ pub use vectors::vectors;
 pub use words::words;
 pub use zmtp::zmtp;
 
-/// A target: panics on a finding, else whether the input was deep enough to test anything.
+/// A target: panics on a finding, else returns true if the input was deep enough to test anything.
 pub type Target = fn(&[u8]) -> bool;
 
 /// Hands the names of all targets to a macro. Each is a function of this crate, the name of a
@@ -70,8 +70,8 @@ macro_rules! for_all_targets {
     };
 }
 
-/// The `main` of an entry point: libFuzzer's with `--cfg fuzzing`, else one that says how to get
-/// that.
+/// Defines the `main` of an entry point: libFuzzer's with `--cfg fuzzing`, else one that tells how
+/// to get that.
 #[macro_export]
 macro_rules! entry_point {
     ($target:ident) => {

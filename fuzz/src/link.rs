@@ -1,11 +1,11 @@
-//! Target `link`: whatever a pipe does, and whatever a lying peer says, each frame of a link
-//! arrives exactly once and in order, and every other promise of a session holds (protocol,
+//! Target `link`: whatever a pipe does, and whatever a lying peer sends, each frame of a link
+//! arrives exactly once and in order, and all other guarantees of a session hold (protocol,
 //! "Links").
 //!
-//! The input chooses windows and times, then step by step who sends, writes, reads, says goodbye or
-//! lies, when the pipe is cut and what of it still arrives. In the end a pipe that works comes up,
-//! and everything must arrive. The same steps as in the random schedules of
-//! `adapm-core/tests/link.rs`, but led by coverage instead of chance.
+//! The input chooses windows and times, then step by step the end that sends, writes, reads, says
+//! goodbye or lies, the cuts of the pipe, and the bytes that still arrive. In the end a sound pipe
+//! comes up, and everything must arrive. The same steps as in the random schedules of
+//! `adapm-core/tests/link.rs`, but guided by coverage instead of chance.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use adapm_verify::link::{Broken, End, Lie, Pair};
 
 use crate::planted;
 
-/// Steps of one input at most.
+/// Maximum number of steps in one input.
 const STEPS_MAX: usize = 1_000;
 
-/// Runs the steps that `bytes` choose; true if a frame was still missing when the last pipe came
-/// up.
+/// Runs the steps that `bytes` choose. Returns true if a frame was still missing when the last pipe
+/// came up.
 pub fn link(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let mut pair = Pair::new(config(&mut choices), planted::session());

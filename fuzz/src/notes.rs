@@ -1,9 +1,9 @@
 //! Target `notes`: whatever the other processes of a training run answer, this one ends with a
 //! result or an error of one line, and does not panic.
 //!
-//! The input chooses what is exchanged (the opening, the end of a phase, the parameters, the cores)
-//! and what comes back: this process's own note, changed or not, or noise. Not here: the group that
-//! carries notes (target `group`).
+//! The input chooses the exchange (the opening, the end of a phase, the parameters, the cores) and
+//! the answers: this process's own note, changed or not, or noise. Not here: the group that carries
+//! notes (target `group`).
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, OnceLock};
@@ -13,8 +13,8 @@ use adapm_tasks::kge::{Graph, TaskError, TrainConfig};
 use adapm_tasks::testing::{agree, conclude, gather};
 use adapm_verify::arb::Choices;
 
-/// Exchanges the notes that `bytes` choose; true if all went well or somebody was blamed for a note
-/// that could be read.
+/// Exchanges the notes that `bytes` choose. Returns true if all went well or a process was blamed
+/// for a readable note.
 pub fn notes(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let what = choices.below(8);
@@ -58,7 +58,7 @@ pub fn notes(bytes: &[u8]) -> bool {
     }
 }
 
-/// The other processes, of which one note after the other is made up.
+/// The other processes, whose notes are made up one after the other.
 struct Liars {
     node: usize,
     nodes: usize,
@@ -89,7 +89,7 @@ impl Exchange for Liars {
     }
 }
 
-/// What another process says: `own`, `own` with changes, or noise.
+/// Chooses another process's note: `own`, `own` with changes, or noise.
 fn note(own: &[u8], byte: &mut impl FnMut() -> u8) -> Vec<u8> {
     let form = byte();
     let mut note = own.to_vec();

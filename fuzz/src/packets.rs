@@ -1,9 +1,9 @@
-//! Target `packets`: whatever bytes come over a pipe and however they are cut, the packet reader
-//! gives the same packets and ends for the same reason, none of them above the limit; of sealed
-//! ones nothing is believed but what was sealed, in its order.
+//! Target `packets`: for any bytes of a pipe, cut anywhere, the packet reader yields the same
+//! packets and ends for the same reason, none of them above the limit; sealed packets are accepted
+//! only as they were sealed, in their order.
 //!
 //! The input writes a stream of sound packets, plain and sealed, damaged ones and noise, and cuts
-//! it into the pieces that a source gives, among them none at all. Not here: what the packets say
+//! it into the pieces of the source, some of them empty. Not here: the content of the packets
 //! (targets `handshake`, `decode`).
 
 use adapm_core::link::{self, Seq};
@@ -16,13 +16,13 @@ use adapm_verify::arb::Choices;
 
 use crate::handshake::shaken_hands;
 
-/// Packets of one input at most.
+/// Maximum number of packets in one input.
 const PACKETS_MAX: usize = 12;
 
-/// Calls after which a reader that neither reads on nor ends hangs.
+/// Calls after which a reader that neither reads on nor ends counts as hanging.
 const CALLS_MAX: usize = 1_000_000;
 
-/// Reads the stream that `bytes` choose; true if a whole packet came out.
+/// Reads the stream that `bytes` choose. Returns true if it yields a whole packet.
 pub fn packets(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let limit = [100, 1 << 10, 1 << 20][choices.below(3) as usize];
@@ -37,7 +37,7 @@ pub fn packets(bytes: &[u8]) -> bool {
         sealed.extend(write(&mut stream, limit, &mut here, &mut choices));
     }
     let expected = read(&stream, vec![usize::MAX], limit, false);
-    // One piece of some length at least, else nothing ever arrives.
+    // At least one piece is not empty, else nothing ever arrives.
     let cuts = cuts.into_iter().chain([1 + bytes.len() % 4_096]).collect();
     assert_eq!(read(&stream, cuts, limit, trusts), expected, "another cut, other packets");
     let is_one = !expected.0.is_empty();
@@ -46,7 +46,7 @@ pub fn packets(bytes: &[u8]) -> bool {
     is_one
 }
 
-/// Where the source cuts: often small, sometimes nothing.
+/// Chooses the length of a piece: often small, sometimes 0.
 fn cut(choices: &mut Choices<'_>) -> usize {
     match choices.below(4) {
         0 => 0,
@@ -56,7 +56,7 @@ fn cut(choices: &mut Choices<'_>) -> usize {
     }
 }
 
-/// Appends a packet, sound or not, or noise; returns what was sealed.
+/// Appends a packet, sound or not, or noise. Returns the sealed content, if any.
 fn write(
     stream: &mut Vec<u8>,
     limit: usize,
@@ -93,7 +93,7 @@ fn write(
     is_sealed.then_some(Packet { kind, seq, ack, wants_ack: false, frame })
 }
 
-/// The same packet as a pipe delivers it that keeps messages apart.
+/// Checks the same packet as delivered by a pipe that keeps messages apart.
 fn of_parts(header: &[u8], frame: Frame, limit: usize, choices: &mut Choices<'_>) {
     let fits = frame.len() <= limit;
     let read =
@@ -140,7 +140,7 @@ fn frame(head: usize, values: usize, seed: u8) -> Frame {
     frame
 }
 
-/// All packets of the stream, and why there are no more.
+/// Returns all packets of the stream, and why there are no more.
 fn read(stream: &[u8], cuts: Vec<usize>, limit: usize, trusts: bool) -> (Vec<Incoming>, Fault) {
     let mut source = Pieces::ending(stream, cuts);
     let mut reader = PacketReader::new(limit);

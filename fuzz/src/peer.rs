@@ -1,5 +1,5 @@
-//! What a peer might well say: a few keys, low counters, answers to what was asked. Random messages
-//! alone are refused at the first of their keys that does not fit, and never get behind it.
+//! Plausible messages of a peer: a few keys, low counters, answers to requests. Random messages
+//! alone are refused at their first unfitting key, and never get behind it.
 
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
@@ -9,10 +9,10 @@ use adapm_core::wire::message::{
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
 use adapm_verify::arb::{Choices, Space};
 
-/// Keys of one list at most.
+/// Maximum number of keys in one list.
 const KEYS_MAX: usize = 2;
 
-/// A message that answers nothing; its value block is still empty.
+/// Chooses a message that answers nothing; its value block is still empty.
 pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
     let body = match choices.below(8) {
         0..3 => Body::SyncRequest(request(space, choices)),
@@ -31,8 +31,8 @@ pub(crate) fn unasked(space: &Space<'_>, choices: &mut Choices<'_>) -> Message {
     Message::bare(body)
 }
 
-/// The answer to `message`, each entry as the choices have it; none if it wants none. The value
-/// block is still empty.
+/// Chooses the answer to `message`, each entry by choice; `None` if it wants none. The value block
+/// is still empty.
 pub(crate) fn answer(
     message: Message,
     space: &Space<'_>,
@@ -62,7 +62,7 @@ fn request(space: &Space<'_>, choices: &mut Choices<'_>) -> SyncRequest {
     request
 }
 
-/// Grants for all that was asked, and refreshes or hand-overs of keys that the receiver may hold.
+/// Chooses grants for all requests, and refreshes or hand-overs of keys that the receiver may hold.
 fn response(request: &SyncRequest, space: &Space<'_>, choices: &mut Choices<'_>) -> SyncResponse {
     let grants = grants(&[&request.intents, &request.localizes], choices);
     let mut response =
@@ -101,7 +101,7 @@ fn grants(lists: &[&Asked], choices: &mut Choices<'_>) -> Grants {
     grants
 }
 
-/// Grants for all that was passed on, with its tickets.
+/// Chooses grants for all forwarded entries, with their tickets.
 fn proven(forward: &Forward, choices: &mut Choices<'_>) -> Grants {
     let mut grants = grants(&[&forward.intents, &forward.localizes], choices);
     let asked =
@@ -154,7 +154,7 @@ fn asked(space: &Space<'_>, choices: &mut Choices<'_>) -> Asked {
     asked
 }
 
-/// Up to [`KEYS_MAX`] keys, rarely none.
+/// Chooses up to [`KEYS_MAX`] keys, rarely none.
 fn few(space: &Space<'_>, choices: &mut Choices<'_>) -> Keys {
     let end = space.layout.keys().end.0;
     let mut keys: Vec<Key> = (0..KEYS_MAX).map(|_| Key(choices.below(end))).collect();

@@ -1,6 +1,6 @@
-//! A mistake planted on purpose, to see a target find something: `ADAPM_FUZZ_BUG=SkipStale` names
-//! one of the protocol ([`adapm_verify::Bug`]), which `cluster` runs with, or one of the link
-//! session, which `link` runs with.
+//! A planted mistake, to see a target find something: `ADAPM_FUZZ_BUG=SkipStale` names one of the
+//! protocol ([`adapm_verify::Bug`]), with which `cluster` runs, or one of the link session, with
+//! which `link` runs.
 
 use std::env;
 use std::fmt::Debug;
@@ -12,13 +12,13 @@ use adapm_verify::LinkBug;
 /// The variable that names the mistake.
 const VARIABLE: &str = "ADAPM_FUZZ_BUG";
 
-/// The mistake in the protocol, if one is asked for.
+/// Returns the mistake in the protocol, if one is requested.
 pub(crate) fn protocol() -> Option<Bug> {
     static PLANTED: OnceLock<Option<Bug>> = OnceLock::new();
     *PLANTED.get_or_init(|| named(&Bug::ALL))
 }
 
-/// The mistake in the link session, if one is asked for.
+/// Returns the mistake in the link session, if one is requested.
 pub(crate) fn session() -> Option<LinkBug> {
     static PLANTED: OnceLock<Option<LinkBug>> = OnceLock::new();
     *PLANTED.get_or_init(|| named(&LinkBug::ALL))

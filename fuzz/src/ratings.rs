@@ -1,13 +1,13 @@
-//! Target `ratings`: any file is ratings or is refused at one of its lines; ratings are read as
-//! they are written.
+//! Target `ratings`: any file is ratings or is refused at one of its lines; ratings survive writing
+//! and reading.
 //!
-//! The first byte chooses the form, and whether a byte of the rest is itself or a whole line as
-//! such files have them. Not here: opening files, and which file of a folder is what.
+//! The first byte chooses the form, and whether a further byte stands for itself or for a typical
+//! line. Not here: opening files, and the roles of a folder's files.
 
 use adapm_tasks::data::DataError;
 use adapm_tasks::testing::ratings_of;
 
-/// Reads the file that `bytes` are; true if there are ratings in it.
+/// Reads `bytes` as a file. Returns true if it has ratings.
 pub fn ratings(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let file = if form & 1 == 0 { lines(form, rest) } else { rest.to_vec() };
@@ -46,12 +46,13 @@ fn again(ratings: &[(String, String, f32)]) {
     assert_eq!(again, ratings, "ratings are read as they are written");
 }
 
-/// A file of one of the forms, a line a byte, mostly a sound one; random bytes rarely are.
+/// Returns a file of one of the forms, one line per byte, mostly a sound one; random bytes rarely
+/// are.
 fn lines(form: u8, bytes: &[u8]) -> Vec<u8> {
     let kind = FORMS[usize::from(form >> 1 & 3)];
     let mut file = kind.head.replace("ENTRIES", &bytes.len().to_string());
     for byte in bytes {
-        // One form in four has lines that no file may have, here and there.
+        // One form in four has a few lines that no file may have.
         if form >> 6 == 0 && byte >> 2 == 0x3f {
             file.push_str(ODD[usize::from(byte & 3)]);
             continue;
@@ -68,7 +69,7 @@ fn lines(form: u8, bytes: &[u8]) -> Vec<u8> {
     file.into_bytes()
 }
 
-/// What a form of file looks like.
+/// The syntax of a form of file.
 #[derive(Clone, Copy)]
 struct Form {
     head: &'static str,

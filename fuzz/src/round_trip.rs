@@ -1,10 +1,10 @@
 //! Target `round_trip`: any message, sound or spoiled, encodes to a frame that decodes to the same
-//! message, whatever the frame held before and wherever its bytes lay on their way (protocol,
-//! "Messages").
+//! message, for any earlier content of the frame and any alignment of the bytes on the way
+//! (protocol, "Messages").
 //!
 //! The input makes up messages one after the other. All of them go through the same two frames, so
 //! that the memory of one meets the next, and cross as plain bytes at an offset of their own, as
-//! out of the buffer of a socket. Not here: bytes that nobody encoded (target `decode`).
+//! out of the buffer of a socket. Not here: bytes that were never encoded (target `decode`).
 
 use adapm_core::Value;
 use adapm_core::transport::Frame;
@@ -12,10 +12,10 @@ use adapm_core::wire::{self, Message, shape};
 use adapm_core::{ChannelId, Layout};
 use adapm_verify::arb::{self, Choices, Space};
 
-/// Messages of one input at most.
+/// Maximum number of messages in one input.
 const MESSAGES_MAX: usize = 16;
 
-/// Sends the messages that `bytes` choose to and fro; true if one had a value.
+/// Sends the messages that `bytes` choose to and fro. Returns true if one had a value.
 pub fn round_trip(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let layouts =
@@ -40,7 +40,7 @@ pub fn round_trip(bytes: &[u8]) -> bool {
     has_value
 }
 
-/// Makes a message up and sends it; true if it had a value.
+/// Makes a message up and sends it. Returns true if it had a value.
 fn cross<V: Value>(
     space: &Space<'_>,
     choices: &mut Choices<'_>,
@@ -71,7 +71,7 @@ fn cross<V: Value>(
     !here.values.is_empty()
 }
 
-/// Leaves something in a frame that the next message must not show.
+/// Leaves content in a frame that must not show in the next message.
 fn litter(frame: &mut Frame, choices: &mut Choices<'_>) {
     match choices.below(4) {
         0 => frame.clear(),
@@ -84,7 +84,7 @@ fn litter(frame: &mut Frame, choices: &mut Choices<'_>) {
     }
 }
 
-/// Copies `from` over `to` by way of a buffer in which it begins at `offset`.
+/// Copies `from` over `to` through a buffer in which it begins at `offset`.
 fn carry(from: &Frame, to: &mut Frame, offset: usize) {
     let mut buffer = vec![0x5a; offset];
     buffer.extend_from_slice(&from.head);

@@ -1,9 +1,9 @@
-//! Target `slot`: any legal sequence of transitions on the two copies of one key keeps what they
-//! say of themselves and loses no update (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
+//! Target `slot`: any legal sequence of transitions on the two copies of one key keeps their states
+//! consistent and loses no update (AdaPM §4.1, AdaPM §B.1.2; Lapse §3.2).
 //!
-//! The input chooses the steps; a step that the protocol never takes in the current state is passed
-//! over, as the transitions' own rules forbid it. A model of plain integers says after every step
-//! what must be in memory. Not here: messages and their order, which are the engine's.
+//! The input chooses the steps; a step that the protocol never takes in the current state is
+//! skipped, as the transitions' own rules forbid it. A model of plain integers predicts the memory
+//! after every step. Not here: messages and their order, which are the engine's.
 
 use adapm_core::slot::{Location, PackedState, Pushed, Slot, State};
 use adapm_core::{Counter, NodeId, Version};
@@ -12,7 +12,7 @@ use adapm_verify::arb::Choices;
 /// Elements of the value.
 const LEN: usize = 2;
 
-/// Runs the steps that `bytes` choose; true if a copy was moved or merged at least once.
+/// Runs the steps that `bytes` choose. Returns true if a copy was moved or merged at least once.
 pub fn slot(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let mut pair = Pair::new();
@@ -46,7 +46,7 @@ impl Copy {
     }
 }
 
-/// What the holder's copy must contain.
+/// The expected content of the holder's copy.
 #[derive(Clone, Copy, Default)]
 struct Held {
     received: i64,
@@ -54,7 +54,7 @@ struct Held {
     dirty: bool,
 }
 
-/// Both copies, and what they must contain.
+/// Both copies, and their expected content.
 struct Pair {
     copies: [Copy; 2],
     owner: usize,
@@ -113,7 +113,7 @@ impl Pair {
                 Some(if first { Pushed::Dirtied } else { Pushed::Done })
             }
         };
-        // Whether a watched main copy was clean is not modelled; that it is dirty afterwards is.
+        // The model does not track whether a watched main copy was clean; it is dirty afterwards.
         match expected {
             Some(expected) => assert_eq!(pushed, expected, "a push at n{at}"),
             None => {
@@ -126,7 +126,7 @@ impl Pair {
         self.pushed += amount;
     }
 
-    /// News of a place where the key was once: never newer than the truth.
+    /// Learns of a former place of the key: never newer than the truth.
     fn learn(&mut self, age: u64) {
         let counter = Counter(self.relocations.saturating_sub(age));
         let before = self.other_copy().packed.counter();
@@ -153,7 +153,7 @@ impl Pair {
         self.moved();
     }
 
-    /// A round: the delta leaves, is applied, and comes back as part of a refresh.
+    /// Runs a round: the delta leaves, is applied, and comes back as part of a refresh.
     fn exchange(&mut self) {
         self.send_delta();
         let _ = self.owner().take_dirty();
@@ -173,8 +173,8 @@ impl Pair {
         self.exchanges += 1;
     }
 
-    /// The holder loses its owner, and with it what it has not sent; it then asks anew as if
-    /// nothing had been.
+    /// Makes the holder lose its owner, and with it its unsent updates; it then asks anew from
+    /// scratch.
     fn abandon(&mut self) {
         self.other().abandon();
         let other = self.other_copy();
@@ -186,7 +186,7 @@ impl Pair {
         self.exchanges += 1;
     }
 
-    /// Ownership moves to the holder, which has pushed `late` since its delta left; with a value
+    /// Moves ownership to the holder, which has pushed `late` since its delta left; with a value
     /// only if it needs one.
     fn hand_over(&mut self, late: i64) {
         let current = !self.copies[self.owner].packed.is_dirty() && late % 2 == 0;
@@ -230,7 +230,7 @@ impl Pair {
         self.exchanges += 1;
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants that hold after every step.
     fn check(&mut self) {
         let owner = &self.copies[self.owner];
         let other = &self.copies[1 - self.owner];
@@ -283,7 +283,7 @@ impl Pair {
     }
 }
 
-/// What is pushed: never negative, so that a sum that is too small is a loss.
+/// Chooses an update: never negative, so that a sum that is too small is a loss.
 fn amount(choices: &mut Choices<'_>) -> i64 {
     choices.below(256) as i64
 }

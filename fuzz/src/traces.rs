@@ -1,11 +1,10 @@
-//! Target `traces`: any file is a trace of keys or is refused at one of its lines; what is read
-//! lies within its time, is read again as it is written, and is joined with others or refused in
-//! one line.
+//! Target `traces`: any file is a trace of keys or is refused at one of its lines; a trace lies
+//! within its time, survives writing and reading, and is merged with others or refused in one line.
 //!
 //! The first byte chooses between files as they are, cut at zeros, with a sound head or without,
 //! and files that tracers write of a made-up run, with changes here and there. Files without
-//! changes must come back as they were told. Not here: opening files, text and pictures of them,
-//! whose columns are checked.
+//! changes must read back as recorded. Not here: opening files, text and pictures of them, whose
+//! columns are checked.
 
 mod told;
 
@@ -16,7 +15,7 @@ use adapm_verify::arb::Choices;
 use crate::shares::shares;
 use crate::traces::told::Told;
 
-/// Reads the files that `bytes` choose; true if one of them is the trace of something.
+/// Reads the files that `bytes` choose. Returns true if one of them is a trace of something.
 pub fn traces(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let files = if form & 1 == 0 { raw(form, rest) } else { changed(form, rest) };
@@ -39,13 +38,13 @@ pub fn traces(bytes: &[u8]) -> bool {
     is_of_something
 }
 
-/// The files as they are, or what stands behind a sound head.
+/// Returns the files as they are, or behind a sound head.
 fn raw(form: u8, bytes: &[u8]) -> Vec<Vec<u8>> {
     let head = if form & 2 == 0 { HEAD } else { "" };
     bytes.split(|byte| *byte == 0).map(|file| [head.as_bytes(), file].concat()).collect()
 }
 
-/// What tracers write, with changes.
+/// Returns files of tracers, with changes.
 fn changed(form: u8, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut choices = Choices::from_bytes(bytes);
     let told = Told::of(&mut choices);
@@ -72,7 +71,7 @@ fn change(file: &mut Vec<u8>, choices: &mut Choices<'_>) {
             1 => file.insert(at, choices.below(256) as u8),
             2 if at < file.len() => drop(file.remove(at)),
             3 if at < file.len() => file[at] = choices.below(256) as u8,
-            // A line comes twice.
+            // Repeats a line.
             4 if at < file.len() => {
                 let line =
                     file[at..].split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -95,7 +94,7 @@ fn read(file: &[u8]) -> Option<Trace> {
             let TraceError::Line { line, .. } = error else {
                 panic!("memory can be read: {error}")
             };
-            // An unfinished line, and what is missing at the end, count as one more.
+            // An unfinished line, and a missing end, count as one more.
             let lines = file.iter().filter(|byte| **byte == b'\n').count() as u64;
             assert!((1..=lines + 1).contains(&line), "{error}: there is no such line");
             None
@@ -103,7 +102,7 @@ fn read(file: &[u8]) -> Option<Trace> {
     }
 }
 
-/// What must hold of every trace.
+/// Checks the invariants of every trace.
 fn check(trace: &Trace) {
     let nodes = trace.nodes();
     assert!(trace.parts().is_sorted() && trace.parts().iter().all(|part| part.index() < nodes));
@@ -139,7 +138,7 @@ fn check_spans(spans: &[Span], window: Span) {
     }
 }
 
-/// The file of a trace that is no merged one.
+/// Formats the file of an unmerged trace.
 fn written(trace: &Trace) -> String {
     let mut file = format!("adapm trace 2\nnodes {}\n", trace.nodes());
     let mut line = |line: String| file.extend([line.as_str(), "\n"]);
@@ -160,11 +159,11 @@ fn written(trace: &Trace) -> String {
 
 const HEAD: &str = "adapm trace 2\nnodes 3\nsystem adapm\norigin 10\nkey k7 seven\nkey k8 eight\n";
 
-/// Files of one input at most.
+/// Maximum number of files in one input.
 const FILES_MAX: usize = 8;
-/// Changes to one file at most.
+/// Maximum number of changes to one file.
 const CHANGES_MAX: u64 = 6;
-/// Keys of which the spans are checked: a file may say that there are 65,536 nodes.
+/// Maximum number of keys whose spans are checked: a file may claim 65,536 nodes.
 const KEYS_MAX: usize = 4;
 /// Columns of a picture.
 const COLUMNS: usize = 7;

@@ -1,8 +1,8 @@
 //! Target `triples`: any files are a knowledge graph or are refused with a line and a column; a
-//! graph is read again as it was read once.
+//! graph survives writing and reading.
 //!
-//! The first byte chooses the format, and whether a byte of the rest is itself or a whole line as
-//! such files have them; the rest, cut at zeros, is the files. Not here: finding and opening files.
+//! The first byte chooses the format, and whether a further byte stands for itself or for a typical
+//! line; the rest, cut at zeros, is the files. Not here: finding and opening files.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ const IDS: [&str; 5] = ["train.del", "entity_ids.del", "relation_ids.del", "vali
 const TEXTS: [&str; 3] = ["train.txt", "valid.txt", "test.txt"];
 const TABLES: [&str; 3] = ["train.tsv", "valid.tsv", "test.tsv"];
 
-/// Reads the files that `bytes` are; true if they are a graph.
+/// Reads `bytes` as files. Returns true if they are a graph.
 pub fn triples(bytes: &[u8]) -> bool {
     let Some((&format, rest)) = bytes.split_first() else { return false };
     let is_lines = format & 4 != 0;
@@ -31,7 +31,7 @@ pub fn triples(bytes: &[u8]) -> bool {
         2 => &TEXTS,
         _ => &TABLES,
     };
-    // An empty file is one that is not there, so that each may be missing.
+    // An empty file counts as missing, so that each may be missing.
     let files: Vec<(&str, &[u8])> = names
         .iter()
         .zip(&files)
@@ -63,10 +63,10 @@ pub fn triples(bytes: &[u8]) -> bool {
     }
 }
 
-/// A line of a file, mostly a sound one; random bytes rarely are.
+/// Returns a line of a file, mostly a sound one; random bytes rarely are.
 fn line(byte: u8, format: u8) -> Vec<u8> {
     let [a, b, c] = [byte & 3, byte >> 2 & 3, byte >> 4 & 3];
-    // One format in four has lines that no file may have, here and there.
+    // One format in four has a few lines that no file may have.
     let is_odd = format >> 5 == 0 && byte >> 2 == 0x3f;
     let line = match byte >> 6 {
         _ if is_odd => {
@@ -80,7 +80,7 @@ fn line(byte: u8, format: u8) -> Vec<u8> {
     line.into_bytes()
 }
 
-/// What must hold of every graph.
+/// Checks the invariants of every graph.
 fn check(graph: &Graph) {
     let splits = [graph.train(), graph.valid(), graph.test()];
     let (entities, relations) = (graph.entities().len() as u32, graph.relations().len() as u32);
@@ -109,8 +109,8 @@ fn check(graph: &Graph) {
 
 /// Writes the graph as names and reads it again.
 fn again(graph: &Graph) {
-    // What a file of names cannot say: the end of a line within a name, a byte order mark before
-    // the first, and which of two ids is meant that have one name.
+    // A file of names cannot express the end of a line within a name, a byte order mark before the
+    // first, or the choice between two ids of one name;
     let sayable = |names: &Names| {
         let mut seen = HashSet::new();
         (0..names.len()).filter_map(|index| names.bytes(index)).all(|name| {
@@ -120,8 +120,8 @@ fn again(graph: &Graph) {
                 && !name.iter().all(u8::is_ascii_whitespace)
         })
     };
-    // Nor that its first line is a triple and no names of columns, if there may be more lines like
-    // one that was skipped.
+    // nor that its first line is a triple instead of a header, if there may be more lines like one
+    // that was skipped.
     let has_header = matches!(graph.source(), GraphSource::Files(files) if files.header.is_some());
     if has_header || !sayable(graph.entities()) || !sayable(graph.relations()) {
         return;

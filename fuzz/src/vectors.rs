@@ -1,13 +1,13 @@
 //! Target `vectors`: any file is vectors of words in one of word2vec's forms, or is refused in one
-//! line; vectors are read as they are written, in both forms.
+//! line; vectors survive writing and reading, in both forms.
 //!
-//! The first byte chooses the form, and whether the rest is the file or what stands in a sound one.
+//! The first byte chooses the form, and whether the rest is the file or the content of a sound one.
 //! Not here: opening files.
 
 use adapm_tasks::testing::{vectors_bytes, vectors_of};
 use adapm_tasks::wv::{Format, Vectors};
 
-/// Reads the file that `bytes` are; true if it is vectors.
+/// Reads `bytes` as a file. Returns true if it has vectors.
 pub fn vectors(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let format = if form & 1 == 0 { Format::Text } else { Format::Binary };
@@ -50,7 +50,7 @@ fn again(vectors: &Vectors, format: Format) {
     );
 }
 
-/// A file whose header is right, mostly: a vector for each piece of `bytes`, a number for each
+/// Returns a file whose header is mostly right: one vector per piece of `bytes`, one number per
 /// byte.
 fn sound(form: u8, format: Format, bytes: &[u8]) -> Vec<u8> {
     let dim = usize::from(form >> 2 & 3) + 1;

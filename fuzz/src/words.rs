@@ -1,16 +1,16 @@
 //! Target `words`: any file is a vocabulary, questions or pairs of words, or is refused at one of
-//! its lines; a vocabulary is read as it is written. Shares of any text are the text, and none of
-//! them ends within a word.
+//! its lines; a vocabulary survives writing and reading. The shares of any text add up to the text,
+//! and none of them ends within a word.
 //!
-//! The first byte chooses what is read, and whether a byte of the rest is itself or a word. Not
-//! here: opening, mapping and decompressing files.
+//! The first byte chooses the kind of file, and whether a further byte stands for itself or for a
+//! word. Not here: opening, mapping and decompressing files.
 
 use adapm_tasks::testing::{
     pairs_of, questions_of, share_of, text_of, vocabulary_bytes, vocabulary_of,
 };
 use adapm_tasks::wv::{CorpusError, Vocabulary};
 
-/// Reads the file that `bytes` are; true if it is what it is read as.
+/// Reads `bytes` as a file. Returns true if it is of the chosen kind.
 pub fn words(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let file = if form & 4 == 0 {
@@ -35,7 +35,8 @@ pub fn words(bytes: &[u8]) -> bool {
     })
 }
 
-/// Counts fall, every word is found where it is, and what is written is read again.
+/// Checks that counts fall, that every word is found at its place, and that writing and reading
+/// reproduce the vocabulary.
 fn check_vocabulary(vocabulary: &Vocabulary) -> bool {
     assert!(
         vocabulary.len() >= 2 && vocabulary.counts().is_sorted_by(|a, b| a >= b),
@@ -45,7 +46,7 @@ fn check_vocabulary(vocabulary: &Vocabulary) -> bool {
         let word = vocabulary.words().bytes(index).expect("there are so many");
         assert_eq!(vocabulary.find(word), Some(index as u32), "{word:?}");
     }
-    // What a file cannot say: a byte order mark at its start that belongs to a word.
+    // A file cannot express a byte order mark at its start that belongs to a word.
     if vocabulary.words().bytes(0).is_some_and(|word| word.starts_with(b"\xef\xbb\xbf")) {
         return true;
     }
@@ -55,7 +56,7 @@ fn check_vocabulary(vocabulary: &Vocabulary) -> bool {
     true
 }
 
-/// Shares in order are the text, and cut it between words.
+/// Checks that shares in order add up to the text, and cut it between words.
 fn shares(file: &[u8], all: usize) -> bool {
     let text = text_of(file);
     let shares: Vec<Vec<u8>> = (0..all).map(|index| share_of(&text, index, all)).collect();
@@ -70,7 +71,7 @@ fn shares(file: &[u8], all: usize) -> bool {
     all > 1 && !file.is_empty()
 }
 
-/// A word or the end of a line, mostly such as files have; random bytes rarely are.
+/// Returns a word or the end of a line, mostly a typical one; random bytes rarely are.
 fn word(byte: u8) -> Vec<u8> {
     match byte >> 5 {
         0 => b"\n".to_vec(),

@@ -1,8 +1,8 @@
-//! Target `zmtp`: however a ZMTP stream is cut, the guard lets the same of it pass, never more than
-//! it was given, and no frame above the limit.
+//! Target `zmtp`: however a ZMTP stream is cut, the guard passes the same bytes of it, never more
+//! than it was given, and no frame above the limit.
 //!
-//! The input writes a stream of sound frames, of frames that claim what they have not, and of
-//! noise, and says how it is cut. Not here: what the ZeroMQ socket makes of it.
+//! The input writes a stream of sound frames, of frames with false claims, and of noise, and
+//! chooses its cuts. Not here: the reaction of the ZeroMQ socket.
 
 use adapm_transport::testing::ZmtpGuard;
 use adapm_verify::arb::Choices;
@@ -10,13 +10,13 @@ use adapm_verify::arb::Choices;
 /// Bytes of messages that may pass at first, and later.
 const LIMITS: [u64; 2] = [300, 100_000];
 
-/// Most bytes of an introduction: a name, a socket type, and what belongs around them.
+/// Maximum bytes of an introduction: a name, a socket type, and their framing.
 const NAME_BYTES_MAX: usize = 1 << 10;
 
-/// Frames of one input at most.
+/// Maximum number of frames in one input.
 const FRAMES_MAX: usize = 16;
 
-/// Passes the stream that `bytes` choose; true if a frame has passed.
+/// Passes the stream that `bytes` choose. Returns true if a frame has passed.
 pub fn zmtp(bytes: &[u8]) -> bool {
     let mut choices = Choices::from_bytes(bytes);
     let piece = choices.below(256) as usize;
@@ -40,7 +40,7 @@ pub fn zmtp(bytes: &[u8]) -> bool {
     pieces > 64
 }
 
-/// Appends a frame, or what may look like one.
+/// Appends a frame, or bytes that resemble one.
 fn frame(stream: &mut Vec<u8>, choices: &mut Choices<'_>) {
     let (more, long, command) = (1, 2, 4);
     let flags = [0, more, long, command, more | long, command | long, 8, more | command]
@@ -60,7 +60,7 @@ fn frame(stream: &mut Vec<u8>, choices: &mut Choices<'_>) {
     stream.extend(body);
 }
 
-/// How many bytes pass if they come in pieces, and why there are no more.
+/// Returns how many bytes pass if they come in pieces, and why there are no more.
 fn pass(stream: &[u8], piece: usize) -> (usize, Option<String>) {
     let mut guard = ZmtpGuard::default();
     let (mut passed, mut given, mut limit) = (0, 0, 0);

@@ -1,7 +1,7 @@
 //! Runs every target on its committed corpus and on generated inputs, on any toolchain.
 //!
-//! A generated input depends on the seed, the target and its own number only. A finding is written
-//! below `fuzz/artifacts`, and one printed line says which command reproduces it;
+//! A generated input depends only on the seed, the target and its own number. A finding is written
+//! below `fuzz/artifacts`, and one printed line gives the command that reproduces it;
 //! `ADAPM_FUZZ_INPUTS` and `ADAPM_FUZZ_SEED` ask for more inputs, or others.
 
 use std::fs;
@@ -18,8 +18,7 @@ const INPUT_BYTES_MAX: usize = 512;
 /// Of so many generated inputs, at least one must be deep enough to test anything.
 const SHALLOW_MAX: u64 = 20;
 
-/// All committed inputs together: a corpus is to be small, about eighteen for each of twenty
-/// targets.
+/// Maximum of all committed inputs together: about eighteen small ones for each of twenty targets.
 const CORPUS_FILES_MAX: usize = 360;
 const CORPUS_BYTES_MAX: usize = 1 << 20;
 
@@ -119,7 +118,7 @@ fn run(name: &str, target: Target, seed: u64, at: u64, bytes: &[u8]) -> bool {
     );
 }
 
-/// Half of the inputs are random, half are inputs of the corpus with a few changes.
+/// Generates an input: one half are random, the other are inputs of the corpus with a few changes.
 fn generate(name: &str, seed: u64, at: u64, corpus: &[Vec<u8>]) -> Vec<u8> {
     let salt =
         name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(257).wrapping_add(u64::from(byte)));

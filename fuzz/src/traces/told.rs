@@ -1,4 +1,4 @@
-//! A run that is made up and told to tracers: what they wrote, and what a reader must find in it.
+//! A made-up run recorded by tracers: the files, and the events that a reader must find in them.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use adapm_verify::arb::Choices;
 pub(super) struct Told {
     /// Each with its events, in the order of time.
     pub(super) files: Vec<(Vec<u8>, Vec<TraceEvent>)>,
-    /// Whether the run ended in order.
+    /// True if the run ended in order.
     pub(super) is_complete: bool,
 }
 
 impl Told {
-    /// A small run of one process, or of one for each node.
+    /// Chooses a small run of one process, or of one for each node.
     pub(super) fn of(choices: &mut Choices<'_>) -> Self {
         let nodes = 1 + choices.below(NODES_MAX) as usize;
         let titles: Vec<(Key, String)> =
@@ -38,7 +38,7 @@ impl Told {
     }
 }
 
-/// What one process tells.
+/// Returns the file of one process, and its events.
 fn file(
     head: &TraceHead,
     titles: &[(Key, String)],
@@ -90,16 +90,16 @@ fn file(
     }
     if is_complete {
         tracer.end_at(now);
-        // Nothing of this is to be in the file.
+        // None of this may be in the file.
         tracer.mark_at(now, "behind the end");
     }
-    // The writer's buffer goes with it.
+    // Drops the writer's buffer too.
     drop(tracer);
     let bytes = page.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
     (bytes, events)
 }
 
-/// What a node has of a key.
+/// The state of a key at a node.
 struct Copy {
     key: Key,
     node: NodeId,
@@ -115,7 +115,7 @@ enum Place {
 }
 
 impl Copy {
-    /// Lets something happen that can, and tells `tracer`.
+    /// Makes a possible event happen, and records it by `tracer`.
     fn happen(
         &mut self,
         tracer: &Tracer,
@@ -156,7 +156,7 @@ impl Copy {
     }
 }
 
-/// A name, among them empty ones, some with ends of lines, and long ones.
+/// Chooses a name: some are empty, some contain line ends, some are long.
 fn text(choices: &mut Choices<'_>) -> String {
     let piece = ["", "/m/027rn", "two words", "a\nb\r", "\u{fc} \u{1f98a}\u{2028}", "#", "end"]
         [choices.below(7) as usize];
@@ -180,5 +180,5 @@ impl Write for Page {
 
 const NODES_MAX: u64 = 3;
 const KEYS_MAX: u64 = 4;
-/// Of one file, marks included.
+/// Maximum number of events in one file, marks included.
 const EVENTS_MAX: u64 = 40;
