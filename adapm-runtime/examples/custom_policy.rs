@@ -1,6 +1,6 @@
-//! A policy of your own: hot keys get replicas, all others move to whoever wants them.
+//! A policy of your own: hot keys get replicas, all others move to the nodes that want them.
 //!
-//! A policy is taste, not safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime
+//! A policy cannot break safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime
 //! --example custom_policy`
 
 use adapm_core::policy::timing::ActionTimer;
@@ -10,7 +10,8 @@ use adapm_runtime::prelude::*;
 const WORKERS: usize = 1;
 const HOT: u64 = 10;
 
-/// Replicates the first keys, whoever else wants them; relocates the rest, as soon as that is safe.
+/// Replicates the first keys for all nodes with intent; relocates the rest, as soon as that is
+/// safe.
 struct HotKeys {
     timer: ActionTimer,
 }

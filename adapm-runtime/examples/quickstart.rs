@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut values = [0.0; 8 * 4];
         let mut error = 0.0;
         for batch in 0..2_000 {
-            // Signal what the batch 200 clocks ahead will access, then work on this one.
+            // Signal the accesses of the batch 200 clocks ahead, then work on this one.
             let mut ahead: Vec<Key> = (0..8).map(|_| Key(random.below(1_000))).collect();
             ahead.sort_unstable();
             let clock = worker.clock();
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(cluster.shutdown()?)
 }
 
-/// The batch that was announced 200 clocks ago.
+/// Returns the batch that was announced 200 clocks ago.
 fn batch_of(batches: &[Vec<Key>], batch: usize) -> Option<&[Key]> {
     batch.checked_sub(200).map(|announced| batches[announced].as_slice())
 }

@@ -1,5 +1,5 @@
-//! Four nodes train with negative samples: what each sampling scheme costs, and how far its samples
-//! are from what was asked for.
+//! Four nodes train with negative samples: the cost of each sampling scheme, and the deviation of
+//! its samples from the requested distribution.
 //!
 //! Each step of a worker reads and updates a batch of keys, some of which are in use far more often
 //! than others, and a sample of uniformly drawn keys. Both are prepared 100 steps ahead.
@@ -69,7 +69,7 @@ fn compare(system: System, scheme: Scheme) -> Result<(), Box<dyn std::error::Err
     Ok(())
 }
 
-/// A worker's training; how often it sampled each key.
+/// Trains as one worker. Returns how often it sampled each key.
 fn train(mut worker: Worker<f32>) -> Result<Vec<u64>, OpError> {
     let mut counts = vec![0; KEYS as usize];
     let mut random = Random::new(u64::from(worker.node().0));
@@ -77,7 +77,7 @@ fn train(mut worker: Worker<f32>) -> Result<Vec<u64>, OpError> {
     let (mut keys, mut values) = (vec![Key(0); SAMPLED], vec![0.0; LEN * SAMPLED]);
     for step in 0..STEPS + AHEAD {
         if step < STEPS {
-            // What the step that is AHEAD of this one will use, and what it will sample.
+            // The keys that the step AHEAD of this one will use, and its sample.
             let clock = worker.clock() + AHEAD as u64;
             let batch: Vec<Key> =
                 (0..BATCH).map(|_| Key((random.unit().powi(3) * KEYS as f64) as u64)).collect();
@@ -104,7 +104,7 @@ fn train(mut worker: Worker<f32>) -> Result<Vec<u64>, OpError> {
     Ok(counts)
 }
 
-/// Half of the sum of differences between the shares that these counts have and equal ones: 0 if
+/// Returns half of the sum of differences between the shares of these counts and equal ones: 0 if
 /// they are equal, at most 1.
 fn distance(counts: &[u64]) -> f64 {
     let sum = counts.iter().sum::<u64>() as f64;

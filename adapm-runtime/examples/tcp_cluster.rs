@@ -1,7 +1,7 @@
 //! A cluster whose nodes are processes: counts words of a text, each process its share, over TCP.
 //!
-//! `cargo run -p adapm-runtime --example tcp_cluster` starts three processes of itself. A launcher
-//! of the cluster starts as many as it likes, on any machines:
+//! `cargo run -p adapm-runtime --example tcp_cluster` starts three processes of itself. A cluster's
+//! launcher can start any number, on any machines:
 //!
 //! ```text
 //! mpirun -n 3 tcp_cluster
@@ -23,7 +23,7 @@ const TEXT: &str =
     "the cat sat on the mat and a dog sat on the cat and the dog and the cat sat on a mat";
 
 fn main() {
-    // Whoever has started this process says which node it is; if nobody does, it starts three.
+    // The launcher of this process determines its node; without one, it starts three.
     let done = match launcher::join(&mut show) {
         Ok(Some(group)) => run(Arc::new(group)),
         Ok(None) => start_all(3),
@@ -35,7 +35,7 @@ fn main() {
     }
 }
 
-/// One node, until it leaves.
+/// Runs one node, until it leaves.
 fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
     let layout = Layout::dense(&[(WORDS.len() as u64, 1)])?;
     // Every process builds its own node with the same settings.
@@ -55,7 +55,7 @@ fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
         Ok::<_, OpError>(counts)
     })?;
     let counts = counts.first().ok_or("a node has workers")?;
-    // What the cluster does not know is exchanged by the group: here, who has seen which counts.
+    // The group exchanges data outside the cluster: here, the counts that each process has seen.
     let seen = group.all_gather(format!("{counts:?}").as_bytes())?;
     if group.node() == NodeId(0) {
         assert!(seen.windows(2).all(|pair| pair[0] == pair[1]), "all see the same counts");

@@ -1,9 +1,9 @@
 //! The MPS2 board with the AN386 image: heap, clock and first UART. The only file of the firmware
-//! that knows registers.
+//! with registers.
 //!
 //! The UART (ARM's "APB UART", DDI 0479) holds one byte. Its interrupt moves bytes to a queue, and
-//! is off while the queue is full: an emulator then keeps the rest back, on a chip bytes are lost,
-//! which the line finds out.
+//! is off while the queue is full: an emulator then holds the rest back; on a chip bytes are lost,
+//! which the line detects.
 
 #![expect(unsafe_code, reason = "registers, and the memory of the heap")]
 
@@ -35,7 +35,7 @@ static MILLIS: AtomicU32 = AtomicU32::new(0);
 
 type Queue = Deque<u8, 1_024>;
 
-/// What the UART has received.
+/// Bytes received by the UART.
 static RECEIVED: Mutex<RefCell<Queue>> = Mutex::new(RefCell::new(Deque::new()));
 
 /// Gives the heap its memory and starts clock and UART; once, before anything allocates.
@@ -100,13 +100,13 @@ fn SysTick() {
     MILLIS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// All other interrupts: there is one that was unmasked.
+/// The handler of all other interrupts, only one of which is unmasked.
 #[exception]
 unsafe fn DefaultHandler(_interrupt: i16) {
     critical_section::with(|section| take(&mut RECEIVED.borrow_ref_mut(section)));
 }
 
-/// Moves what the UART has received to the queue, as far as there is room.
+/// Moves bytes received by the UART to the queue, as far as there is room.
 fn take(received: &mut Queue) {
     // First: a byte that comes while others are taken must interrupt again.
     write(INTERRUPT_CLEAR, INTERRUPT_RECEIVE);

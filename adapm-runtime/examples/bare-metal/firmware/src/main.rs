@@ -22,7 +22,7 @@ use serial_node::line::{End, Line};
 use serial_node::node::SerialNode;
 use serial_node::task;
 
-/// The parameters, all of which fit: `.bss` has room for them, or the linker tells.
+/// The parameters: `.bss` has room for all of them, or linking fails.
 type Parameters =
     FixedStore<i64, { fixed::keys_of(task::EXTENTS) }, { fixed::elements_of(task::EXTENTS) }>;
 

@@ -1,4 +1,4 @@
-//! Node 0's part of the count, by the ordinary runtime; and whether everything came out right.
+//! Node 0's part of the count, by the ordinary runtime, and the check of all results.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use serial_node::task::{self, Report};
 
 use crate::serial::Serial;
 
-/// How a run ended.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Each counted key, one element of its value, and what it should be.
+    /// Each counted key, one element of its value, and the expected one.
     pub sums: Vec<(Key, i64, i64)>,
-    /// What node 1 has told.
+    /// The report of node 1.
     pub report: Report,
     /// Totals of node 0.
     pub stats: Stats,
@@ -26,7 +26,7 @@ pub struct Summary {
 /// Runs node 0 over `serial` until all is counted.
 ///
 /// # Errors
-/// In one line, what went wrong.
+/// The failure, in one line.
 pub fn count(serial: Serial) -> Result<Summary, String> {
     let meter = serial.meter();
     let mut endpoint = Some(serial);
@@ -41,8 +41,8 @@ pub fn count(serial: Serial) -> Result<Summary, String> {
     Ok(Summary { sums: sums.collect(), report, stats: cluster.stats(), line: meter.read() })
 }
 
-/// The worker of node 0. Returns an element of each counted key, and the report; an element that
-/// differs from its neighbours counts as none.
+/// Runs the worker of node 0. Returns an element of each counted key, and the report; an element
+/// that differs from its neighbours counts as none.
 fn work(mut worker: Worker<i64>) -> Result<(Vec<i64>, Report), OpError> {
     let this = NodeId(0);
     for step in 0..task::STEPS {
@@ -72,10 +72,10 @@ fn work(mut worker: Worker<i64>) -> Result<(Vec<i64>, Report), OpError> {
 }
 
 impl Summary {
-    /// Checks sums, and that keys have travelled and replicas were there.
+    /// Checks sums, and that keys have travelled and replicas existed.
     ///
     /// # Errors
-    /// In one line, what is not as it must be.
+    /// The first deviation, in one line.
     pub fn check(&self) -> Result<(), String> {
         if let Some((key, sum, expected)) =
             self.sums.iter().find(|(_, sum, expected)| sum != expected)

@@ -15,13 +15,13 @@ use bare_metal_host::noise::Noise;
 use bare_metal_host::serial::Serial;
 use serial_node::task;
 
-/// What the user asks for.
+/// The options of the user.
 struct Wishes {
     /// A firmware that is built already.
     firmware: Option<PathBuf>,
-    /// One byte of how many is spoilt, in each direction; 0: none.
+    /// One byte of this many is spoilt, in each direction; 0: none.
     noise: u64,
-    /// How long the whole run may take.
+    /// Time limit of the whole run.
     within: Duration,
 }
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 fn run(wishes: Wishes) -> Result<(), String> {
     let firmware = wishes.firmware.map_or_else(qemu::build_firmware, Ok)?;
     let mut board = qemu::Board::start(&firmware)?;
-    // Whatever hangs, the user gets a line and an exit code.
+    // Even after a hang, the user gets a message and an exit code.
     let watchdog = board.watchdog(wishes.within);
     let pipes = board.take_serial();
     let noise = Noise::new(wishes.noise);
@@ -56,7 +56,7 @@ fn run(wishes: Wishes) -> Result<(), String> {
     Ok(())
 }
 
-/// `None`: help was asked for, and given.
+/// Parses the options; `None` if help was requested and shown.
 fn wishes() -> Result<Option<Wishes>, String> {
     let mut wishes = Wishes { firmware: None, noise: 2_000, within: Duration::from_secs(120) };
     let mut arguments = env::args().skip(1);

@@ -1,7 +1,7 @@
-//! A disturbance of the line that is the same on every run: at every so many bytes one is changed,
-//! lost, or has company.
+//! A reproducible disturbance of the line: at regular intervals a byte is changed, lost, or
+//! followed by another.
 
-/// Spoils the bytes of one direction.
+/// A disturbance of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Noise {
     every: u64,
@@ -15,7 +15,7 @@ impl Noise {
         Self { every, seen: 0 }
     }
 
-    /// The bytes as they arrive.
+    /// Returns the bytes as they arrive.
     #[must_use]
     pub fn spoil(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut arrived = Vec::with_capacity(bytes.len());

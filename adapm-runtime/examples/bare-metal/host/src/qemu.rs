@@ -10,18 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A board that runs; killed when dropped.
+/// A running board; killed when dropped.
 pub(crate) struct Board {
     child: Arc<Mutex<Child>>,
     serial: Option<(ChildStdout, ChildStdin)>,
 }
 
-/// Ends the program when its time is over, unless it is dropped before.
+/// A guard that ends the program when its time is over, unless it is dropped before.
 pub(crate) struct Watchdog(
     #[expect(dead_code, reason = "the thread sees it being dropped")] Sender<()>,
 );
 
-/// Builds the firmware in this workspace; where it lies then.
+/// Builds the firmware in this workspace. Returns its path.
 pub(crate) fn build_firmware() -> Result<PathBuf, String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -36,7 +36,7 @@ pub(crate) fn build_firmware() -> Result<PathBuf, String> {
         }
         Err(error) => return Err(format!("cannot run cargo: {error}")),
     }
-    // This program lies in `target/<profile>`.
+    // This program is in `target/<profile>`.
     let program = env::current_exe()
         .map_err(|error| format!("cannot find this program's folder: {error}"))?;
     let target = program.ancestors().nth(2).ok_or("this program lies in no target folder")?;
@@ -81,12 +81,12 @@ impl Board {
         Ok(Self { child: Arc::new(Mutex::new(child)), serial })
     }
 
-    /// The two directions of the board's serial line; once.
+    /// Takes the two directions of the board's serial line; once.
     pub(crate) fn take_serial(&mut self) -> (ChildStdout, ChildStdin) {
         self.serial.take().expect("the line has one end")
     }
 
-    /// Ends board and program with a message if that takes longer than `within`.
+    /// Ends board and program with a message after `within`.
     pub(crate) fn watchdog(&self, within: Duration) -> Watchdog {
         let (alive, ended) = mpsc::channel();
         let child = Arc::clone(&self.child);
@@ -100,8 +100,7 @@ impl Board {
         Watchdog(alive)
     }
 
-    /// Waits until the firmware has ended by itself; an error if it does not, or says that it
-    /// failed.
+    /// Waits until the firmware has ended by itself; an error if it does not, or if it failed.
     pub(crate) fn wait(&mut self, within: Duration) -> Result<(), String> {
         let until = Instant::now() + within;
         loop {

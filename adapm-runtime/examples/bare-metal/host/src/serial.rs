@@ -1,5 +1,5 @@
-//! A transport of one's own: the other node is at the end of a serial line, here the pipes of a
-//! child process or of a test.
+//! A custom transport: the other node is at the end of a serial line, here the pipes of a child
+//! process or of a test.
 //!
 //! ```text
 //!   channel thread:  send, recv ── Line ──bytes──> writing thread ──noise──> line
@@ -19,7 +19,7 @@ use serial_node::line::{End, Line, LineError, LineStats};
 
 use crate::noise::Noise;
 
-/// What ends the wait of an endpoint.
+/// An event that ends the wait of an endpoint.
 enum Happening {
     Bytes(Vec<u8>),
     Woken,
@@ -27,7 +27,7 @@ enum Happening {
     Ended,
 }
 
-/// What the line has carried, as of the last time that somebody looked.
+/// The traffic of the line, as of the last update.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<LineStats>>);
 
@@ -38,7 +38,7 @@ pub struct Serial {
     happenings: Receiver<Happening>,
     waker: Waker,
     writing: Option<Sender<Vec<u8>>>,
-    /// Hears when the writing thread has ended.
+    /// Signals the end of the writing thread.
     written: Receiver<()>,
     meter: Meter,
     outgoing: Vec<u8>,
@@ -47,12 +47,12 @@ pub struct Serial {
     has_drained: bool,
 }
 
-/// Ends a wait.
+/// A handle that ends a wait.
 #[derive(Clone)]
 pub struct Waker(Sender<Happening>);
 
 impl Meter {
-    /// The totals.
+    /// Returns the totals.
     #[must_use]
     pub fn read(&self) -> LineStats {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +60,7 @@ impl Meter {
 }
 
 impl Serial {
-    /// An endpoint that reads and writes these, with noise in both directions.
+    /// Creates an endpoint that reads and writes these, with noise in both directions.
     pub fn new(
         (mut from, mut to): (impl Read + Send + 'static, impl Write + Send + 'static),
         terms: u64,
@@ -75,7 +75,7 @@ impl Serial {
         thread::spawn(move || {
             let mut bytes = [0; 4_096];
             while let Ok(len @ 1..) = from.read(&mut bytes) {
-                // Also when nobody listens any more: the other end must get rid of its last words.
+                // Even if nothing receives any more: the other end must get rid of its last bytes.
                 happen.send(Happening::Bytes(noise_in.spoil(&bytes[..len]))).ok();
             }
             happen.send(Happening::Ended).ok();
@@ -103,7 +103,7 @@ impl Serial {
         }
     }
 
-    /// What tells about the line while the endpoint is in use elsewhere.
+    /// Returns a handle to the totals while the endpoint is in use elsewhere.
     #[must_use]
     pub fn meter(&self) -> Meter {
         self.meter.clone()
@@ -115,7 +115,7 @@ impl Serial {
         )
     }
 
-    /// Writes what is due.
+    /// Writes the bytes that are due.
     fn write(&mut self) {
         let now = self.now();
         self.line.poll_bytes(now, &mut self.outgoing);
@@ -127,7 +127,8 @@ impl Serial {
         *self.meter.0.lock().unwrap_or_else(PoisonError::into_inner) = self.line.stats();
     }
 
-    /// Waits for bytes until `until` or the line's own deadline; true if somebody called the waker.
+    /// Waits for bytes until `until` or the line's own deadline. Returns true if the waker was
+    /// called.
     fn wait(&mut self, until: Option<Instant>) -> bool {
         let deadline =
             self.line.deadline().map(|at| self.origin + Duration::from_nanos(at.nanos()));
@@ -154,7 +155,7 @@ impl Serial {
         (!std::mem::replace(&mut self.is_lost, true)).then_some(Received::Lost(PEER, loss))
     }
 
-    /// What is to be told before anything else is waited for.
+    /// Returns a report that precedes any wait.
     fn news(&mut self) -> Result<Option<Received>, LineError> {
         while let Some(event) = self.line.poll_event() {
             let news = match event {
@@ -193,7 +194,7 @@ impl Transport for Serial {
             Err(error @ (LineError::Terms { .. } | LineError::FrameLen { .. })) => {
                 Err(SendError::Transport(error))
             }
-            // Told as a loss by `recv`: frames to a lost node are dropped.
+            // Reported as a loss by `recv`: frames to a lost node are dropped.
             Err(_) => Ok(()),
         }
     }
@@ -247,5 +248,5 @@ impl Wake for Waker {
 
 const PEER: NodeId = NodeId(1);
 
-/// How long the other end is given to acknowledge the goodbye.
+/// Time for the other end to acknowledge the goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);

@@ -25,7 +25,7 @@ struct Pipe {
 
 struct Mouth(Sender<Vec<u8>>);
 
-/// What a thread has instead of a board.
+/// A thread's replacement for a board.
 struct Desk {
     origin: Instant,
     from: Pipe,
@@ -66,7 +66,7 @@ impl Port for Desk {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // After the end of the other side nobody reads.
+        // After the end of the other side nothing reads.
         self.to.write_all(bytes).ok();
     }
 
@@ -82,7 +82,7 @@ fn line() -> (Pipe, Mouth) {
     (Pipe { bytes, rest: Vec::new() }, Mouth(mouth))
 }
 
-/// Node 1 in a thread; how many of its sums are wrong.
+/// Runs node 1 in a thread. Returns the number of its wrong sums.
 fn node(from: Pipe, to: Mouth, terms: u64) -> JoinHandle<Result<usize, NodeError>> {
     type Parameters =
         FixedStore<i64, { fixed::keys_of(task::EXTENTS) }, { fixed::elements_of(task::EXTENTS) }>;
@@ -95,7 +95,7 @@ fn node(from: Pipe, to: Mouth, terms: u64) -> JoinHandle<Result<usize, NodeError
     })
 }
 
-/// Counts over a line with `noise`; what both nodes say.
+/// Counts over a line with `noise`. Returns the results of both nodes.
 fn counted(noise: u64, terms: u64) -> (Result<Summary, String>, Result<usize, NodeError>) {
     let (from_node, to_host) = line();
     let (from_host, to_node) = line();

@@ -1,12 +1,12 @@
-//! A node of a cluster behind a serial line, without `std`: what the microcontroller runs, and both
-//! ends of the line.
+//! A node of a cluster behind a serial line, without `std`: the node of the microcontroller, and
+//! both ends of the line.
 //!
 //! | module | subject |
 //! | --- | --- |
-//! | [`packet`] | bytes that find their feet again after garbage: COBS and a checksum around what is said |
+//! | [`packet`] | packets that survive garbage between them: COBS and a checksum |
 //! | [`line`] | frames once and in order over such a line: dialing, and the link session of adapm-core |
 //! | [`node`] | the loop around an engine and a line, with one worker |
-//! | [`task`] | what the two nodes of this example count, and what must come out |
+//! | [`task`] | the counts of the two nodes of this example, and the expected results |
 //!
 //! Not here: the registers of a chip, and anything of a host.
 

@@ -1,10 +1,10 @@
 //! One end of a serial line: frames once and in order, although bytes are lost, changed and
 //! invented on the way.
 //!
-//! A line is always there, but nothing says who listens and what was hit. So a *pipe* in the sense
-//! of [`adapm_core::link`] is what both ends have agreed on: the dialing end says `Hello` with a
-//! new number, the answering end says `Welcome`, each with the number of the packet it expects.
-//! Whatever is damaged ends the pipe; the next one goes on where the other end stands:
+//! A line is always there, but nothing tells who listens and which bytes were damaged. So a *pipe*
+//! in the sense of [`adapm_core::link`] is an agreement of both ends: the dialing end sends `Hello`
+//! with a new number, the answering end sends `Welcome`, each with the number of the packet it
+//! expects. Any damage ends the pipe; the next one goes on at the other end's position:
 //!
 //! ```text
 //!   dialing end                                   answering end
@@ -15,8 +15,8 @@
 //!      Hello(8, expects 4)  ──────────────────>
 //! ```
 //!
-//! Packets of another pipe than the present one are left over from before, and are dropped. Not
-//! here: ports and threads.
+//! Packets of other pipes than the present one are leftovers, and are dropped. Not here: ports and
+//! threads.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ use adapm_core::transport::{CloseReason, Frame, Loss};
 
 use crate::packet::{Packet, Reader, header};
 
-/// Which end of a line this is.
+/// The role of an end of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
     /// Begins pipes.
@@ -38,19 +38,19 @@ pub enum End {
     Answering,
 }
 
-/// Why an end of a line is of no use any more.
+/// Reasons why an end of a line has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineError {
-    /// The other end has other terms: another layout, another number of nodes, another version.
+    /// The other end has other settings: another layout, number of nodes or version.
     Terms {
-        /// Of this end.
+        /// The digest of this end.
         ours: u64,
-        /// Of the other.
+        /// The digest of the other end.
         theirs: u64,
     },
-    /// One of the ends was started anew, and has forgotten everything.
+    /// One of the ends was started anew, and has lost its state.
     Restarted,
-    /// The other end said what no sound one says.
+    /// The other end broke the rules of the session.
     Misbehaved(LinkError),
     /// Nothing was heard of the other end, or nothing arrives there.
     Lost(Loss),
@@ -61,12 +61,12 @@ pub enum LineError {
     },
 }
 
-/// What a line has carried.
+/// The traffic of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LineStats {
     /// Pipes that came up: one, and one more for each disturbance.
     pub pipes: u64,
-    /// Packets that were damaged on their way to this end.
+    /// Packets that arrived damaged at this end.
     pub damaged: u64,
     /// Bytes received, garbage included.
     pub bytes_in: u64,
@@ -78,8 +78,8 @@ pub struct LineStats {
     pub frames_in: u64,
 }
 
-/// One end of a line. Feed it the bytes that come, write the bytes that it wants written, look in
-/// at [`Line::deadline`].
+/// One end of a line. Feed it the received bytes, write the bytes that it returns, and call it
+/// again at [`Line::deadline`].
 #[derive(Debug)]
 pub struct Line {
     end: End,
@@ -88,7 +88,7 @@ pub struct Line {
     reader: Reader,
     pipe: u32,
     is_up: bool,
-    /// When to say `Hello` or `Call` again, as long as there is no pipe.
+    /// The time to send `Hello` or `Call` again, as long as there is no pipe.
     nag_at: Instant,
     nag_pause: Duration,
     welcome: bool,
@@ -97,14 +97,13 @@ pub struct Line {
     stats: LineStats,
 }
 
-/// Largest frame, so that a microcontroller has room for it.
+/// Largest frame, small enough for a microcontroller.
 pub const FRAME_BYTES_MAX: usize = 8 << 10;
 /// Bytes of a frame in one packet: 90 ms at 115,200 baud.
 pub const PACKET_BYTES: usize = 1 << 10;
 
 impl Line {
-    /// An end of a line on which nothing was said yet. `terms` must be the same number on both
-    /// ends.
+    /// Creates an unused end of a line. `terms` must be the same number on both ends.
     #[must_use]
     pub fn new(end: End, terms: u64, dead_after: Duration) -> Self {
         let mut config = LinkConfig::dead_after(dead_after);
@@ -127,11 +126,11 @@ impl Line {
         }
     }
 
-    /// Takes a frame for the other end; false if there is no room at the moment. Nothing is taken
-    /// behind a goodbye.
+    /// Takes a frame for the other end. Returns false if there is no room at the moment. Nothing is
+    /// taken behind a goodbye.
     ///
     /// # Errors
-    /// If the frame is too long, or the line is of no use.
+    /// If the frame is too long, or the line has failed.
     pub fn send(&mut self, frame: &mut Frame) -> Result<bool, LineError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -145,7 +144,7 @@ impl Line {
                 Ok(true)
             }
             Err(SendRefusal::Full) => Ok(false),
-            // Nobody will read it; the event that says so is on its way.
+            // It will not be read; the event that reports the end is on its way.
             Err(_) => Ok(true),
         }
     }
@@ -155,7 +154,7 @@ impl Line {
         self.session.close(close_reason);
     }
 
-    /// Bytes came.
+    /// Handles received bytes.
     pub fn handle_bytes(&mut self, now: Instant, bytes: &[u8]) {
         self.stats.bytes_in += bytes.len() as u64;
         let mut reader = core::mem::replace(&mut self.reader, Reader::new(0));
@@ -171,7 +170,7 @@ impl Line {
         self.reader = reader;
     }
 
-    /// Appends what is due to be written to the line.
+    /// Appends the bytes due to be written to the line.
     pub fn poll_bytes(&mut self, now: Instant, line: &mut Vec<u8>) {
         let before = line.len();
         self.session.handle_timeout(now);
@@ -192,18 +191,18 @@ impl Line {
         self.stats.bytes_out += (line.len() - before) as u64;
     }
 
-    /// The next frame of the other end.
+    /// Returns the next frame of the other end.
     pub fn poll_frame(&mut self) -> Option<Frame> {
         self.inbox.pop_front()
     }
 
-    /// Whether there is a frame of the other end.
+    /// Returns true if there is a frame of the other end.
     #[must_use]
     pub fn has_frame(&self) -> bool {
         !self.inbox.is_empty()
     }
 
-    /// What the session tells.
+    /// Returns the next event of the session.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.session.poll_event();
         if let Some(Event::Dead(loss)) = event {
@@ -212,27 +211,27 @@ impl Line {
         event
     }
 
-    /// Why the line is of no use any more.
+    /// Returns why the line has failed, if it has.
     #[must_use]
     pub fn error(&self) -> Option<LineError> {
         self.error
     }
 
-    /// When to call [`Line::poll_bytes`] at the latest.
+    /// Returns the latest time to call [`Line::poll_bytes`].
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let nag = (!self.is_up && !self.is_over()).then_some(self.nag_at);
         [self.session.deadline(), nag].into_iter().flatten().min()
     }
 
-    /// What was carried so far.
+    /// Returns the traffic so far.
     #[must_use]
     pub fn stats(&self) -> LineStats {
         self.stats
     }
 
     fn is_over(&self) -> bool {
-        // After a goodbye of the other end a pipe is still of use: to acknowledge it.
+        // After a goodbye of the other end a pipe is still needed to acknowledge it.
         self.error.is_some() || (self.session.has_ended() && !self.session.has_left())
     }
 
@@ -284,22 +283,22 @@ impl Line {
                     Err(_) => self.break_off(now),
                 }
             }
-            // Left over from an earlier pipe, or this end's own words reflected.
+            // Left over from an earlier pipe, or an echo of this end's own packets.
             _ => {}
         }
     }
 
-    /// Begins a pipe; whether the other end should hear of it.
+    /// Begins a pipe. Returns true if the other end must be told.
     fn begin(&mut self, now: Instant, expects: u64, terms: u64) -> bool {
         self.session.handle_down();
         if terms != self.terms {
             self.fail(LineError::Terms { ours: self.terms, theirs: terms });
-            // The other end fails with the same reason when it is told this one's.
+            // The other end fails for the same reason when it learns this end's terms.
             return true;
         }
         if let Some(error) = self.error {
-            // Of no use any more. Told where this end stands, the other finds out by itself that
-            // one was restarted.
+            // The line has failed. Once told this end's position, the other end finds out by itself
+            // that one was restarted.
             return error == LineError::Restarted;
         }
         match self.session.handle_up(now, Seq(expects)) {

@@ -1,5 +1,5 @@
-//! A node with one worker and no threads: the loop around an engine and a line, turned while the
-//! worker waits.
+//! A node with one worker and no threads: the loop around an engine and a line, which turns while
+//! the worker waits.
 //!
 //! ```text
 //!   worker ──fast path──> store          port: clock, bytes
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! As there is only one context, the order rule (protocol, "Operations") holds by itself: a worker
-//! that waits for an operation does not use the fast path. Not here: what the worker does
+//! that waits for an operation does not use the fast path. Not here: the worker's task
 //! ([`crate::task`]).
 
 use alloc::collections::VecDeque;
@@ -31,11 +31,11 @@ use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId, wire};
 
 use crate::line::{FRAME_BYTES_MAX, Line, LineError, LineStats};
 
-/// What a node needs of its board.
+/// The interface of a node to its board.
 pub trait Port {
-    /// Time since some origin.
+    /// Returns the time since some origin.
     fn now(&mut self) -> Instant;
-    /// Appends the bytes that have come; does not wait.
+    /// Appends the received bytes; does not wait.
     fn read(&mut self, bytes: &mut Vec<u8>);
     /// Writes all bytes, however long it takes.
     fn write(&mut self, bytes: &[u8]);
@@ -43,17 +43,17 @@ pub trait Port {
     fn idle(&mut self);
 }
 
-/// Why a node has ended before its work was done.
+/// Reasons why a node ended before its work was done.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NodeError {
-    /// Settings that cannot work.
+    /// Invalid settings.
     Config(ConfigError),
-    /// The line is of no use any more.
+    /// The line has failed.
     Line(LineError),
     /// The other end has ended first.
     Left(CloseReason),
-    /// Bytes that are no frame.
+    /// Bytes that are not a frame.
     Frame(DecodeError),
     /// The engine has refused a message or an operation.
     Input(InputError),
@@ -61,7 +61,7 @@ pub enum NodeError {
     Op(OpError),
 }
 
-/// Accesses of the worker: how many found a local copy, and how many asked the engine.
+/// Accesses of the worker: served by a local copy, and by the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Accesses {
     /// Served by the store at once.
@@ -74,14 +74,14 @@ pub struct Accesses {
 /// [`NodeConfig::frame_bytes_max`].
 const BLOCK_BYTES_MAX: usize = FRAME_BYTES_MAX / 16 * 7;
 
-/// An operation that has ended, and how.
+/// An ended operation and its outcome.
 type Ended<V> = (OpId, Result<Vec<V>, OpError>);
 
-/// What is around the engine.
+/// The surroundings of the engine.
 struct Outside<V> {
-    /// Keys that the worker has made dirty.
+    /// Keys that the worker has dirtied.
     dirty: Vec<Key>,
-    /// Frames for which the line had no room; bounded by what the engine has unanswered.
+    /// Frames for which the line had no room; bounded by the unanswered requests of the engine.
     backlog: VecDeque<Frame>,
     ended: Option<Ended<V>>,
 }
@@ -106,7 +106,7 @@ impl<V> Host<V> for Outside<V> {
     }
 }
 
-/// A node of two, with one worker, at one end of a line.
+/// A node of a cluster of two, with one worker, at one end of a line.
 pub struct SerialNode<S: Store, P: Port> {
     driver: Driver<S, SystemPolicy>,
     outside: Outside<S::Value>,
@@ -124,7 +124,7 @@ pub struct SerialNode<S: Store, P: Port> {
 }
 
 impl<S: Store, P: Port> SerialNode<S, P> {
-    /// Node `node` of two; creates its main copies.
+    /// Creates node `node` of two, with its main copies.
     ///
     /// # Errors
     /// If the layout has fewer keys than there are nodes, or values so long that a frame with one
@@ -175,7 +175,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Adds `update` `[value_len]` to the value of `key`.
     ///
     /// # Errors
-    /// What ends the node.
+    /// The error that ends the node.
     pub fn push(&mut self, key: Key, update: &[S::Value]) -> Result<(), NodeError> {
         match self.driver.engine().store().with_slot(key, |mut slot| slot.push(update)) {
             Pushed::Refused => {
@@ -196,7 +196,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Overwrites the value of `key` with `value` `[value_len]`.
     ///
     /// # Errors
-    /// What ends the node.
+    /// The error that ends the node.
     pub fn set(&mut self, key: Key, value: &[S::Value]) -> Result<(), NodeError> {
         self.accesses.engine += 1;
         self.op(OpBody::Set { keys: [key].into(), values: value.into() }).map(drop)
@@ -205,7 +205,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Reads the value of `key`.
     ///
     /// # Errors
-    /// What ends the node.
+    /// The error that ends the node.
     pub fn pull(&mut self, key: Key) -> Result<Vec<S::Value>, NodeError> {
         let mut value =
             alloc::vec![S::Value::default(); self.driver.engine().store().value_len(key)];
@@ -220,7 +220,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// Runs an operation that needs no value: `WaitSync`, `Barrier`, `Quiesce`.
     ///
     /// # Errors
-    /// What ends the node.
+    /// The error that ends the node.
     pub fn collective(&mut self, body: OpBody<S::Value>) -> Result<(), NodeError> {
         self.op(body).map(drop)
     }
@@ -229,9 +229,9 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     /// told.
     ///
     /// # Errors
-    /// What ends the node before.
+    /// The error that ends the node before.
     pub fn leave(&mut self) -> Result<(), NodeError> {
-        // Its intents expire: nobody can leave before.
+        // Its intents expire: no node can leave before.
         self.clock = Clock::INFINITY;
         self.op(OpBody::End)?;
         self.op(OpBody::Leave)?;
@@ -245,19 +245,19 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         Ok(())
     }
 
-    /// Accesses of the worker so far.
+    /// Returns the accesses of the worker so far.
     #[must_use]
     pub fn accesses(&self) -> Accesses {
         self.accesses
     }
 
-    /// Totals of the engine.
+    /// Returns the totals of the engine.
     #[must_use]
     pub fn stats(&self) -> &Stats {
         self.driver.engine().stats()
     }
 
-    /// Totals of the line.
+    /// Returns the totals of the line.
     #[must_use]
     pub fn line_stats(&self) -> LineStats {
         self.line.stats()
@@ -279,7 +279,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
         }
     }
 
-    /// One turn of the loop: what came, what is due, what is to be sent.
+    /// Turns the loop once: handles input and timers, and sends what is due.
     fn turn(&mut self) -> Result<(), NodeError> {
         let mut received = core::mem::take(&mut self.received);
         self.port.read(&mut received);
@@ -362,5 +362,5 @@ impl core::error::Error for NodeError {}
 
 const WORKER: WorkerId = WorkerId(0);
 
-/// How long the other end is given to acknowledge the goodbye.
+/// Time for the other end to acknowledge the goodbye.
 const GOODBYE_NANOS: u64 = 2_000_000_000;

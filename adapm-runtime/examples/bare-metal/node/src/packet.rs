@@ -1,8 +1,7 @@
-//! What goes over the line: postcard, a checksum behind it, and COBS around both, so that a zero
-//! byte ends a packet and nothing else.
+//! The packets of the line: postcard, a checksum behind it, and COBS around both, so that only the
+//! end of a packet is a zero byte.
 //!
-//! Whatever garbage a line brings, the next zero byte is where the reader starts anew; the checksum
-//! tells what was hit.
+//! After any garbage the reader starts anew at the next zero byte; the checksum detects damage.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,28 +10,28 @@ use adapm_core::link::{Header, Kind, Seq};
 use crc::{CRC_32_ISCSI, Crc};
 use serde::{Deserialize, Serialize};
 
-/// One packet.
+/// A packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Packet<'a> {
-    /// The dialing end begins pipe `pipe` and expects the packet `expects` next.
+    /// The dialing end begins pipe `pipe`, and expects packet `expects` next.
     Hello {
         /// Number of the pipe.
         pipe: u32,
-        /// What the end expects.
+        /// The packet that the end expects next.
         expects: u64,
-        /// What both ends must have alike, as a number.
+        /// The digest of the settings that both ends must share.
         terms: u64,
     },
     /// The answer to a hello, of the same pipe.
     Welcome {
         /// Number of the pipe.
         pipe: u32,
-        /// What the end expects.
+        /// The packet that the end expects next.
         expects: u64,
-        /// What both ends must have alike, as a number.
+        /// The digest of the settings that both ends must share.
         terms: u64,
     },
-    /// The answering end asks to be dialed: it has no pipe, or has lost something on this one.
+    /// The answering end asks to be dialed: it has no pipe, or has lost bytes of this one.
     Call,
     /// A packet of the link session.
     Session {
@@ -42,9 +41,9 @@ pub enum Packet<'a> {
         kind: u8,
         /// Number of the packet.
         seq: u64,
-        /// Number that is expected.
+        /// The number expected next.
         ack: u64,
-        /// Whether the acknowledgement of this packet is waited for.
+        /// True if the sender waits for the acknowledgement of this packet.
         wants_ack: bool,
         /// Head of the frame.
         head: &'a [u8],
@@ -54,7 +53,7 @@ pub enum Packet<'a> {
 }
 
 impl Packet<'_> {
-    /// A packet of the session with the parts of its frame.
+    /// Creates a packet of the session with the parts of its frame.
     #[must_use]
     pub fn session<'a>(pipe: u32, header: Header, head: &'a [u8], values: &'a [u8]) -> Packet<'a> {
         let kind =
@@ -63,8 +62,7 @@ impl Packet<'_> {
         Packet::Session { pipe, kind, seq: seq.0, ack: ack.0, wants_ack, head, values }
     }
 
-    /// Appends the packet as it goes over the line: with a zero before it, too, which ends what a
-    /// disturbance has begun.
+    /// Appends the encoded packet, with a zero before it too, which ends any garbage.
     pub fn write(&self, line: &mut Vec<u8>) {
         let mut bytes =
             postcard::to_allocvec(self).expect("a packet is made of integers and bytes");
@@ -78,7 +76,7 @@ impl Packet<'_> {
     }
 }
 
-/// The header of a session's packet, `None` if it has a kind that there is not.
+/// Returns the header of a session's packet, or `None` if its kind does not exist.
 #[must_use]
 pub fn header(kind: u8, seq: u64, ack: u64, wants_ack: bool) -> Option<Header> {
     KINDS.get(usize::from(kind)).map(|kind| Header {
@@ -89,7 +87,7 @@ pub fn header(kind: u8, seq: u64, ack: u64, wants_ack: bool) -> Option<Header> {
     })
 }
 
-/// Finds the packets in the bytes of a line.
+/// A reader that finds the packets in the bytes of a line.
 #[derive(Debug)]
 pub struct Reader {
     bytes: Vec<u8>,
@@ -98,7 +96,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader of packets of up to `limit` bytes on the line.
+    /// Creates a reader of packets of up to `limit` bytes on the line.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, is_overfull: false }
@@ -131,7 +129,7 @@ fn read(bytes: &mut [u8]) -> Option<Packet<'_>> {
     rest.is_empty().then_some(packet)
 }
 
-/// A packet on the line, for tests and tools.
+/// Encodes a packet, for tests and tools.
 #[must_use]
 pub fn written(packet: &Packet<'_>) -> Vec<u8> {
     let mut line = vec![];

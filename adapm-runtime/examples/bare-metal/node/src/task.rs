@@ -1,13 +1,13 @@
-//! What the two nodes of this example count together, so that every push can be accounted for.
+//! The counts of the two nodes of this example, in which every push can be accounted for.
 //!
-//! | keys | who uses them | so that |
+//! | keys | users | effect |
 //! | --- | --- | --- |
 //! | [`HOT`] | both, all the time, with intent | each node has a copy: a main copy and a replica |
 //! | [`TRAVELLING`] | the other node in the first half, home in the second, with intent | main copies travel there and back |
 //! | [`COLD`] | both, every fifth step, without intent | operations go to the owner |
-//! | [`REPORT`] | set once by node 1 | node 1 tells its totals |
+//! | [`REPORT`] | set once by node 1 | node 1 reports its totals |
 //!
-//! A push of node 0 adds 1, one of node 1 a million: a sum names whose push is missing or doubled.
+//! A push of node 0 adds 1, one of node 1 a million: a sum shows whose push is missing or doubled.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -28,13 +28,13 @@ pub const HOT: Range<u64> = 0..4;
 pub const TRAVELLING: Range<u64> = 4..16;
 /// Keys that are used rarely and unannounced.
 pub const COLD: Range<u64> = 16..24;
-/// What node 1 has to tell: see [`Report`].
+/// The report of node 1: see [`Report`].
 pub const REPORT: Key = Key(24);
 /// Steps of each node.
 pub const STEPS: u64 = 60;
 const HALF: u64 = STEPS / 2;
 
-/// What node 1 tells about its run, shortly before its end.
+/// The report of node 1 about its run, shortly before its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Report {
     /// Main copies that arrived there.
@@ -45,40 +45,40 @@ pub struct Report {
     pub local: i64,
     /// Accesses that needed node 0.
     pub remote: i64,
-    /// Pipes that its end of the line has seen.
+    /// Pipes of its end of the line.
     pub pipes: i64,
-    /// Packets that came damaged.
+    /// Packets that arrived damaged.
     pub damaged: i64,
-    /// Bytes that it has received.
+    /// Bytes received.
     pub bytes_in: i64,
-    /// Bytes that it has sent.
+    /// Bytes sent.
     pub bytes_out: i64,
 }
 
-/// The layout.
+/// Returns the layout.
 #[must_use]
 pub fn layout() -> Layout {
     Layout::dense(EXTENTS).expect("the extents are legal")
 }
 
-/// What both ends of the line must have alike.
+/// Returns the digest of the settings that both ends must share.
 #[must_use]
 pub fn terms() -> u64 {
     layout().digest::<i64>() ^ (STEPS << 8) ^ u64::from(PROTOCOL_VERSION)
 }
 
-/// The initial value of a key.
+/// Writes the initial value of a key.
 pub fn initial(key: Key, value: &mut [i64]) {
     value.fill(if key == REPORT { 0 } else { key.0 as i64 * 1_000_000_000_000 });
 }
 
-/// What a push of `node` adds to each element.
+/// Returns the amount that a push of `node` adds to each element.
 #[must_use]
 pub fn digit(node: NodeId) -> i64 {
     if node == NodeId(0) { 1 } else { 1_000_000 }
 }
 
-/// The keys that `node` pushes to and then pulls at `step`.
+/// Returns the keys that `node` pushes to and then pulls at `step`.
 #[must_use]
 pub fn keys(node: NodeId, step: u64) -> Vec<Key> {
     let travelling = TRAVELLING.filter(|key| uses(node, Key(*key), step));
@@ -86,10 +86,10 @@ pub fn keys(node: NodeId, step: u64) -> Vec<Key> {
     HOT.chain(travelling).chain(cold).map(Key).collect()
 }
 
-/// What `node` signals before `step`, behind the barrier: keys, and the clocks in which it will
-/// access them. The clock of step `s` is `s + 1`.
+/// Returns the signals of `node` before `step`, behind the barrier: keys, and the clocks in which
+/// it will access them. The clock of step `s` is `s + 1`.
 ///
-/// The second half is signalled when it begins: known earlier, it would overlap with the other
+/// The second half is signalled when it begins: signalled earlier, it would overlap with the other
 /// node's first half, and replicas would take the place of some journeys.
 #[must_use]
 pub fn intents(node: NodeId, step: u64) -> Vec<(Vec<Key>, Range<Clock>)> {
@@ -102,13 +102,13 @@ pub fn intents(node: NodeId, step: u64) -> Vec<(Vec<Key>, Range<Clock>)> {
     }
 }
 
-/// Whether both nodes wait for each other before `step`.
+/// Returns true if both nodes wait for each other before `step`.
 #[must_use]
 pub fn has_barrier_before(step: u64) -> bool {
     step == HALF
 }
 
-/// Every element of the value of `key` when all pushes of both nodes are in it.
+/// Returns the expected elements of the value of `key` when all pushes of both nodes are in it.
 #[must_use]
 pub fn expected(key: Key) -> i64 {
     let mut value = [0];
@@ -117,17 +117,17 @@ pub fn expected(key: Key) -> i64 {
     value[0] + [NodeId(0), NodeId(1)].iter().map(|node| pushes(*node) * digit(*node)).sum::<i64>()
 }
 
-/// All keys whose sums are conserved.
+/// Returns all keys whose sums are conserved.
 #[must_use]
 pub fn counted() -> Range<u64> {
     HOT.start..COLD.end
 }
 
-/// Node 1's part, from the first signal to the last goodbye. Returns how many keys have a wrong
-/// sum.
+/// Runs node 1's part, from the first signal to the last goodbye. Returns the number of keys with a
+/// wrong sum.
 ///
 /// # Errors
-/// What ends the node before.
+/// The error that ends the node before.
 pub fn run<S: Store<Value = i64>, P: Port>(
     node: &mut SerialNode<S, P>,
 ) -> Result<usize, NodeError> {
@@ -173,7 +173,7 @@ impl Report {
         }
     }
 
-    /// The report as a value.
+    /// Returns the report as a value.
     #[must_use]
     pub fn to_value(self) -> [i64; 8] {
         let Self { relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out } =
@@ -181,7 +181,7 @@ impl Report {
         [relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out]
     }
 
-    /// The report in a value.
+    /// Parses the report of a value.
     #[must_use]
     pub fn from_value(value: [i64; 8]) -> Self {
         let [relocations, replicas, local, remote, pipes, damaged, bytes_in, bytes_out] = value;
@@ -189,7 +189,7 @@ impl Report {
     }
 }
 
-/// Whether `node` is the user of a travelling key at `step`.
+/// Returns true if `node` uses a travelling key at `step`.
 fn uses(node: NodeId, key: Key, step: u64) -> bool {
     (Layout::home(key, 2) == node) == (step >= HALF)
 }

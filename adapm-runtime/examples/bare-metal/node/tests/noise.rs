@@ -9,7 +9,7 @@ use adapm_core::transport::{CloseReason, Frame};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError};
 use serial_node::packet::{Packet, Reader, written};
 
-/// A generator of its own, so that a seed means the same forever.
+/// A generator of its own, so that a seed always means the same.
 struct Random(u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
     }
 }
 
-/// What a line does to one of so many bytes.
+/// Spoils one of so many bytes.
 fn spoilt(bytes: &[u8], one_of: u64, random: &mut Random) -> Vec<u8> {
     let mut arrived = Vec::new();
     for byte in bytes {
@@ -120,7 +120,7 @@ fn a_packet_is_found_behind_garbage_and_no_damaged_one_is() {
         for bit in 0..8 {
             let mut hit = bytes.clone();
             hit[at] ^= 1 << bit;
-            // But for the zero before it, which a sound line does not need.
+            // Except for the zero before it, which a sound line does not need.
             assert!(found(&hit).0 == 0 || at == 0, "bit {bit} of byte {at}");
         }
     }

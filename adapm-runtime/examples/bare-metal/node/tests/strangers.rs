@@ -1,4 +1,4 @@
-//! A line on which anything is said, well formed or not: it stays bounded, hands on what it should,
+//! A line with arbitrary traffic, well formed or not: it stays bounded, passes on all valid frames,
 //! and fails once.
 //!
 //! Not here: noise between two sound ends (`noise.rs`).
@@ -11,7 +11,7 @@ use crc::{CRC_32_ISCSI, Crc};
 use serial_node::line::{End, FRAME_BYTES_MAX, Line, LineError, PACKET_BYTES};
 use serial_node::packet::{Packet, Reader, written};
 
-/// A generator of its own, so that a seed means the same forever.
+/// A generator of its own, so that a seed always means the same.
 struct Random(u64);
 
 impl Random {
@@ -29,14 +29,13 @@ impl Random {
 /// Packets of one stranger.
 const WORDS: u64 = 60;
 
-/// What one poll writes at most: the window, longer by what is wrapped around it, and a word or
-/// two.
+/// Maximum bytes written by one poll: the window, its framing, and a packet or two.
 const WRITTEN_MAX: usize = 2 * FRAME_BYTES_MAX + FRAME_BYTES_MAX / 8 + 32 * 40;
 
-/// Something that a stranger says to an end that has agreed on `pipe` and expects the frame `next`.
+/// Returns a packet of a stranger to an end that has agreed on `pipe` and expects the frame `next`.
 fn word(pipe: u32, next: u64, random: &mut Random) -> Vec<u8> {
     let pipe = if random.below(8) == 0 { random.below(4) as u32 } else { pipe };
-    // Terms are mostly right, as nothing comes of it else.
+    // Terms are mostly right, as others lead nowhere.
     let terms = if random.below(60) == 0 { 8 } else { 7 };
     let small = [0, 0, 1, 2, 1 << 40][random.below(5) as usize];
     let expects = if random.below(20) == 0 { small } else { 0 };
@@ -79,7 +78,7 @@ fn word(pipe: u32, next: u64, random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Noise with a right checksum, which the checksum does not stop.
+/// Returns noise with a right checksum.
 fn signed(random: &mut Random) -> Vec<u8> {
     let len = random.below(12);
     let mut bytes = random.bytes(len);
@@ -92,7 +91,7 @@ fn signed(random: &mut Random) -> Vec<u8> {
     line
 }
 
-/// What the end writes: sound packets, of a bounded length. Tells the pipe that it speaks of.
+/// Checks that the end writes sound packets, of a bounded length, and updates the pipe.
 fn heard(line: &mut Line, now: Instant, pipe: &mut u32) {
     let mut bytes = Vec::new();
     line.poll_bytes(now, &mut bytes);
@@ -106,7 +105,7 @@ fn heard(line: &mut Line, now: Instant, pipe: &mut u32) {
     }
 }
 
-/// How many strangers have got so far.
+/// The progress of strangers.
 #[derive(Default, Debug)]
 struct Reached {
     pipes: u64,
@@ -118,7 +117,7 @@ struct Reached {
     left: u64,
 }
 
-/// Lets the stranger of `seed` speak to an end.
+/// Lets the stranger of `seed` send to an end.
 fn listen(end: End, seed: u64, reached: &mut Reached) {
     let mut random = Random(seed);
     let mut line = Line::new(end, 7, Duration::from_secs(3_600));

@@ -1,9 +1,8 @@
-//! A policy of your own: keys that are asked for often get replicas, all others move to whoever
-//! wants them.
+//! A policy of your own: frequently requested keys get replicas, all others move to the nodes that
+//! want them.
 //!
-//! A policy is taste, not safety: it proposes, and the mechanism does what is safe. It answers from
-//! its calls alone (no clock, no entropy, no hash map), so that a schedule that found something can
-//! be run again.
+//! A policy proposes, and the mechanism does what is safe. It answers from its calls alone (no
+//! clock, no entropy, no hash map), so that any schedule can be replayed.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +10,22 @@ use adapm_core::policy::timing::ActionTimer;
 use adapm_core::policy::{Placement, Policy, View};
 use adapm_core::{Clock, Key, WorkerId};
 
-/// Replicates keys that were asked for at least [`HOT`] times of late, relocates the rest.
+/// Replicates keys with at least [`HOT`] recent requests, relocates the rest.
 #[derive(Clone, Debug)]
 pub struct HotKeys {
-    /// When to act on an intent: as AdaPM does, until there is a reason to do otherwise.
+    /// When to act on an intent: like AdaPM, unless there is a reason to differ.
     timer: ActionTimer,
     asked: BTreeMap<Key, u32>,
     calls: u64,
 }
 
-/// From so many requests of late on, a key is hot.
+/// Recent requests from which on a key is hot.
 pub const HOT: u32 = 4;
-/// After so many requests, what was asked before counts half: the table forgets, and stays small.
+/// Number of requests after which earlier ones count half, which keeps the table small.
 const HALF_LIFE: u64 = 1_000;
 
 impl HotKeys {
-    /// The policy for a node with `workers` workers.
+    /// Creates the policy for a node with `workers` workers.
     #[must_use]
     pub fn new(workers: usize) -> Self {
         Self { timer: ActionTimer::new(workers), asked: BTreeMap::new(), calls: 0 }

@@ -1,4 +1,4 @@
-//! The policy suite, and what this policy is for.
+//! The policy suite, and the purpose of this policy.
 
 use adapm_core::node_set::NodeSet;
 use adapm_core::policy::{Placement, Policy, View};

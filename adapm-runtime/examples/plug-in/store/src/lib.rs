@@ -1,7 +1,7 @@
 //! A store of your own: a mutex for each key, and a copy behind it only while the node holds one.
 //!
 //! The contract is that of [`Store`]: a key's latch is held while its slot is used, a packed state
-//! outlives its value, and what is reserved anew is zero. Not here: sparse layouts, whose keys are
+//! outlives its value, and newly reserved memory is zero. Not here: sparse layouts, whose keys are
 //! too many for a list.
 
 use std::ops::Range;
@@ -11,7 +11,7 @@ use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
 use adapm_core::{Key, Layout, Value, Version};
 
-// The only line that knows of loom: its models run this very code with loom's primitives.
+// The only lines about loom: its models run this very code with loom's primitives.
 #[cfg(adapm_loom)]
 use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(adapm_loom))]
@@ -23,9 +23,9 @@ pub struct MutexStore<V> {
     entries: Vec<Mutex<Entry<V>>>,
 }
 
-/// What the store knows of one key.
+/// The store's entry of one key.
 struct Entry<V> {
-    /// Stays when the copy goes.
+    /// Kept when the copy goes.
     packed: PackedState,
     version: Version,
     /// Empty while no copy is held.
@@ -34,7 +34,7 @@ struct Entry<V> {
 }
 
 impl<V: Value> MutexStore<V> {
-    /// A store for the keys of `layout` that holds nothing.
+    /// Creates a store for the keys of `layout` without copies.
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         let entries = (layout.keys().start.0..layout.keys().end.0)
@@ -43,7 +43,7 @@ impl<V: Value> MutexStore<V> {
     }
 
     fn latch(&self, key: Key) -> MutexGuard<'_, Entry<V>> {
-        // A panic in the closure of an access is the caller's: the entry itself is whole.
+        // A panic in the closure of an access is the caller's: the entry itself is consistent.
         self.entries[key.0 as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -62,7 +62,7 @@ impl<V: Value> Store for MutexStore<V> {
     fn reserve(&self, key: Key, with_delta: bool) {
         let len = self.value_len(key);
         let mut entry = self.latch(key);
-        // What is held is kept, what is new is zero.
+        // Held elements are kept, new ones are zero.
         entry.value.resize(len, V::default());
         if with_delta {
             entry.delta.resize(len, V::default());
