@@ -119,10 +119,10 @@ fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes
 fn what_was_pushed_is_in_the_main_copies() {
     for system in System::ALL {
         let ran = run(system, 4, Machine::PAPER, 3);
-        let board = ran.simulator.under_test().board();
+        let shared = ran.simulator.under_test().shared();
         let mut found = BTreeMap::new();
         for node in (0..4).map(NodeId) {
-            board.store(node).visit(Key(0)..Key(KEYS), |key, slot| {
+            shared.store(node).visit(Key(0)..Key(KEYS), |key, slot| {
                 if slot.packed.state() == State::Main && slot.value[0] != 0 {
                     assert!(
                         slot.value.iter().all(|element| *element == slot.value[0]),
@@ -197,16 +197,16 @@ fn slower_wires_and_machines_take_longer() {
 fn what_is_shared_is_listed_while_it_is() {
     // A localize that brought a replica lasts for many rounds: there is none here.
     let ran = run_with(System::Adapm, 4, Machine::PAPER, 11, false);
-    let board = ran.simulator.under_test().board();
+    let shared = ran.simulator.under_test().shared();
     for node in (0..4).map(NodeId) {
         // All intents have expired with their workers.
         assert_eq!(
-            (board.store(node).shared_len(), board.store(node).replicas()),
+            (shared.store(node).shared_len(), shared.store(node).replicas()),
             (0, 0),
             "{node}"
         );
     }
-    let local: u64 = (0..4).map(|node| board.store(NodeId(node)).local_len(KEYS)).sum();
+    let local: u64 = (0..4).map(|node| shared.store(NodeId(node)).local_len(KEYS)).sum();
     assert_eq!(local, 4 * KEYS, "as many main copies arrived somewhere as left elsewhere");
     assert!(ran.totals().engines.replicas > 0 && ran.totals().engines.relocations > 0);
 }

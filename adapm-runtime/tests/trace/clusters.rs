@@ -16,11 +16,11 @@ fn busy<V: Value>(tracer: Option<&Tracer>, one: V, system: System) -> Cluster<V>
     let builder = Builder::<V>::new(layout).nodes(3).workers(2).channels(2).system(system);
     let cluster = tracer.into_iter().fold(builder, Builder::trace).build().expect("starts");
     let results = cluster.run(|mut worker| {
-        let seat = u64::from(worker.node().0) * 2 + u64::from(worker.id().0);
+        let slot = u64::from(worker.node().0) * 2 + u64::from(worker.id().0);
         for clock in 0..CLOCKS {
             // Neighbours overlap in half of their keys, and drift apart and together again.
             let keys: Vec<Key> =
-                (0..4).map(|key| Key((clock / 8 + seat * (clock % 3) + key) % KEYS)).collect();
+                (0..4).map(|key| Key((clock / 8 + slot * (clock % 3) + key) % KEYS)).collect();
             worker.intent(&keys, Clock(clock + 2)..Clock(clock + 6))?;
             let mut now: Vec<Key> = keys.iter().map(|key| Key((key.0 + 1) % KEYS)).collect();
             now.sort_unstable();

@@ -9,12 +9,12 @@ use adapm_transport::net::Kind;
 use adapm_transport::net::packet::HEADER_BYTES;
 use adapm_verify::silence::patience;
 
-use crate::crew::Crew;
 use crate::floods::{hello, stay};
+use crate::sound::SoundNodes;
 use crate::stranger::{Stranger, claim, identity};
 
-fn crew(kind: Kind) -> Crew {
-    Crew::start(4, &[0, 1, 2], |config| {
+fn sound(kind: Kind) -> SoundNodes {
+    SoundNodes::start(4, &[0, 1, 2], |config| {
         config.kind = kind;
         config.greeting_time = Duration::from_secs(2);
     })
@@ -23,34 +23,34 @@ fn crew(kind: Kind) -> Crew {
 /// Sends `bytes` to node 0 over three connections, which it must end, and report `words`.
 #[track_caller]
 fn refused(kind: Kind, bytes: &[u8], words: &str) {
-    let crew = crew(kind);
-    let mut strangers = [(); 3].map(|()| Stranger::dial(crew.address(0)));
+    let sound = sound(kind);
+    let mut strangers = [(); 3].map(|()| Stranger::dial(sound.address(0)));
     for stranger in &mut strangers {
         stranger.say(bytes);
     }
     for stranger in &mut strangers {
         stranger.drain();
     }
-    let notice = crew.notice(0, words);
+    let notice = sound.notice(0, words);
     assert!(notice.starts_with("refused 127.0.0.1:"), "{notice}");
-    crew.finish(&[]);
+    sound.finish(&[]);
 }
 
 /// Opens a thousand connections that send `bytes`, all of which end; the cluster goes on.
-fn crowd(kind: Kind, bytes: &[u8]) -> Crew {
-    let crew = crew(kind);
-    let dial = |_| TcpStream::connect(crew.address(0)).expect("the node listens");
+fn crowd(kind: Kind, bytes: &[u8]) -> SoundNodes {
+    let sound = sound(kind);
+    let dial = |_| TcpStream::connect(sound.address(0)).expect("the node listens");
     let mut strangers: Vec<TcpStream> = (0..1_000).map(dial).collect();
     for stranger in &mut strangers {
         // The node may have closed it already.
         let _ = stranger.write_all(bytes);
     }
-    crew.goes_on();
+    sound.goes_on();
     for stranger in &mut strangers {
         stranger.set_read_timeout(Some(patience())).expect("not zero");
         while let Ok(1..) = stranger.read(&mut [0; 512]) {}
     }
-    crew
+    sound
 }
 
 /// Returns the first bytes of a sound ZeroMQ peer.
@@ -94,11 +94,11 @@ cases! {
     }
 
     fn a_thousand_silent_connections_to_tokio() {
-        let crew = crowd(Kind::Tokio, b"");
-        crew.notice(0, "too many connections");
-        let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
+        let sound = crowd(Kind::Tokio, b"");
+        sound.notice(0, "too many connections");
+        let met = Stranger::meet(sound.address(0), identity(3), 0, Seq(0));
         met.expect("there is room for one that belongs here");
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn connections_that_fill_all_places_of_tokio_and_stay() {
@@ -163,39 +163,39 @@ cases! {
     }
 
     fn two_peers_of_one_name() {
-        let crew = crew(Kind::Zmq);
-        let mut first = Stranger::dial(crew.address(0));
+        let sound = sound(Kind::Zmq);
+        let mut first = Stranger::dial(sound.address(0));
         first.say(&zmtp_dealer(b"stranger"));
         // The socket has answered, so the name is taken.
         let mut greeting = [0; 64];
         first.stream.read_exact(&mut greeting).expect("a greeting");
         first.stream.read_exact(&mut greeting[..2]).expect("an introduction");
-        let mut second = Stranger::dial(crew.address(0));
+        let mut second = Stranger::dial(sound.address(0));
         second.say(&zmtp_dealer(b"stranger"));
-        crew.notice(0, NOT_OURS);
+        sound.notice(0, NOT_OURS);
         second.drain();
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_thousand_silent_connections_to_zeromq() {
-        let crew = crowd(Kind::Zmq, b"");
-        crew.notice(0, "timed out");
-        crew.finish(&[]);
+        let sound = crowd(Kind::Zmq, b"");
+        sound.notice(0, "timed out");
+        sound.finish(&[]);
     }
 
     fn a_thousand_greetings_to_zeromq() {
-        let crew = crowd(Kind::Zmq, &zmtp_greeting());
-        crew.notice(0, "timed out");
-        crew.finish(&[]);
+        let sound = crowd(Kind::Zmq, &zmtp_greeting());
+        sound.notice(0, "timed out");
+        sound.finish(&[]);
     }
 
     fn connections_to_zeromq_that_end_at_once() {
-        let crew = crew(Kind::Zmq);
+        let sound = sound(Kind::Zmq);
         for _ in 0..1_000 {
-            let stream = TcpStream::connect(crew.address(0)).expect("the node listens");
+            let stream = TcpStream::connect(sound.address(0)).expect("the node listens");
             stream.set_read_timeout(Some(patience())).expect("not zero");
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 }
 

@@ -14,7 +14,7 @@ use adapm_transport::net::NetConfig;
 use adapm_transport::net::hello::{HandshakeError, Message, TokenFault};
 use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 
-use crate::crew::Crew;
+use crate::sound::SoundNodes;
 use crate::stranger::{Stranger, claim, identity, in_the_clear, listener, packet_of_version};
 
 /// A listener in place of node 0, which serves each connection by a function, until it is dropped.
@@ -62,11 +62,11 @@ fn troubled(serve: impl Fn(TcpStream) + Send + Sync + Clone + 'static, words: &s
     let configure = |config: &mut NetConfig| {
         config.greeting_time = Duration::from_millis(500);
     };
-    let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, impostor.address)]);
+    let sound = SoundNodes::start_with(4, &[1, 2, 3], configure, &[(0, impostor.address)]);
     for node in [1, 2, 3] {
-        crew.fault(node, 0, words);
+        sound.fault(node, 0, words);
     }
-    crew.finish(&[]);
+    sound.finish(&[]);
 }
 
 /// Sends `bytes` at once, and then reads until the node hangs up.
@@ -193,14 +193,14 @@ cases! {
         let configure = |config: &mut NetConfig| {
             config.link = LinkConfig::dead_after(Duration::from_secs(20));
         };
-        let crew = Crew::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
-        crew.fault(2, 0, "Connection refused");
+        let sound = SoundNodes::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
+        sound.fault(2, 0, "Connection refused");
         let late = TcpListener::bind(address).expect("the port is still free");
         let mut stranger = Stranger::accept(&late);
         let met = stranger.serve(identity(0));
         stranger.welcome();
         let NodeId(node) = met.node;
-        crew.up(node, 0);
-        crew.finish(&[]);
+        sound.up(node, 0);
+        sound.finish(&[]);
     }
 }

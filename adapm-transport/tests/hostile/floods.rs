@@ -13,7 +13,7 @@ use adapm_transport::net::{Address, Kind, Net, NetConfig, PeerState};
 use adapm_verify::silence::{Silence, patience};
 use socket2::SockRef;
 
-use crate::crew::{self, Crew, token};
+use crate::sound::{self, SoundNodes, token};
 use crate::stranger::{Caller, Stranger, claim, identity, in_the_clear};
 
 /// Passes about this time without sleeping.
@@ -22,8 +22,8 @@ fn pause(time: Duration) {
     let _ = receiver.recv_timeout(time);
 }
 
-fn crew(greeting_time: Duration) -> Crew {
-    Crew::start(4, &[0, 1, 2], |config| config.greeting_time = greeting_time)
+fn sound(greeting_time: Duration) -> SoundNodes {
+    SoundNodes::start(4, &[0, 1, 2], |config| config.greeting_time = greeting_time)
 }
 
 /// Returns the first message of a stranger with a wrong token.
@@ -40,20 +40,20 @@ pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
         config.kind = kind;
         config.greeting_time = patience();
     };
-    let crew = Crew::start(4, &[0, 1, 2], configure);
+    let sound = SoundNodes::start(4, &[0, 1, 2], configure);
     let strangers: Vec<TcpStream> = (0..200)
         .map(|number| {
-            let mut stranger = TcpStream::connect(crew.address(0)).expect("the node listens");
+            let mut stranger = TcpStream::connect(sound.address(0)).expect("the node listens");
             // The node may have closed it already.
             let _ = stranger.write_all(&say(number));
             stranger
         })
         .collect();
-    let mut config = crew::config(3, 4);
+    let mut config = sound::config(3, 4);
     configure(&mut config);
     let mut late = Net::listen(config).expect("loopback has a free port");
     let addresses: Vec<_> =
-        (0..3).map(|node| Address::at(kind, crew.address(node))).chain([None]).collect();
+        (0..3).map(|node| Address::at(kind, sound.address(node))).chain([None]).collect();
     late.connect(&addresses);
     let mut silence = Silence::new();
     while late.peers().any(|peer| peer.state != PeerState::Up) {
@@ -61,26 +61,26 @@ pub(crate) fn stay(kind: Kind, say: fn(u32) -> Vec<u8>) {
             .expect("nobody is refused");
         assert!(!silence.is_too_long(()), "{:?}", late.peers().collect::<Vec<_>>());
     }
-    crew.up(0, 3);
-    crew.goes_on();
-    assert_eq!(crew.resumed(), 0, "a link has made way for strangers");
+    sound.up(0, 3);
+    sound.goes_on();
+    assert_eq!(sound.resumed(), 0, "a link has made way for strangers");
     drop(strangers);
     late.leave(CloseReason::Finished);
-    crew.finish(&[]);
+    sound.finish(&[]);
 }
 
 cases! {
     fn a_connection_that_says_nothing() {
-        let crew = crew(Duration::from_millis(300));
-        let mut stranger = Stranger::dial(crew.address(0));
+        let sound = sound(Duration::from_millis(300));
+        let mut stranger = Stranger::dial(sound.address(0));
         assert!(stranger.drain() <= 256);
-        crew.notice(0, SLOW);
-        crew.finish(&[]);
+        sound.notice(0, SLOW);
+        sound.finish(&[]);
     }
 
     fn a_connection_that_says_a_byte_now_and_then() {
-        let crew = crew(Duration::from_secs(1));
-        let mut stranger = Stranger::dial(crew.address(0));
+        let sound = sound(Duration::from_secs(1));
+        let mut stranger = Stranger::dial(sound.address(0));
         let mut said = 0;
         // Each byte comes before the deadline of the one before.
         for byte in claim(16, 900, 0).into_iter().chain([0; 900]) {
@@ -91,39 +91,39 @@ cases! {
             pause(Duration::from_millis(50));
         }
         assert!(said < 900, "a stranger may take its time");
-        crew.notice(0, SLOW);
-        crew.finish(&[]);
+        sound.notice(0, SLOW);
+        sound.finish(&[]);
     }
 
     fn a_hello_and_then_nothing() {
-        let crew = crew(Duration::from_millis(300));
+        let sound = sound(Duration::from_millis(300));
         let to = (NodeId(0), None, None);
         let (_, open) = Dialing::new(identity(3), Some(&token(1)), to, Seq(0), [3; 32]);
-        let mut stranger = Stranger::dial(crew.address(0));
+        let mut stranger = Stranger::dial(sound.address(0));
         stranger.say(&in_the_clear(open));
         stranger.hear().expect("the node answers");
         stranger.drain();
-        crew.notice(0, SLOW);
-        crew.finish(&[]);
+        sound.notice(0, SLOW);
+        sound.finish(&[]);
     }
 
     fn a_thousand_connections_at_once() {
-        let crew = crew(Duration::from_secs(5));
+        let sound = sound(Duration::from_secs(5));
         let mut strangers = Vec::new();
         for _ in 0..1_000 {
-            strangers.push(TcpStream::connect(crew.address(0)).expect("the node listens"));
+            strangers.push(TcpStream::connect(sound.address(0)).expect("the node listens"));
         }
-        crew.goes_on();
-        crew.notice(0, "too many connections");
+        sound.goes_on();
+        sound.notice(0, "too many connections");
         // While the last of them wait there is room for a node that belongs here.
-        let met = Stranger::meet(crew.address(0), identity(3), 0, Seq(0));
+        let met = Stranger::meet(sound.address(0), identity(3), 0, Seq(0));
         assert_eq!(met.expect("there is room").1.node, NodeId(0));
         // All end: most at once, the others at their deadline.
         for stranger in &mut strangers {
             stranger.set_read_timeout(Some(patience())).expect("not zero");
             while let Ok(1..) = stranger.read(&mut [0; 512]) {}
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn connections_that_fill_all_places_and_stay() {
@@ -139,42 +139,42 @@ cases! {
     }
 
     fn connections_that_end_at_once() {
-        let crew = crew(Duration::from_secs(5));
+        let sound = sound(Duration::from_secs(5));
         for _ in 0..2_000 {
-            drop(TcpStream::connect(crew.address(0)).expect("the node listens"));
+            drop(TcpStream::connect(sound.address(0)).expect("the node listens"));
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn connections_that_are_reset_at_once() {
-        let crew = crew(Duration::from_secs(5));
+        let sound = sound(Duration::from_secs(5));
         for _ in 0..2_000 {
-            let stranger = TcpStream::connect(crew.address(0)).expect("the node listens");
+            let stranger = TcpStream::connect(sound.address(0)).expect("the node listens");
             SockRef::from(&stranger).set_linger(Some(Duration::ZERO)).expect("it is TCP");
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn connections_that_end_within_a_packet() {
-        let crew = crew(Duration::from_secs(5));
+        let sound = sound(Duration::from_secs(5));
         let hello = claim(16, 700, 0);
         for bytes in 1..200 {
-            let mut stranger = Stranger::dial(crew.address(0));
+            let mut stranger = Stranger::dial(sound.address(0));
             stranger.say(&hello[..bytes.min(hello.len())]);
         }
-        crew.notice(0, "the connection was closed within a packet");
-        crew.finish(&[]);
+        sound.notice(0, "the connection was closed within a packet");
+        sound.finish(&[]);
     }
 
     fn guesses_of_the_token() {
-        let crew = crew(Duration::from_secs(5));
+        let sound = sound(Duration::from_secs(5));
         for guess in 2..=201 {
             let caller = Caller { token: Some(token(guess)), ..Caller::new(identity(3), 0) };
-            let told = Stranger::meet_as(crew.address(0), caller).err();
+            let told = Stranger::meet_as(sound.address(0), caller).err();
             assert_eq!(told, Some(HandshakeError::Token(TokenFault::Differs)));
         }
-        crew.notice(0, "the tokens differ");
-        crew.finish(&[]);
+        sound.notice(0, "the tokens differ");
+        sound.finish(&[]);
     }
 }
 

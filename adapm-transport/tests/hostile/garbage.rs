@@ -5,23 +5,23 @@ use adapm_core::transport::Frame;
 use adapm_transport::net::packet::{Greeting, Kind};
 use adapm_verify::rng::Rng;
 
-use crate::crew::Crew;
+use crate::sound::SoundNodes;
 use crate::stranger::{Stranger, bytes_of, claim};
 
 /// Sends `bytes` to node 0 and closes for writing; the node must end the connection and report
 /// `words`.
 #[track_caller]
 fn refused(bytes: &[u8], words: &str) {
-    let crew = Crew::start(4, &[0, 1, 2], |_| {});
+    let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
     for _ in 0..3 {
-        let mut stranger = Stranger::dial(crew.address(0));
+        let mut stranger = Stranger::dial(sound.address(0));
         stranger.say(bytes);
         // A refusal of at most one small packet: strangers cannot amplify traffic.
         assert!(stranger.drain() <= 256, "a stranger is told too much");
     }
-    let notice = crew.notice(0, words);
+    let notice = sound.notice(0, words);
     assert!(notice.starts_with("refused 127.0.0.1:"), "{notice}");
-    crew.finish(&[]);
+    sound.finish(&[]);
 }
 
 /// Repeats `bytes` until they are longer than any message allowed to a stranger.

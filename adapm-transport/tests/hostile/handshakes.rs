@@ -9,16 +9,16 @@ use adapm_transport::net::noise::Recordings;
 use adapm_transport::net::packet::{Greeting, Kind};
 use adapm_transport::testing::{Heard, Speaker};
 
-use crate::crew::{Crew, token};
+use crate::sound::{SoundNodes, token};
 use crate::stranger::{Caller, Stranger, bytes_of, fresh, identity, in_the_clear};
 
-fn crew() -> Crew {
-    Crew::start(4, &[0, 1, 2], |_| {})
+fn sound() -> SoundNodes {
+    SoundNodes::start(4, &[0, 1, 2], |_| {})
 }
 
-/// Starts a crew without a token, to which anybody may claim any identity.
-fn open_crew() -> Crew {
-    Crew::start(4, &[0, 1, 2], |config| config.token = None)
+/// Starts a sound without a token, to which anybody may claim any identity.
+fn open_crew() -> SoundNodes {
+    SoundNodes::start(4, &[0, 1, 2], |config| config.token = None)
 }
 
 /// Returns a node's hello in the clear.
@@ -33,10 +33,10 @@ fn hello() -> Vec<u8> {
 
 /// Returns the recording of a sound node's handshake with node 0, cut off after its key and its
 /// hello.
-fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
+fn recorded(sound: &SoundNodes) -> [Vec<u8>; 2] {
     let to = (NodeId(0), None, None);
     let (mut speaker, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
-    let mut stranger = Stranger::dial(crew.address(0));
+    let mut stranger = Stranger::dial(sound.address(0));
     stranger.say(&open);
     let opened = stranger.hear_any().expect("the node answers");
     let Heard::Say(hello) = speaker.hear(opened, &mut Recordings::default()) else {
@@ -49,43 +49,43 @@ fn recorded(crew: &Crew) -> [Vec<u8>; 2] {
 /// have refused, and have reported it on both sides.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
-    let crew = open_crew();
-    let mut stranger = Stranger::dial(crew.address(0));
+    let sound = open_crew();
+    let mut stranger = Stranger::dial(sound.address(0));
     for (greeting, bytes) in steps {
         stranger.greet(*greeting, bytes);
     }
     assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
-    crew.notice(0, "the handshake makes no sense: is that an adapm node?");
-    assert_eq!(crew.foreign_so_far(0), 0);
-    crew.finish(&[]);
+    sound.notice(0, "the handshake makes no sense: is that an adapm node?");
+    assert_eq!(sound.foreign_so_far(0), 0);
+    sound.finish(&[]);
 }
 
 /// Sends `bytes` to node 0 behind a right key; the node must end the connection and report why.
 #[track_caller]
 fn does_not_open(bytes: &[u8]) {
-    let crew = crew();
+    let sound = sound();
     let to = (NodeId(0), None, None);
     let (_, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
-    let mut stranger = Stranger::dial(crew.address(0));
+    let mut stranger = Stranger::dial(sound.address(0));
     stranger.say(&open);
     stranger.hear_any().expect("the node answers");
     stranger.say(bytes);
     assert_eq!(stranger.hear_end(), None, "it learns nothing");
-    crew.notice(0, "a packet is not what the peer has sealed");
-    assert_eq!(crew.foreign_so_far(0), 0);
-    crew.finish(&[]);
+    sound.notice(0, "a packet is not what the peer has sealed");
+    assert_eq!(sound.foreign_so_far(0), 0);
+    sound.finish(&[]);
 }
 
 /// Shakes hands as `identity` with node `to`, which must refuse with `here` and report `there`.
 #[track_caller]
 fn refused_as(identity: Identity, to: u16, here: &str, there: &str) {
-    let crew = crew();
-    let Err(refusal) = Stranger::meet(crew.address(to), identity, to, Seq(0)) else {
+    let sound = sound();
+    let Err(refusal) = Stranger::meet(sound.address(to), identity, to, Seq(0)) else {
         panic!("it was believed");
     };
     assert!(refusal.to_string().contains(here), "{refusal}");
-    crew.notice(to, there);
-    crew.finish(&[]);
+    sound.notice(to, there);
+    sound.finish(&[]);
 }
 
 cases! {
@@ -118,14 +118,14 @@ cases! {
     }
 
     fn data_instead_of_a_hello() {
-        let crew = open_crew();
-        let mut stranger = Stranger::dial(crew.address(0));
+        let sound = open_crew();
+        let mut stranger = Stranger::dial(sound.address(0));
         stranger.greet(Greeting::Open, &[]);
         stranger.link(link::Kind::Data, 0, 0, b"trust me");
         assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
-        crew.notice(0, "the handshake makes no sense");
-        assert_eq!(crew.foreign_so_far(0), 0);
-        crew.finish(&[]);
+        sound.notice(0, "the handshake makes no sense");
+        assert_eq!(sound.foreign_so_far(0), 0);
+        sound.finish(&[]);
     }
 
     fn a_hello_in_the_clear_behind_a_key_that_is_right() {
@@ -157,108 +157,108 @@ cases! {
     }
 
     fn a_refusal_by_a_stranger_ends_only_its_own_connection() {
-        let crew = crew();
+        let sound = sound();
         for refusal in [HandshakeError::Layout, HandshakeError::Cluster, HandshakeError::Restarted, HandshakeError::GivenUp] {
-            let mut stranger = Stranger::dial(crew.address(0));
+            let mut stranger = Stranger::dial(sound.address(0));
             stranger.say(&in_the_clear(Message::refuse(refusal)));
             stranger.hear_end();
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_recorded_handshake_gets_nobody_in_a_thousand_times() {
-        let crew = crew();
-        let [open, hello] = recorded(&crew);
+        let sound = sound();
+        let [open, hello] = recorded(&sound);
         for _ in 0..1_000 {
-            let mut thief = Stranger::dial(crew.address(0));
+            let mut thief = Stranger::dial(sound.address(0));
             thief.say(&open);
             thief.say(&hello);
             assert_eq!(thief.hear_end(), Some(HandshakeError::Repeated));
         }
-        crew.notice(0, "it repeats an earlier handshake: somebody may have recorded it");
-        crew.finish(&[]);
+        sound.notice(0, "it repeats an earlier handshake: somebody may have recorded it");
+        sound.finish(&[]);
     }
 
     fn a_recorded_handshake_is_worthless_at_another_node() {
-        let crew = crew();
-        let [open, hello] = recorded(&crew);
-        let mut thief = Stranger::dial(crew.address(1));
+        let sound = sound();
+        let [open, hello] = recorded(&sound);
+        let mut thief = Stranger::dial(sound.address(1));
         thief.say(&open);
         thief.hear_any().expect("it cannot know");
         thief.say(&hello);
         assert_eq!(thief.hear_end(), None);
-        crew.notice(1, "a packet is not what the peer has sealed");
-        crew.finish(&[]);
+        sound.notice(1, "a packet is not what the peer has sealed");
+        sound.finish(&[]);
     }
 
     fn a_recorded_link_gets_nobody_in() {
-        let crew = crew();
-        let (mut stranger, _) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        let sound = sound();
+        let (mut stranger, _) = Stranger::meet(sound.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         let frame = adapm_core::transport::Frame { head: b"once".to_vec(), ..Default::default() };
         let packet = stranger.bytes_of(Kind::Link(link::Kind::Data), 0, 0, frame);
         stranger.say(&packet);
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         stranger.say(&packet);
         stranger.drain();
         let caller = Caller::new(identity(3), 0);
-        let mut thief = Stranger::dial(crew.address(0));
+        let mut thief = Stranger::dial(sound.address(0));
         thief.say(&packet);
         thief.hear_end();
-        assert!(Stranger::meet_as(crew.address(0), caller).is_err(), "it does not know the link");
-        assert_eq!(crew.foreign_so_far(0), 1);
-        crew.finish(&[]);
+        assert!(Stranger::meet_as(sound.address(0), caller).is_err(), "it does not know the link");
+        assert_eq!(sound.foreign_so_far(0), 1);
+        sound.finish(&[]);
     }
 
     fn a_key_sent_back_proves_nothing() {
-        let crew = crew();
+        let sound = sound();
         let to = (NodeId(0), None, None);
         let (_, open) = Speaker::dial(identity(3), Some(&token(1)), to, Seq(0), fresh());
-        let mut stranger = Stranger::dial(crew.address(0));
+        let mut stranger = Stranger::dial(sound.address(0));
         stranger.say(&open);
         let mut opened = vec![0; 36 + 48];
         stranger.stream.read_exact(&mut opened).expect("the node answers");
-        let mut thief = Stranger::dial(crew.address(0));
+        let mut thief = Stranger::dial(sound.address(0));
         thief.greet(Greeting::Open, &opened[36..]);
         assert_eq!(thief.hear_end(), Some(HandshakeError::Token(TokenFault::Differs)));
-        crew.notice(0, "the tokens differ");
-        crew.finish(&[]);
+        sound.notice(0, "the tokens differ");
+        sound.finish(&[]);
     }
 
     fn a_stolen_incarnation_does_not_take_the_place_of_a_living_node_a_thousand_times() {
-        let crew = crew();
-        let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        let sound = sound();
+        let (mut node, met) = Stranger::meet(sound.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         node.link(link::Kind::Data, 0, 0, b"here");
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         // All members know its identity and those it has met; the secret of the link they do not
         // know.
-        let (_, other) = Stranger::meet(crew.address(1), identity(3), 1, Seq(0)).expect("it knows the token");
+        let (_, other) = Stranger::meet(sound.address(1), identity(3), 1, Seq(0)).expect("it knows the token");
         let other = other.claim.and_then(|claim| claim.begins().cloned()).expect("it is new there");
         for turn in 0..1_000 {
             let link = (turn % 2 == 0).then(|| other.clone());
             let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };
-            let refusal = Stranger::meet_as(crew.address(0), caller).err().expect("it does not know the link");
+            let refusal = Stranger::meet_as(sound.address(0), caller).err().expect("it does not know the link");
             assert!(matches!(refusal, HandshakeError::NodeTaken { .. }), "{refusal}");
         }
-        crew.notice(0, "node id n3 is taken by the process at");
+        sound.notice(0, "node id n3 is taken by the process at");
         node.link(link::Kind::Data, 1, 0, b"still here");
-        crew.foreign(0, 2);
-        crew.finish(&[]);
+        sound.foreign(0, 2);
+        sound.finish(&[]);
     }
 
     fn a_refusal_in_the_clear_changes_nothing_on_a_link() {
-        let crew = crew();
-        let (mut node, met) = Stranger::meet(crew.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
+        let sound = sound();
+        let (mut node, met) = Stranger::meet(sound.address(0), identity(3), 0, Seq(0)).expect("it knows the token");
         node.link(link::Kind::Data, 0, 0, b"here");
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         node.say(&in_the_clear(Message::refuse(HandshakeError::GivenUp)));
         node.drain();
         let link = met.claim.as_ref().and_then(|claim| claim.begins().cloned());
         let caller = Caller { knows: Some(met.incarnation), link, ..Caller::new(identity(3), 0) };
-        let (mut node, again) = Stranger::meet_as(crew.address(0), caller).expect("it knows the link");
+        let (mut node, again) = Stranger::meet_as(sound.address(0), caller).expect("it knows the link");
         assert_eq!(again.expects, Seq(1));
         node.link(link::Kind::Data, 1, 0, b"still here");
-        crew.foreign(0, 2);
-        crew.finish(&[]);
+        sound.foreign(0, 2);
+        sound.finish(&[]);
     }
 
     fn one_who_knows_the_token_but_has_a_lower_id_and_dials() {

@@ -9,49 +9,49 @@ use adapm_transport::net::hello::{Claim, HandshakeError, Identity, Incarnation, 
 use adapm_transport::net::packet::{self, Greeting};
 use adapm_verify::silence::Silence;
 
-use crate::crew::{Crew, token};
+use crate::sound::{SoundNodes, token};
 use crate::stranger::{Caller, Stranger, claim, identity, packet_of_version};
 
-fn crew() -> Crew {
-    Crew::start(4, &[0, 1, 2], |_| {})
+fn sound() -> SoundNodes {
+    SoundNodes::start(4, &[0, 1, 2], |_| {})
 }
 
 /// Connects the liar, as node 3, on a link with node 0 that goes on at packet `expects` of node 0.
-fn liar(crew: &Crew, expects: u64) -> Stranger {
-    Stranger::meet(crew.address(0), identity(3), 0, Seq(expects)).expect("it knows the token").0
+fn liar(sound: &SoundNodes, expects: u64) -> Stranger {
+    Stranger::meet(sound.address(0), identity(3), 0, Seq(expects)).expect("it knows the token").0
 }
 
 /// Makes the liar do `lie` once; node 0 must count it as lost.
 #[track_caller]
 fn lost_for(lie: impl Fn(&mut Stranger)) {
-    let crew = crew();
-    let mut stranger = liar(&crew, 0);
+    let sound = sound();
+    let mut stranger = liar(&sound, 0);
     lie(&mut stranger);
     stranger.drain();
-    assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
-    crew.finish(&[3]);
+    assert_eq!(sound.loss(0, 3), Loss::Misbehaved);
+    sound.finish(&[3]);
 }
 
 /// Makes the liar meet node 0 and do `lie` again and again, in vain; node 0 must count it as lost
 /// in the end. Nodes have the token, or none.
 #[track_caller]
 fn lost_in_the_end_for(token: Option<Token>, lie: impl Fn(&mut Stranger)) {
-    let crew = Crew::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
+    let sound = SoundNodes::start(4, &[0, 1, 2], |config| config.token.clone_from(&token));
     let mut caller = Caller { token, ..Caller::new(identity(3), 0) };
     for _ in 0..50 {
-        let Ok((mut stranger, met)) = Stranger::meet_as(crew.address(0), caller.clone()) else {
+        let Ok((mut stranger, met)) = Stranger::meet_as(sound.address(0), caller.clone()) else {
             break;
         };
         remember(&mut caller, &met);
         lie(&mut stranger);
         stranger.drain();
     }
-    assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
-    let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
+    assert_eq!(sound.loss(0, 3), Loss::Misbehaved);
+    let Err(refusal) = Stranger::meet_as(sound.address(0), caller) else {
         panic!("a lost node came back");
     };
     assert_eq!(refusal, HandshakeError::GivenUp);
-    crew.finish(&[3]);
+    sound.finish(&[3]);
 }
 
 /// Makes the next handshake go on with the link.
@@ -65,12 +65,12 @@ fn remember(caller: &mut Caller, met: &Met) {
 /// Brings node 3 back without its state, until node 0 takes its first life for lost; before that,
 /// the second may be an impostor.
 #[track_caller]
-fn comes_back(crew: &Crew, token: Option<Token>) {
+fn comes_back(sound: &SoundNodes, token: Option<Token>) {
     let again = Identity { incarnation: Incarnation(5), ..identity(3) };
     let caller = Caller { token, ..Caller::new(again, 0) };
     let mut silence = Silence::new();
     loop {
-        let Err(refusal) = Stranger::meet_as(crew.address(0), caller.clone()) else {
+        let Err(refusal) = Stranger::meet_as(sound.address(0), caller.clone()) else {
             panic!("it has lost its state");
         };
         if refusal == HandshakeError::Restarted {
@@ -85,19 +85,19 @@ fn comes_back(crew: &Crew, token: Option<Token>) {
 /// as anybody on the way can have inserted them. Without a token the node is blamed in the end.
 #[track_caller]
 fn spoils_the_connection(bytes: &[u8]) {
-    let crew = crew();
+    let sound = sound();
     let mut caller = Caller::new(identity(3), 0);
     for turn in 0..20 {
         let (mut stranger, met) =
-            Stranger::meet_as(crew.address(0), caller.clone()).expect("it knows the link");
+            Stranger::meet_as(sound.address(0), caller.clone()).expect("it knows the link");
         assert_eq!(met.expects, Seq(turn));
         remember(&mut caller, &met);
         stranger.link(Kind::Data, turn, 0, b"sound");
-        crew.foreign(0, turn + 1);
+        sound.foreign(0, turn + 1);
         stranger.say(bytes);
         stranger.drain();
     }
-    crew.finish(&[]);
+    sound.finish(&[]);
     lost_in_the_end_for(None, |stranger| {
         stranger.say(bytes);
     });
@@ -109,21 +109,21 @@ cases! {
     }
 
     fn resumes_behind_what_was_sent() {
-        let crew = crew();
-        let mut stranger = Stranger::meet(crew.address(0), identity(3), 0, Seq(1_000)).expect("it knows the token").0;
+        let sound = sound();
+        let mut stranger = Stranger::meet(sound.address(0), identity(3), 0, Seq(1_000)).expect("it knows the token").0;
         stranger.drain();
-        assert_eq!(crew.loss(0, 3), Loss::Misbehaved);
-        crew.finish(&[3]);
+        assert_eq!(sound.loss(0, 3), Loss::Misbehaved);
+        sound.finish(&[3]);
     }
 
     fn says_something_behind_its_goodbye() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         stranger.link(Kind::Bye, 0, 0, &[0]);
         stranger.link(Kind::Data, 1, 0, b"one more thing");
         stranger.drain();
-        assert_eq!(crew.foreign_so_far(0), 0);
-        crew.finish(&[3]);
+        assert_eq!(sound.foreign_so_far(0), 0);
+        sound.finish(&[3]);
     }
 
     fn says_goodbye_without_a_reason() {
@@ -169,156 +169,156 @@ cases! {
     }
 
     fn claims_a_large_frame_and_never_sends_it() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         stranger.say(&claim(0, 0, 16 << 20));
         stranger.say(&[1; 100]);
-        crew.goes_on();
-        crew.finish(&[]);
+        sound.goes_on();
+        sound.finish(&[]);
     }
 
     fn sends_one_corrupt_packet_and_goes_on_on_a_new_connection() {
-        let crew = crew();
+        let sound = sound();
         let mut caller = Caller::new(identity(3), 0);
-        let (mut first, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it knows the token");
+        let (mut first, met) = Stranger::meet_as(sound.address(0), caller.clone()).expect("it knows the token");
         remember(&mut caller, &met);
         first.link(Kind::Data, 0, 0, b"first");
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         let mut bytes = claim(0, 5, 0);
         bytes.extend(b"wrong");
         first.say(&bytes);
         first.drain();
-        let (mut second, met) = Stranger::meet_as(crew.address(0), caller).expect("it goes on");
+        let (mut second, met) = Stranger::meet_as(sound.address(0), caller).expect("it goes on");
         assert_eq!(met.expects, Seq(1), "the first frame has arrived");
         second.link(Kind::Data, 0, 0, b"first");
         second.link(Kind::Data, 1, 0, b"second");
-        crew.foreign(0, 2);
-        crew.goes_on();
-        assert_eq!(crew.foreign_so_far(0), 2);
-        crew.finish(&[]);
+        sound.foreign(0, 2);
+        sound.goes_on();
+        assert_eq!(sound.foreign_so_far(0), 2);
+        sound.finish(&[]);
     }
 
     fn breaks_off_within_a_frame_and_goes_on() {
-        let crew = crew();
+        let sound = sound();
         let mut caller = Caller::new(identity(3), 0);
         for cut in 0..60 {
-            let (mut stranger, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it goes on");
+            let (mut stranger, met) = Stranger::meet_as(sound.address(0), caller.clone()).expect("it goes on");
             remember(&mut caller, &met);
             assert_eq!(met.expects, Seq(cut), "each frame has arrived once");
             stranger.link(Kind::Data, cut, 0, b"whole");
-            crew.foreign(0, cut + 1);
+            sound.foreign(0, cut + 1);
             let frame = Frame { head: vec![0; 100], ..Frame::default() };
             let bytes = stranger.bytes_of(packet::Kind::Link(Kind::Data), cut + 1, 0, frame);
             stranger.say(&bytes[..1 + 2 * cut as usize]);
         }
-        assert_eq!(crew.foreign_so_far(0), 60);
-        crew.finish(&[]);
+        assert_eq!(sound.foreign_so_far(0), 60);
+        sound.finish(&[]);
     }
 
     fn sends_heartbeats_without_end() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         assert!(stranger.flood(Kind::Heartbeat, (0..100_000).map(|_| 0), b""), "it breaks no rule");
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn sends_acknowledgements_without_end() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         assert!(stranger.flood(Kind::Ack, (0..100_000).map(|_| 0), b""), "it breaks no rule");
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn sends_empty_frames_without_end() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         assert!(stranger.flood(Kind::Data, 0..100_000, b""), "it breaks no rule");
-        crew.foreign(0, 100_000);
-        crew.finish(&[]);
+        sound.foreign(0, 100_000);
+        sound.finish(&[]);
     }
 
     fn repeats_one_frame_without_end() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         assert!(stranger.flood(Kind::Data, (0..50_000).map(|_| 0), b"again"), "it breaks no rule");
         stranger.link(Kind::Data, 1, 0, b"another");
-        crew.foreign(0, 2);
-        crew.goes_on();
-        assert_eq!(crew.foreign_so_far(0), 2);
-        crew.finish(&[]);
+        sound.foreign(0, 2);
+        sound.goes_on();
+        assert_eq!(sound.foreign_so_far(0), 2);
+        sound.finish(&[]);
     }
 
     fn carries_heads_in_heartbeats() {
-        let crew = crew();
-        let mut stranger = liar(&crew, 0);
+        let sound = sound();
+        let mut stranger = liar(&sound, 0);
         for _ in 0..1_000 {
             if !stranger.link(Kind::Heartbeat, 0, 0, &[0; 4_000]) {
                 break;
             }
         }
-        crew.goes_on();
-        assert_eq!(crew.foreign_so_far(0), 0);
-        crew.finish(&[3]);
+        sound.goes_on();
+        assert_eq!(sound.foreign_so_far(0), 0);
+        sound.finish(&[3]);
     }
 
     fn connects_again_and_again() {
-        let crew = crew();
+        let sound = sound();
         let mut last = None;
         let mut caller = Caller::new(identity(3), 0);
         for _ in 0..300 {
-            let (stranger, met) = Stranger::meet_as(crew.address(0), caller.clone()).expect("it goes on");
+            let (stranger, met) = Stranger::meet_as(sound.address(0), caller.clone()).expect("it goes on");
             remember(&mut caller, &met);
             last = Some(stranger);
         }
         let mut last = last.expect("300 of them");
         last.link(Kind::Data, 0, 0, b"here");
-        crew.foreign(0, 1);
-        crew.finish(&[]);
+        sound.foreign(0, 1);
+        sound.finish(&[]);
     }
 
     fn falls_silent() {
-        let crew = Crew::start(4, &[0, 1, 2], |config| {
+        let sound = SoundNodes::start(4, &[0, 1, 2], |config| {
             config.link = LinkConfig::dead_after(Duration::from_secs(3));
         });
-        let _stranger = liar(&crew, 0);
-        assert!(matches!(crew.loss(0, 3), Loss::Silent(time) if time >= Duration::from_secs(3)));
-        crew.finish(&[3]);
+        let _stranger = liar(&sound, 0);
+        assert!(matches!(sound.loss(0, 3), Loss::Silent(time) if time >= Duration::from_secs(3)));
+        sound.finish(&[3]);
     }
 
     fn comes_back_without_memory() {
-        let crew = Crew::start(4, &[0, 1, 2], |config| {
+        let sound = SoundNodes::start(4, &[0, 1, 2], |config| {
             config.link = LinkConfig::dead_after(Duration::from_secs(3));
         });
-        let mut stranger = liar(&crew, 0);
+        let mut stranger = liar(&sound, 0);
         stranger.link(Kind::Data, 0, 0, b"before");
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         drop(stranger);
         // Any holder of the token can claim that node 3 was started anew: it is believed to be dead
         // once it is silent for so long.
-        comes_back(&crew, Some(token(1)));
-        assert!(matches!(crew.loss(0, 3), Loss::Silent(_)));
-        crew.finish(&[3]);
+        comes_back(&sound, Some(token(1)));
+        assert!(matches!(sound.loss(0, 3), Loss::Silent(_)));
+        sound.finish(&[3]);
     }
 
     fn comes_back_without_memory_or_token() {
-        let crew = Crew::start(4, &[0, 1, 2], |config| config.token = None);
+        let sound = SoundNodes::start(4, &[0, 1, 2], |config| config.token = None);
         let caller = Caller { token: None, ..Caller::new(identity(3), 0) };
-        let (mut stranger, _) = Stranger::meet_as(crew.address(0), caller).expect("anybody may");
+        let (mut stranger, _) = Stranger::meet_as(sound.address(0), caller).expect("anybody may");
         stranger.link(Kind::Data, 0, 0, b"before");
-        crew.foreign(0, 1);
+        sound.foreign(0, 1);
         drop(stranger);
-        comes_back(&crew, None);
-        assert_eq!(crew.loss(0, 3), Loss::Restarted);
-        crew.finish(&[3]);
+        comes_back(&sound, None);
+        assert_eq!(sound.loss(0, 3), Loss::Restarted);
+        sound.finish(&[3]);
     }
 
     fn remembers_a_life_that_the_node_never_had() {
-        let crew = crew();
+        let sound = sound();
         let caller = Caller { knows: Some(Incarnation(123)), ..Caller::new(identity(3), 0) };
-        let Err(refusal) = Stranger::meet_as(crew.address(0), caller) else {
+        let Err(refusal) = Stranger::meet_as(sound.address(0), caller) else {
             panic!("node 0 has had one life only");
         };
         assert_eq!(refusal, HandshakeError::Restarted);
-        crew.finish(&[3]);
+        sound.finish(&[3]);
     }
 }

@@ -12,7 +12,7 @@
 
 #[macro_use]
 mod case;
-mod crew;
+mod sound;
 mod stranger;
 
 #[cfg(all(feature = "tokio", feature = "zmq"))]

@@ -10,7 +10,7 @@ use adapm_transport::net::packet::{Greeting, PROTOCOL_VERSION};
 use adapm_transport::net::{Address, Net, NetConfig};
 use adapm_verify::silence::Silence;
 
-use crate::crew::{Crew, config, token};
+use crate::sound::{SoundNodes, config, token};
 use crate::stranger::{Stranger, identity, packet_of_version};
 
 /// Lets `net` go on until it fails, and returns why.
@@ -46,26 +46,26 @@ pub(crate) fn only(node: usize, address: SocketAddr, nodes: usize) -> Vec<Option
     (0..nodes).map(|index| (index == node).then_some(Address::Tcp(address))).collect()
 }
 
-/// Lets a node with other settings than the `crew` dial its node 0; `here` and `there` are the
+/// Lets a node with other settings than the `sound` dial its node 0; `here` and `there` are the
 /// reports of the two.
 #[track_caller]
-fn refused_by(crew: Crew, configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
+fn refused_by(sound: SoundNodes, configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     let mut config = config(3, 4);
     configure(&mut config);
     let nodes = config.nodes;
     let mut net = Net::listen(config).expect("it can listen");
-    net.connect(&only(0, crew.address(0), nodes));
+    net.connect(&only(0, sound.address(0), nodes));
     let error = is_kept_from_node_0(&mut net);
     assert!(error.contains(here), "{error}");
-    let notice = crew.notice(0, there);
+    let notice = sound.notice(0, there);
     assert!(notice.starts_with("refused 127.0.0.1:"), "{notice}");
-    crew.finish(&[]);
+    sound.finish(&[]);
 }
 
-/// Like [`refused_by`], with a crew that is configured as usual.
+/// Like [`refused_by`], with a sound that is configured as usual.
 #[track_caller]
 fn refused(configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
-    refused_by(Crew::start(4, &[0, 1, 2], |_| {}), configure, here, there);
+    refused_by(SoundNodes::start(4, &[0, 1, 2], |_| {}), configure, here, there);
 }
 
 /// Checks that opening an endpoint fails with these words.
@@ -92,7 +92,7 @@ cases! {
 
     fn a_node_with_a_token_among_nodes_without() {
         refused_by(
-            Crew::start(4, &[0, 1, 2], |config| config.token = None),
+            SoundNodes::start(4, &[0, 1, 2], |config| config.token = None),
             |_| {},
             "the peer has no token, this node has one",
             "the peer has a token, this node has none",
@@ -126,52 +126,52 @@ cases! {
     }
 
     fn a_node_of_another_version() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
-        let mut stranger = Stranger::dial(crew.address(0));
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
+        let mut stranger = Stranger::dial(sound.address(0));
         stranger.say(&packet_of_version(PROTOCOL_VERSION + 1, Greeting::Hello));
         let told = stranger.hear_end().expect("it is told why").to_string();
         let (ours, theirs) = (PROTOCOL_VERSION, PROTOCOL_VERSION + 1);
         assert!(told.contains(&format!("protocol versions differ ({theirs} here, {ours} there)")), "{told}");
-        crew.notice(0, &format!("{theirs}"));
-        crew.finish(&[]);
+        sound.notice(0, &format!("{theirs}"));
+        sound.finish(&[]);
     }
 
     fn two_processes_with_one_node_id() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
-        let (_first, met) = Stranger::meet(crew.address(0), identity(3), 0, adapm_core::link::Seq(0)).expect("it is node 3");
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
+        let (_first, met) = Stranger::meet(sound.address(0), identity(3), 0, adapm_core::link::Seq(0)).expect("it is node 3");
         assert_eq!(met.node, NodeId(0));
         let mut second = Net::listen(config(3, 4)).expect("it can listen");
-        second.connect(&only(0, crew.address(0), 4));
+        second.connect(&only(0, sound.address(0), 4));
         let error = fails(&mut second);
         let words = "node id n3 is taken by the process at 127.0.0.1:";
         assert!(error.contains(words) && error.contains("give each process its own"), "{error}");
-        crew.notice(0, words);
-        crew.finish(&[]);
+        sound.notice(0, words);
+        sound.finish(&[]);
     }
 
     fn a_node_that_was_given_the_address_of_another() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         let mut net = Net::listen(config(3, 4)).expect("it can listen");
-        net.connect(&only(0, crew.address(1), 4));
+        net.connect(&only(0, sound.address(1), 4));
         let words = "node n1 is where node n0 was to be: check the addresses";
         let error = is_kept_from_node_0(&mut net);
         assert!(error.contains(words), "{error}");
-        crew.notice(1, words);
-        crew.finish(&[]);
+        sound.notice(1, words);
+        sound.finish(&[]);
     }
 
     fn a_node_that_dials_itself() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         let mut net = Net::listen(config(3, 4)).expect("it can listen");
         let own = net.address().socket().expect("TCP has one");
         net.connect(&only(0, own, 4));
         let error = is_kept_from_node_0(&mut net);
         assert!(error.contains("node n3 is where node n0 was to be: check the addresses"), "{error}");
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_node_that_dials_where_nobody_listens() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         let nobody = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = nobody.local_addr().expect("it has one");
         drop(nobody);
@@ -186,19 +186,19 @@ cases! {
             }
             assert!(!silence.is_too_long(()), "it does not say why");
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_node_whose_port_is_taken() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
-        let taken = crew.address(0).to_string();
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
+        let taken = sound.address(0).to_string();
         let words = format!("cannot listen at {taken}: it is in use; give another port, or none for any free one");
         cannot_listen(|config| config.bind.clone_from(&taken), &words);
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_node_that_is_to_listen_where_it_cannot() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         for (bind, words) in [
             ("no-such-host", "cannot listen at `no-such-host`: give an address of this machine"),
             ("127.0.0.1:99999", "cannot listen at `127.0.0.1:99999`"),
@@ -206,11 +206,11 @@ cases! {
         ] {
             cannot_listen(|config| bind.clone_into(&mut config.bind), words);
         }
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_node_that_would_let_anybody_in() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         let words = "listening at 0.0.0.0:0 without a token lets anybody join: give all nodes --token-file, or --insecure";
         cannot_listen(
             |config| {
@@ -219,12 +219,12 @@ cases! {
             },
             words,
         );
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 
     fn a_node_id_that_the_cluster_does_not_have() {
-        let crew = Crew::start(4, &[0, 1, 2], |_| {});
+        let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         cannot_listen(|config| config.node = NodeId(4), "there is no node n4 in a cluster of 4: ids are 0 to 3");
-        crew.finish(&[]);
+        sound.finish(&[]);
     }
 }

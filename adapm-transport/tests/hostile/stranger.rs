@@ -18,7 +18,7 @@ use adapm_transport::net::packet::{
 use adapm_transport::testing::{Heard, Speaker};
 use adapm_verify::silence::patience;
 
-use crate::crew::{DIGEST, token};
+use crate::sound::{DIGEST, token};
 
 /// One connection.
 pub(crate) struct Stranger {

@@ -52,8 +52,8 @@ impl Pattern {
 
     /// Returns the keys of a worker at a clock, ascending, each once.
     pub(crate) fn keys(self, (node, worker): Who, clock: u64) -> Vec<Key> {
-        let seat = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
-        let mut rng = Rng::new(seat << 32 | clock);
+        let index = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
+        let mut rng = Rng::new(index << 32 | clock);
         let quarter = |NodeId(node): NodeId, turns: u64| {
             let first = (u64::from(node) + turns) % NODES as u64 * (KEYS / NODES as u64);
             first..first + KEYS / NODES as u64

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use adapm_core::policy::System;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
-use adapm_verify::sim::engines::{Board, Engines, EnginesConfig, Machine, Totals};
+use adapm_verify::sim::engines::{Engines, EnginesConfig, Machine, SharedState, Totals};
 use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
 
 use crate::pattern::{KEYS, NODES, Pattern, WORKERS};
@@ -74,16 +74,16 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
     };
     let engines =
         Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
-    let board = engines.board();
+    let shared = engines.shared();
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), NODES, 0), 0);
-    let mut crew = Crew::new(pattern, system, setting, board);
-    let end = simulator.run(&mut crew, Duration::from_secs(1_000)).expect("nothing is wrong");
+    let mut workers = Workers::new(pattern, system, setting, shared);
+    let end = simulator.run(&mut workers, Duration::from_secs(1_000)).expect("nothing is wrong");
     let totals = simulator.under_test().totals();
-    let before = crew.board.totals().first().copied().unwrap_or_default();
+    let before = workers.shared.totals().first().copied().unwrap_or_default();
     let since = |count: fn(&Totals) -> u64| count(&totals) - count(&before);
     let refreshes = since(|totals| totals.engines.staleness.count());
     Cost {
-        nanos: end.nanos_since(crew.began),
+        nanos: end.nanos_since(workers.began),
         messages: since(|totals| totals.messages),
         bytes: since(|totals| totals.bytes),
         local: since(|totals| totals.local),
@@ -91,17 +91,17 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         remote: since(|totals| totals.remote),
         relocations: since(|totals| totals.engines.relocations),
         replicas: since(|totals| totals.engines.replicas),
-        replica_nanos: crew.replica_nanos,
+        replica_nanos: workers.replica_nanos,
         staleness_nanos: since(|totals| totals.engines.staleness.sum) / refreshes.max(1),
     }
 }
 
 /// All workers.
-struct Crew {
+struct Workers {
     pattern: Pattern,
     system: System,
     setting: Setting,
-    board: Rc<Board>,
+    shared: Rc<SharedState>,
     lanes: BTreeMap<Who, Lane>,
     /// Time when the first worker began to work.
     began: Instant,
@@ -117,8 +117,8 @@ struct Lane {
     steps: VecDeque<Step>,
 }
 
-impl Crew {
-    fn new(pattern: Pattern, system: System, setting: Setting, board: Rc<Board>) -> Self {
+impl Workers {
+    fn new(pattern: Pattern, system: System, setting: Setting, shared: Rc<SharedState>) -> Self {
         let nodes = (0..NODES as u16).map(NodeId);
         let places =
             nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))));
@@ -126,7 +126,7 @@ impl Crew {
             pattern,
             system,
             setting,
-            board,
+            shared,
             lanes: places.map(|who| (who, Lane::default())).collect(),
             began: Instant::ZERO,
             has_begun: false,
@@ -138,7 +138,7 @@ impl Crew {
     /// Counts the replicas held since the last call.
     fn look(&mut self, now: Instant) {
         let held: u64 =
-            (0..NODES as u16).map(|node| self.board.store(NodeId(node)).replicas()).sum();
+            (0..NODES as u16).map(|node| self.shared.store(NodeId(node)).replicas()).sum();
         self.replica_nanos += u128::from(now.nanos_since(self.looked)) * u128::from(held);
         self.looked = now;
     }
@@ -191,7 +191,7 @@ impl Crew {
     }
 }
 
-impl Program for Crew {
+impl Program for Workers {
     fn next(&mut self, now: Instant, who: Who) -> Option<Step> {
         let lane = self.lanes.get_mut(&who)?;
         if let Some(step) = lane.steps.pop_front() {
@@ -207,7 +207,7 @@ impl Program for Crew {
         }
         if !std::mem::replace(&mut self.has_begun, true) {
             (self.began, self.looked) = (now, now);
-            self.board.want_totals();
+            self.shared.want_totals();
         }
         self.look(now);
         let lane = self.lanes.get_mut(&who)?;

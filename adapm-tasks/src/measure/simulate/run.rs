@@ -8,7 +8,7 @@ use std::rc::Rc;
 use adapm_core::error::ConfigError;
 use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
 use adapm_verify::sim::engines::{
-    Board, EngineError, Engines, EnginesConfig, LightStore, Machine, Totals,
+    EngineError, Engines, EnginesConfig, LightStore, Machine, SharedState, Totals,
 };
 use adapm_verify::sim::{Failure, Perfect, Program, Simulator, Step, Then, Who};
 use rand::RngExt as _;
@@ -132,13 +132,13 @@ pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
     };
     let policy = |_| run.contender.policy(run.workers, clock, facts.clocks);
     let engines = Engines::new(config, policy).map_err(SimulateError::Config)?;
-    let board = engines.board();
+    let shared = engines.shared();
     let links = Perfect::new(run.machine.wire(), run.nodes, run.seed);
     let mut simulator = Simulator::new(engines, links, run.seed);
-    let mut trainer = Trainer::new(&mut *pattern, run, board.clone());
+    let mut trainer = Trainer::new(&mut *pattern, run, shared.clone());
     simulator.run(&mut trainer, PATIENCE).map_err(SimulateError::Failed)?;
     let steps = trainer.measured().unwrap_or(0);
-    let totals = board.totals();
+    let totals = shared.totals();
     let [from, to] = totals.as_slice() else {
         unreachable!("a run that comes to rest was measured")
     };
@@ -199,7 +199,7 @@ pub(super) struct Trainer<'a> {
     nodes: usize,
     workers: usize,
     compute: f64,
-    board: Rc<Board>,
+    shared: Rc<SharedState>,
     stores: Vec<Rc<LightStore>>,
     /// Keys that a static choice replicates everywhere.
     hot: HashSet<Key>,
@@ -234,7 +234,7 @@ enum Stage {
 }
 
 impl<'a> Trainer<'a> {
-    pub(super) fn new(pattern: &'a mut dyn Pattern, run: &Run, board: Rc<Board>) -> Self {
+    pub(super) fn new(pattern: &'a mut dyn Pattern, run: &Run, shared: Rc<SharedState>) -> Self {
         let Run { contender, nodes, workers, compute, seed, .. } = *run;
         let hot_list = match contender {
             Contender::StaticMix if nodes > 1 => pattern.hot(),
@@ -243,7 +243,7 @@ impl<'a> Trainer<'a> {
         let places = (0..nodes as u16)
             .flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
         Self {
-            stores: (0..nodes as u16).map(|node| board.store(NodeId(node))).collect(),
+            stores: (0..nodes as u16).map(|node| shared.store(NodeId(node))).collect(),
             hot: hot_list.iter().copied().collect(),
             hot_list,
             lanes: places.map(|(node, worker)| Lane::new(chance(seed, node, worker))).collect(),
@@ -256,7 +256,7 @@ impl<'a> Trainer<'a> {
             nodes,
             workers,
             compute,
-            board,
+            shared,
         }
     }
 
@@ -373,12 +373,12 @@ impl<'a> Trainer<'a> {
         }
         if self.cold == 0 && self.began.is_none() {
             self.began = Some(self.steps);
-            self.board.want_totals();
+            self.shared.want_totals();
         }
         let enough = self.began.map(|began| began + measured * (self.nodes * self.workers) as u64);
         if self.ended.is_none() && enough.is_some_and(|enough| self.steps >= enough) {
             self.ended = Some(self.steps);
-            self.board.want_totals();
+            self.shared.want_totals();
         }
     }
 }

@@ -24,5 +24,5 @@ mod under_test;
 
 pub use machine::Machine;
 pub use store::LightStore;
-pub use totals::{Board, Totals};
+pub use totals::{SharedState, Totals};
 pub use under_test::{EngineError, Engines, EnginesConfig};

@@ -37,13 +37,13 @@ pub struct Totals {
 ///
 /// A program needs the stores for local look-ups of workers, as local sampling makes them.
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct SharedState {
     stores: RefCell<Vec<Rc<LightStore>>>,
     wanted: Cell<usize>,
     taken: RefCell<Vec<Totals>>,
 }
 
-impl Board {
+impl SharedState {
     /// Returns the store of `node`.
     ///
     /// # Panics

@@ -17,7 +17,7 @@ use foldhash::fast::FixedState;
 
 use super::machine::keys_in;
 use super::member::{Accessed, ELEMENTS_MAX, Member};
-use super::{Board, LightStore, Machine, Totals};
+use super::{LightStore, Machine, SharedState, Totals};
 use crate::sim::{Outcome, Sent, Step, SystemUnderTest, Then, Turn, Who};
 
 /// The shape of a cluster of bare engines.
@@ -63,7 +63,7 @@ impl std::error::Error for EngineError {}
 pub struct Engines {
     config: EnginesConfig,
     members: Vec<Member>,
-    board: Rc<Board>,
+    shared: Rc<SharedState>,
     totals: Totals,
     ways: HashMap<(NodeId, NodeId), VecDeque<Message>, FixedState>,
     on_the_way: usize,
@@ -84,14 +84,14 @@ impl Engines {
         config: EnginesConfig,
         policy: impl Fn(NodeId) -> SystemPolicy,
     ) -> Result<Self, ConfigError> {
-        let board = Rc::new(Board::default());
+        let shared = Rc::new(SharedState::default());
         let mut members = Vec::new();
         for index in 0..config.nodes {
             let node = NodeId(
                 u16::try_from(index).map_err(|_| ConfigError::Nodes { nodes: config.nodes })?,
             );
             let store = Rc::new(LightStore::new(config.layout.clone()));
-            board.add_store(Rc::clone(&store));
+            shared.add_store(Rc::clone(&store));
             let mut place = NodeConfig::new(node, config.nodes, config.workers);
             if let Some(nanos) = config.round_nanos {
                 (place.round_nanos_min, place.round_nanos_max) = (nanos, nanos);
@@ -107,7 +107,7 @@ impl Engines {
         }
         Ok(Self {
             members,
-            board,
+            shared,
             totals: Totals::default(),
             ways: HashMap::default(),
             on_the_way: 0,
@@ -121,8 +121,8 @@ impl Engines {
 
     /// Returns the state shared with the program.
     #[must_use]
-    pub fn board(&self) -> Rc<Board> {
-        Rc::clone(&self.board)
+    pub fn shared(&self) -> Rc<SharedState> {
+        Rc::clone(&self.shared)
     }
 
     /// Returns the costs of the run so far.
@@ -136,9 +136,9 @@ impl Engines {
     }
 
     fn note(&mut self, now: Instant) {
-        if self.board.wants() {
+        if self.shared.wants() {
             let totals = self.totals();
-            self.board.take(totals);
+            self.shared.take(totals);
         }
         self.totals.now = now;
     }

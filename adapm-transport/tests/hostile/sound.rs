@@ -17,7 +17,7 @@ use adapm_verify::silence::Silence;
 use crate::case::Memory;
 
 /// The sound nodes of a cluster; the others are for the test.
-pub(crate) struct Crew {
+pub(crate) struct SoundNodes {
     members: BTreeMap<u16, Member>,
     memory: Memory,
 }
@@ -50,14 +50,14 @@ struct Seen {
     error: Option<String>,
 }
 
-impl Crew {
+impl SoundNodes {
     /// Starts `members` of a cluster of `nodes`, each configured by `configure`, and waits until
     /// they talk.
     pub(crate) fn start(nodes: usize, members: &[u16], configure: impl Fn(&mut NetConfig)) -> Self {
         Self::start_with(nodes, members, configure, &[])
     }
 
-    /// Like [`Crew::start`]; `others` are addresses of nodes that are no members.
+    /// Like [`SoundNodes::start`]; `others` are addresses of nodes that are no members.
     pub(crate) fn start_with(
         nodes: usize,
         members: &[u16],
@@ -86,10 +86,10 @@ impl Crew {
             let thread = thread::spawn(move || Talk::new(net, peers, for_thread).run());
             (node, Member { address, shared, thread })
         });
-        let mut crew = Self { members: members.collect(), memory: Memory::mark() };
-        crew.goes_on();
-        crew.memory = Memory::mark();
-        crew
+        let mut sound = Self { members: members.collect(), memory: Memory::mark() };
+        sound.goes_on();
+        sound.memory = Memory::mark();
+        sound
     }
 
     /// Returns the address of a member.
