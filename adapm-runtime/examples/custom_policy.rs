@@ -10,8 +10,7 @@ use adapm_runtime::prelude::*;
 const WORKERS: usize = 1;
 const HOT: u64 = 10;
 
-/// Replicates the first keys for all nodes with intent; relocates the rest, as soon as that is
-/// safe.
+/// A policy that replicates the first keys, and relocates all others as soon as that is safe.
 struct HotKeys {
     timer: ActionTimer,
 }

@@ -1,9 +1,8 @@
 //! Threads that the system may refuse: they are started without a panic, and a refusal names the
 //! limit.
 //!
-//! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, which happens on
-//! machines that allow a process few of them. So all crates start theirs here; Clippy refuses the
-//! others.
+//! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, as on machines with a
+//! tight process limit. So all crates start theirs here; Clippy refuses the others.
 
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::{io, panic};
@@ -53,7 +52,7 @@ where
 /// the caller's, too.
 ///
 /// # Panics
-/// With what `work` panics with.
+/// With the panic of `work`.
 pub fn map<P, R>(
     name: &str,
     parts: impl IntoIterator<Item = P>,
@@ -71,7 +70,7 @@ where
                 parts.peek().and_then(|_| spawn_scoped(scope, name, move || work(part)).ok());
             started.push(thread.ok_or(part));
         }
-        // Its own first, as the others work meanwhile.
+        // Its own part first, as the others work meanwhile.
         let own: Vec<_> = started.into_iter().map(|thread| thread.map_err(work)).collect();
         let done = own.into_iter().map(|thread| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload)),
@@ -81,26 +80,25 @@ where
     })
 }
 
-/// A thread or process that the system refuses. Its text is one line: which, the system's words,
-/// the limit.
+/// A refused thread or process. Its text is one line: the subject, the system's words, the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start {what}: {reason}; {}", allowed(limits))]
 pub struct SpawnError {
     what: String,
-    /// The system's words.
+    /// The system's error.
     reason: String,
     limits: Vec<String>,
 }
 
 impl SpawnError {
-    /// The refusal of a thread, with the limits as they are.
+    /// Creates the refusal of a thread, with the present limits.
     #[must_use]
     pub fn of_thread(name: &str, error: &io::Error) -> Self {
         Self { what: format!("thread \"{name}\""), reason: error.to_string(), limits: limits() }
     }
 
-    /// The refusal of a process, with the limits as they are; `None` if it is about something else,
-    /// such as a missing file.
+    /// Creates the refusal of a process, with the present limits; `None` if the error is about
+    /// something else, such as a missing file.
     #[must_use]
     pub fn of_process(program: &str, error: &io::Error) -> Option<Self> {
         use io::ErrorKind::{OutOfMemory, WouldBlock};
@@ -120,7 +118,7 @@ fn allowed(limits: &[String]) -> String {
     format!("allowed are {}: raise that, or use fewer workers", limits.join(", "))
 }
 
-/// The limit of processes and threads that is reached, else those that may be.
+/// Returns the exhausted limit of processes and threads, else the possible ones.
 fn limits() -> Vec<String> {
     let of_group = of_control_group()
         .map(|max| format!("{max} processes and threads in its control group (pids.max)"));
@@ -130,8 +128,8 @@ fn limits() -> Vec<String> {
     vec![full]
 }
 
-/// Address space that this process may still take, in bytes; `None` where it has no bound, or none
-/// that can be read.
+/// Returns the address space that this process may still take, in bytes; `None` if it has no bound,
+/// or none that can be read.
 #[must_use]
 pub fn address_space_left() -> Option<u64> {
     let max = bound(&std::fs::read_to_string("/proc/self/limits").ok()?, "Max address space")?;
@@ -141,13 +139,13 @@ pub fn address_space_left() -> Option<u64> {
     Some(max.saturating_sub(taken << 10))
 }
 
-/// A bound of `/proc/self/limits`.
+/// Returns a bound of `/proc/self/limits`.
 fn bound(limits: &str, name: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// The first full control group of processes that this one is in.
+/// Returns the first full control group that limits this process.
 fn of_control_group() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     groups.lines().filter_map(folder_of).find_map(|(root, path)| {
@@ -165,8 +163,8 @@ fn of_control_group() -> Option<u64> {
     })
 }
 
-/// Where a line of `/proc/self/cgroup` says that processes are counted, if it does: in a hierarchy
-/// of its own, or in the one of version 2.
+/// Returns the control group in a line of `/proc/self/cgroup` if it counts processes: in a
+/// hierarchy of its own, or in the one of version 2.
 fn folder_of(line: &str) -> Option<(&'static str, String)> {
     let (_, rest) = line.split_once(':')?;
     let (controllers, path) = rest.split_once(':')?;
@@ -178,7 +176,7 @@ fn folder_of(line: &str) -> Option<(&'static str, String)> {
     Some((root, path.trim_start_matches('/').to_owned()))
 }
 
-/// What `/proc/self/limits` bounds of that which a thread takes.
+/// Limits of `/proc/self/limits` on the resources of a thread.
 fn of_process(limits: &str) -> Vec<String> {
     let processes = bound(limits, "Max processes")
         .map(|max| format!("{max} processes and threads of this user (ulimit -u)"));

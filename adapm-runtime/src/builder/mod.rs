@@ -56,13 +56,13 @@ pub use nodes::Nodes;
 pub struct Builder<V: Value, S = LayoutStore<V>> {
     settings: Settings<V>,
     store: MakeStore<S>,
-    /// Whether the stores keep everything in memory, as far as this crate knows.
+    /// True if the stores keep everything in memory, as far as this crate knows.
     in_memory: bool,
 }
 
 type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
 
-/// Whatever does not depend on the type of stores.
+/// Settings that do not depend on the type of stores.
 struct Settings<V> {
     layout: Layout,
     nodes: Nodes,
@@ -77,8 +77,8 @@ struct Settings<V> {
 }
 
 impl<V: Value> Builder<V> {
-    /// A cluster of one node with one worker for the keys of `layout`, under [`System::Adapm`],
-    /// with values of zero.
+    /// Creates settings of one node with one worker for the keys of `layout`, under
+    /// [`System::Adapm`], with values of zero.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
         let settings = Settings {
@@ -98,12 +98,13 @@ impl<V: Value> Builder<V> {
 }
 
 impl<V: Value, S> Builder<V, S> {
-    /// Where the nodes are: a number of them in this process, the processes of a group, or what
-    /// else [`Nodes`] can be. Defaults to 1.
+    /// Sets the nodes: a number of them in this process, the processes of a group, or any other
+    /// [`Nodes`]. Defaults to 1.
     ///
-    /// In a group building is collective: it returns when every process has built its node and has
-    /// links to all others. All give the same settings, or are told which process has others; where
-    /// channels are not set, all use as many as suit the largest machine.
+    /// With a group, building is collective: it returns when every process has built its node and
+    /// has links to all others. All must have the same settings, else building fails and names the
+    /// process that differs; where channels are not set, all use as many as suit the largest
+    /// machine.
     ///
     /// ```no_run
     /// # use {adapm_runtime::prelude::*, std::sync::Arc};
@@ -117,7 +118,7 @@ impl<V: Value, S> Builder<V, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A process that knows its place by other means calls
+    /// A process that finds its place by other means calls
     /// [`Group::join`](adapm_transport::group::Group::join) instead.
     #[must_use]
     pub fn nodes(mut self, nodes: impl Into<Nodes>) -> Self {
@@ -125,37 +126,37 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Number of workers of each node. Defaults to 1.
+    /// Sets the number of workers of each node. Defaults to 1.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.settings.workers = workers;
         self
     }
 
-    /// Number of channels, each with a thread on every node. Defaults to 1 up to 4 cores a node,
-    /// else 4.
+    /// Sets the number of channels, each with a thread on every node. Defaults to 1 up to 4 cores a
+    /// node, else 4.
     #[must_use]
     pub fn channels(mut self, channels: usize) -> Self {
         self.settings.channels = Some(channels);
         self
     }
 
-    /// Whether nodes keep the locations they learn from answers and grants (AdaPM §B.2.3, Lapse
-    /// §3.3). Defaults to true.
+    /// Sets whether nodes keep the locations they learn from answers and grants (AdaPM §B.2.3,
+    /// Lapse §3.3). Defaults to true.
     #[must_use]
     pub fn location_caches(mut self, location_caches: bool) -> Self {
         self.settings.location_caches = location_caches;
         self
     }
 
-    /// The system to run. Defaults to [`System::Adapm`].
+    /// Sets the system to run. Defaults to [`System::Adapm`].
     #[must_use]
     pub fn system(mut self, system: System) -> Self {
         self.settings.decisions = Decisions::System(system);
         self
     }
 
-    /// Decides by a policy of your own, one for each engine, instead of a system.
+    /// Uses a policy of your own, one for each engine, instead of a system.
     #[must_use]
     pub fn policy<P>(mut self, policy: impl Fn(NodeId, ChannelId) -> P + 'static) -> Self
     where
@@ -165,31 +166,30 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Writes the initial value of a key over zeros: a pure function of the key, whatever node
-    /// calls it. Defaults to zeros.
+    /// Sets the function that writes the initial value of a key over zeros. It must be a pure
+    /// function of the key, on any node. Defaults to zeros.
     #[must_use]
     pub fn initial(mut self, initial: impl Fn(Key, &mut [V]) + Send + Sync + 'static) -> Self {
         self.settings.initial = Arc::new(initial);
         self
     }
 
-    /// What [`crate::Worker::prepare_sample`] draws from. Defaults to nothing.
+    /// Sets the distribution of [`crate::Worker::prepare_sample`]. Defaults to none.
     #[must_use]
     pub fn sampling(mut self, sampling: Sampling) -> Self {
         self.settings.sampling = Some(sampling);
         self
     }
 
-    /// Receives what happens outside of any call. Defaults to one line on standard error.
+    /// Sets the callback for notices. Defaults to one line on standard error.
     #[must_use]
     pub fn report(mut self, report: impl Fn(Notice) + Send + Sync + 'static) -> Self {
         self.settings.report = Arc::new(report);
         self
     }
 
-    /// Tells an observer of your own, one for each engine, of single events: on the engine's
-    /// thread, which it must not hold up. Takes the place of an earlier observer and of
-    /// [`Builder::trace`].
+    /// Sets an observer of your own, one for each engine, which is called on the engine's thread
+    /// and must not block it. Replaces an earlier observer and [`Builder::trace`].
     #[must_use]
     pub fn observe<O>(mut self, observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
     where
@@ -199,8 +199,8 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Writes what happens to the keys of `tracer`; end the file with [`Tracer::finish`] when the
-    /// cluster has run. Takes the place of [`Builder::observe`].
+    /// Writes events of the keys of `tracer`; end the file with [`Tracer::finish`] when the cluster
+    /// has run. Replaces [`Builder::observe`].
     #[must_use]
     pub fn trace(mut self, tracer: &Tracer) -> Self {
         self.settings.watchers = Watchers::tracing(tracer);
@@ -222,22 +222,21 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Starts the cluster: returns when all main copies exist.
+    /// Starts the cluster. Returns when all main copies exist.
     ///
     /// # Errors
-    /// Numbers that cannot work, a bad range to sample from, a layout or number of nodes for which
-    /// there is no memory, a sparse layout under [`System::Full`], a transport with too few
-    /// endpoints, a thread that the operating system refuses, or a function of initial values or
-    /// policy that panics in one. In a group also the reason of another process, or its settings if
-    /// they differ.
+    /// Invalid numbers, a bad range to sample from, a layout or number of nodes for which there is
+    /// no memory, a sparse layout under [`System::Full`], a transport with too few endpoints, a
+    /// refused thread, or a panic in the function of initial values or in a policy's constructor.
+    /// In a group also another process's failure, or its settings if they differ.
     pub fn build(self) -> Result<Cluster<V, S>, BuildError> {
         self.build_telling(&mut |_| {})
     }
 
-    /// As [`Builder::build`], and tells a few times a second how far it is with the main copies:
-    /// large ones take a while.
+    /// Like [`Builder::build`], and reports the progress of main copies, which can take a while, a
+    /// few times a second.
     ///
-    /// They are made by as many threads as all nodes have workers, or as the operating system
+    /// They are created by as many threads as all nodes have workers, or as the operating system
     /// grants.
     ///
     /// # Errors
@@ -260,11 +259,11 @@ where
         self.start(endpoints, tell)
     }
 
-    /// Checks what needs no other process.
+    /// Checks the settings that need no other process.
     fn check(&self) -> Result<(), BuildError> {
         let Settings { layout, nodes, workers, decisions, .. } = &self.settings;
         let channels = self.settings.channels.unwrap_or(1);
-        // Which channel is asked for does not matter: the numbers are the same for all.
+        // Any channel will do: the numbers are the same for all.
         NodeConfig::new(nodes.own().unwrap_or_default(), nodes.count(), *workers)
             .on_channel(ChannelId(0), channels)
             .check(layout)?;
@@ -308,7 +307,7 @@ where
 }
 
 impl<V: Value> Settings<V> {
-    /// What the processes of a group must have alike.
+    /// Returns the settings that all processes of a group must share.
     fn terms(&self) -> Terms {
         vec![
             ("keys", self.layout.keys().end.0.to_string()),
@@ -320,7 +319,7 @@ impl<V: Value> Settings<V> {
         ]
     }
 
-    /// Channels that suit this machine.
+    /// Returns the number of channels that suits this machine.
     fn fitting_channels(&self) -> usize {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         if cores <= 4 * self.nodes.on_this_host() { 1 } else { 4 }
@@ -367,14 +366,14 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
     }
 }
 
-/// Who decides for the engines of a cluster.
+/// The source of the engines' policies.
 enum Decisions {
     System(System),
     Custom(Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>),
 }
 
 impl Decisions {
-    /// A policy of the user's for each engine.
+    /// Uses a policy of the user's for each engine.
     fn custom<P>(policy: impl Fn(NodeId, ChannelId) -> P + 'static) -> Self
     where
         P: Policy + Send + 'static,
@@ -382,7 +381,7 @@ impl Decisions {
         Self::Custom(Box::new(move |node, channel| Box::new(policy(node, channel)) as SystemPolicy))
     }
 
-    /// The policy of one engine, for nodes of so many workers.
+    /// Creates the policy of one engine, for nodes with `workers` workers.
     fn policy(&self, node: NodeId, channel: ChannelId, workers: usize) -> SystemPolicy {
         match self {
             Self::System(system) => system.policy(workers),
@@ -397,8 +396,8 @@ impl Decisions {
         }
     }
 
-    /// What brings copies to the nodes that use them: a policy of the user's is made once more to
-    /// be asked.
+    /// Returns the mechanism that brings copies to nodes; asks an extra instance of a user's
+    /// policy.
     fn supply(&self) -> Supply {
         match self {
             Self::System(system) => system.supply(),
@@ -417,7 +416,7 @@ struct Watchers {
 }
 
 impl Watchers {
-    /// An observer of the user's for each engine.
+    /// Uses an observer of the user's for each engine.
     fn observers<O>(observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
     where
         O: Observe + Send + 'static,
@@ -428,7 +427,7 @@ impl Watchers {
         }
     }
 
-    /// Those that write a trace.
+    /// Uses the observers that write a trace.
     fn tracing(tracer: &Tracer) -> Self {
         let writer = tracer.clone();
         Self {
@@ -447,6 +446,6 @@ impl Watchers {
     }
 }
 
-/// A node whose link lives is lost if it answers nothing for so many of the times after which
-/// silent ones are.
+/// A node whose link lives is lost if it answers nothing for this multiple of the dead time of
+/// silent nodes.
 const UNRESPONSIVE_DEAD_TIMES: u32 = 6;

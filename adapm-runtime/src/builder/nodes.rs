@@ -1,5 +1,4 @@
-//! Where the nodes of a cluster are, and what joins them: one setting, so that its parts cannot
-//! disagree.
+//! The nodes of a cluster and their network: one setting, so that its parts cannot disagree.
 //!
 //! Not here: links between the processes of a group ([`crate::processes`]).
 
@@ -19,8 +18,8 @@ use crate::processes::Bond;
 #[cfg(feature = "tcp")]
 use crate::processes::group::GroupBond;
 
-/// The nodes of a cluster: how many there are, which of them this process builds, and what carries
-/// frames between them; passed to [`crate::Builder::nodes`].
+/// The nodes of a cluster: their number, those that this process builds, and the network between
+/// them; passed to [`crate::Builder::nodes`].
 ///
 /// | made from | builds | joined by |
 /// | --- | --- | --- |
@@ -40,15 +39,15 @@ enum Place {
     Group(Box<dyn Bond>),
 }
 
-/// Given a channel: the endpoints of the nodes of this process.
+/// A function from a channel to the endpoints of this process's nodes.
 type Network = Box<dyn FnMut(ChannelId) -> Vec<Box<dyn Endpoint>>>;
 
 /// A node with its endpoints in channel order.
 pub(super) type NodeEnds = (NodeId, Vec<Box<dyn Endpoint>>);
 
 impl Nodes {
-    /// So many nodes in this process, joined by a transport of your own: given a channel and the
-    /// number of nodes, `network` makes the endpoints in node order.
+    /// Builds `nodes` nodes in this process, joined by a transport of your own: given a channel and
+    /// the number of nodes, `network` creates the endpoints in node order.
     #[must_use]
     pub fn over<T>(
         nodes: usize,
@@ -61,12 +60,12 @@ impl Nodes {
         Self(Place::Here { nodes, network })
     }
 
-    /// One of `nodes` nodes; the others live elsewhere, and the endpoint that `network` makes for
-    /// each channel reaches them.
+    /// Builds one of `nodes` nodes; the others live elsewhere, reached by the endpoint that
+    /// `network` creates for each channel.
     ///
-    /// Nobody compares the nodes' settings: layout, initial values, channels and system must be the
-    /// same on all, and it is for the transport to refuse a node that does not belong here. A group
-    /// of processes does that.
+    /// The nodes' settings are not compared: layout, initial values, channels and system must be
+    /// the same on all, and the transport has to refuse nodes that do not belong here. A group of
+    /// processes does that.
     #[must_use]
     pub fn only<T>(
         node: NodeId,
@@ -80,7 +79,7 @@ impl Nodes {
         Self(Place::Only { node, nodes, network })
     }
 
-    /// Of all processes.
+    /// Returns the number of nodes of all processes.
     pub(super) fn count(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
@@ -88,12 +87,12 @@ impl Nodes {
         }
     }
 
-    /// Of this process.
+    /// Returns the number of nodes of this process.
     pub(super) fn here(&self) -> usize {
         if let Place::Here { nodes, .. } = &self.0 { *nodes } else { 1 }
     }
 
-    /// Of this machine, as far as is known.
+    /// Returns the number of nodes of this machine, as far as is known.
     pub(super) fn on_this_host(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
@@ -101,7 +100,7 @@ impl Nodes {
         }
     }
 
-    /// The one of this process, if the others are elsewhere.
+    /// Returns the node of this process, if the others are elsewhere.
     pub(super) fn own(&self) -> Option<NodeId> {
         match &self.0 {
             Place::Here { .. } => None,
@@ -110,23 +109,23 @@ impl Nodes {
         }
     }
 
-    /// The bond with the group whose processes are the nodes.
+    /// Returns the bond with the group whose processes are the nodes.
     pub(super) fn bond(&self) -> Option<&dyn Bond> {
         if let Place::Group(bond) = &self.0 { Some(&**bond) } else { None }
     }
 
-    /// The same, to open endpoints.
+    /// Returns the bond, to open endpoints.
     pub(super) fn bond_mut(&mut self) -> Option<&mut Box<dyn Bond>> {
         if let Place::Group(bond) = &mut self.0 { Some(bond) } else { None }
     }
 
-    /// The same, for the cluster.
+    /// Returns the bond, for the cluster.
     pub(super) fn into_bond(self) -> Option<Box<dyn Bond>> {
         if let Place::Group(bond) = self.0 { Some(bond) } else { None }
     }
 
-    /// The endpoints of each node of this process, in channel order; none of a group, which opens
-    /// its own.
+    /// Returns the endpoints of each node of this process, in channel order; none for a group,
+    /// which opens its own.
     pub(super) fn endpoints(&mut self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
         let here = self.here();
         let first = self.own().unwrap_or_default().0;
@@ -150,7 +149,7 @@ impl Nodes {
     }
 }
 
-/// So many nodes in this process.
+/// That many nodes in this process.
 impl From<usize> for Nodes {
     fn from(nodes: usize) -> Self {
         Self::over(nodes, |_, nodes| inproc::network(nodes))

@@ -1,8 +1,8 @@
-//! The nodes of this process, started: stores, then main copies, then channel threads, then links.
-//! Before that the memory that they will need, as far as it is known, is asked for and given back:
-//! who has started cannot be refused any more.
+//! The start of this process's nodes: stores, then main copies, then channel threads, then links.
+//! Before that, the memory that they will need is allocated and freed again, as far as it is known,
+//! as nothing can be refused later.
 //!
-//! Where there are other processes, all meet behind the main copies and behind the links.
+//! With other processes, all meet after the main copies and after the links.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::promise::Promise;
 pub(super) struct Starting<V: Value, S: Store<Value = V> + Send + Sync + 'static> {
     plan: Plan<V>,
     nodes: Vec<NodeHandle<S>>,
-    /// All channel threads have links to all peers.
+    /// Promise that all channel threads have links to all peers.
     connected: Arc<Promise<V>>,
     bond: Option<Box<dyn Bond>>,
 }
@@ -33,7 +33,8 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Nothing has started; the endpoints that will be, and the bond with other processes.
+    /// Creates the state before anything has started, with the endpoints and the bond with other
+    /// processes.
     pub(super) fn new(
         plan: Plan<V>,
         endpoints: &[NodeEnds],
@@ -49,7 +50,7 @@ where
         Self { plan, nodes: Vec::with_capacity(endpoints.len()), connected, bond }
     }
 
-    /// Makes the main copies.
+    /// Creates the main copies.
     pub(super) fn populate(
         &self,
         stores: &[(NodeId, S)],
@@ -78,8 +79,8 @@ where
         Ok(())
     }
 
-    /// The cluster, once all processes have come so far, and have links to each other; unless one
-    /// of them, or this one, has failed.
+    /// Returns the cluster once all processes have come this far and have links to each other, or
+    /// the failure of any of them.
     pub(super) fn finish(
         mut self,
         mut started: Result<(), BuildError>,
@@ -94,12 +95,12 @@ where
                 break;
             }
         }
-        // Dropped if it is of no use: that waits for its threads.
+        // If it is dropped because of a failure, the drop waits for its threads.
         let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, self.bond);
         started.map(|()| cluster)
     }
 
-    /// Checks that nothing has failed, if asked for once all channel threads have their links.
+    /// Checks that nothing has failed; with `waits`, once all channel threads have their links.
     fn check(&mut self, waits: bool) -> Result<(), BuildError> {
         let connected = if waits { self.connected.wait().map(drop) } else { Ok(()) };
         match (connected, self.plan.failure.check()) {
@@ -118,17 +119,17 @@ where
     }
 }
 
-/// What the nodes of one process need.
+/// The memory needed by the nodes of one process.
 pub(super) struct Need {
-    /// Main copies, directories, engines and what each has of each peer.
+    /// Main copies, directories, engines, and the state per peer.
     bytes: u128,
     /// Stacks of channel threads and workers.
     stacks: u128,
 }
 
 impl Need {
-    /// The need of `here` of `nodes` nodes with so many channels and workers each, apart from their
-    /// stores.
+    /// Returns the need of `here` of `nodes` nodes with these channels and workers each, apart from
+    /// their stores.
     pub(super) fn new(here: usize, nodes: usize, channels: usize, workers: usize) -> Self {
         let engines = here as u128 * channels as u128;
         Self {
@@ -137,7 +138,7 @@ impl Need {
         }
     }
 
-    /// Adds main copies and directories that are kept in memory, for `here` of `nodes` nodes.
+    /// Adds main copies and directories in memory, for `here` of `nodes` nodes.
     pub(super) fn with_stores<V: Value>(
         mut self,
         layout: &Layout,
@@ -155,7 +156,7 @@ impl Need {
         self
     }
 
-    /// Checks that it can be had.
+    /// Checks that the memory is available.
     pub(super) fn check(self) -> Result<(), BuildError> {
         let bytes = self.bytes + self.stacks;
         let is_bounded = threads::address_space_left().is_some_and(|left| bytes > u128::from(left));
@@ -171,10 +172,10 @@ const HEADER_BYTES: usize = 16;
 /// Memory of a directory for each key of the layout.
 const ENTRY_BYTES: u128 = 8;
 
-/// Memory of an engine with its thread, apart from its peers, about.
+/// Memory of an engine with its thread, apart from its peers, approximately.
 const ENGINE_BYTES: u128 = 80 << 10;
 
-/// Memory of an engine and its endpoint for each node of the cluster, about.
+/// Memory of an engine and its endpoint for each node of the cluster, approximately.
 const PEER_BYTES: u128 = 400;
 
 /// Address space of a thread.

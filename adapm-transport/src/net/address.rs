@@ -1,8 +1,8 @@
-//! Where an endpoint is reached, and by what kind of pipe: `tcp://10.0.0.7:4157`,
+//! Addresses of endpoints, with the kind of their pipes: `tcp://10.0.0.7:4157`,
 //! `unix:///run/adapm/n0`.
 //!
-//! Addresses are numbers, not names: resolving a name can take long, so whoever reads names from
-//! people does it before.
+//! Addresses are numbers, not names: resolving a name can block for long, so readers of user input
+//! resolve it before.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use adapm_core::error::OneLine;
 
-/// What carries the packets of a link.
+/// The kind of pipes that carry the packets of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -26,7 +26,7 @@ pub enum Kind {
     Unix,
 }
 
-/// How to dial an endpoint.
+/// The address at which an endpoint is dialed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Address {
@@ -40,7 +40,7 @@ pub enum Address {
     Unix(PathBuf),
 }
 
-/// A text that is no address.
+/// The error of a text that is not an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` is no address: write it like tcp://10.0.0.7:4157 or unix:///path", OneLine(given))]
 pub struct AddressError {
@@ -49,10 +49,10 @@ pub struct AddressError {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tcp, Self::Tokio, Self::Zmq, Self::Unix];
 
-    /// Returns those that this build has.
+    /// Returns the kinds of this build.
     pub fn available() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|kind| match kind {
             Self::Tcp | Self::Unix => true,
@@ -61,7 +61,7 @@ impl Kind {
         })
     }
 
-    /// The scheme of its addresses.
+    /// Returns the scheme of its addresses.
     #[must_use]
     pub const fn scheme(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Kind {
 }
 
 impl Address {
-    /// What it is dialed with.
+    /// Returns the kind of its pipes.
     #[must_use]
     pub const fn kind(&self) -> Kind {
         match self {
@@ -85,7 +85,7 @@ impl Address {
         }
     }
 
-    /// Its network address, if it is in a network.
+    /// Returns its network address, if it is in a network.
     #[must_use]
     pub const fn socket(&self) -> Option<SocketAddr> {
         match self {
@@ -94,7 +94,7 @@ impl Address {
         }
     }
 
-    /// The address of `kind` at a network address; `None` for kinds without one.
+    /// Returns the address of `kind` at a network address; `None` for kinds without one.
     #[must_use]
     pub const fn at(kind: Kind, socket: SocketAddr) -> Option<Self> {
         match kind {

@@ -1,22 +1,22 @@
-//! The time that links are judged by: that of the machine, without the spells in which this
+//! The time by which links are judged: that of the machine, without the periods in which this
 //! endpoint did nothing.
 //!
-//! A process that was stopped for a while, or whose thread was busy elsewhere, has heard nothing of
-//! anybody in that time: its peers must not count as silent for it.
+//! A process that was stopped for a while, or whose thread was busy elsewhere, has received nothing
+//! in that time: its peers must not count as silent for it.
 
 use core::time::Duration;
 use std::time::Instant as Wall;
 
 use adapm_core::Instant;
 
-/// Time since the endpoint was opened, as far as it was awake.
+/// The time since the endpoint was opened, as far as it was awake.
 #[derive(Debug)]
 pub(super) struct Clock {
     last: Wall,
     now: Instant,
-    /// Longest time between two looks that counts whole.
+    /// Longest time between two looks that counts in full.
     grace: Duration,
-    /// How long the endpoint has said it will wait until the next look; `None`: forever.
+    /// The announced wait of the endpoint until the next look; `None`: forever.
     planned: Option<Duration>,
 }
 
@@ -25,17 +25,17 @@ impl Clock {
         Self { last: Wall::now(), now: Instant::ZERO, grace, planned: Some(Duration::ZERO) }
     }
 
-    /// The next look may come this much later.
+    /// Announces that the next look may come this much later.
     pub(super) fn plan(&mut self, wait: Option<Duration>) {
         self.planned = wait;
     }
 
-    /// Looks at the clock.
+    /// Reads the clock.
     pub(super) fn look(&mut self) -> Instant {
         self.look_at(Wall::now())
     }
 
-    /// The time of the last look.
+    /// Returns the time of the last look.
     pub(super) fn now(&self) -> Instant {
         self.now
     }

@@ -1,4 +1,4 @@
-//! What an endpoint is told when it is opened.
+//! The settings of an endpoint.
 
 use core::time::Duration;
 
@@ -29,16 +29,16 @@ pub struct NetConfig {
     pub channel: u16,
     /// The cluster; endpoints of different ones refuse each other. Defaults to 0.
     pub cluster: ClusterId,
-    /// What the layout of keys and values hashes to, the same on all nodes. Defaults to 0.
+    /// The digest of the layout of keys and values, the same on all nodes. Defaults to 0.
     pub layout_digest: u64,
     /// The secret that all nodes share. Defaults to none.
     pub token: Option<Token>,
-    /// What carries the links that others dial. Defaults to TCP.
+    /// The kind of the links that others dial. Defaults to TCP.
     pub kind: Kind,
-    /// Where to listen: `ip:port`, or `ip` for any free port; for Unix sockets a path, or nothing
-    /// for one in a new private folder. Defaults to any port of the loopback address.
+    /// The address to listen at: `ip:port`, or `ip` for any free port; for Unix sockets a path, or
+    /// nothing for one in a new private folder. Defaults to any port of the loopback address.
     pub bind: String,
-    /// Whether to listen beyond this machine without a token. Defaults to no.
+    /// True to listen beyond this machine without a token. Defaults to false.
     pub insecure: bool,
     /// Bounds and times of the links.
     pub link: LinkConfig,
@@ -47,7 +47,7 @@ pub struct NetConfig {
 }
 
 impl NetConfig {
-    /// The defaults for `node` of `nodes`.
+    /// Returns the defaults for `node` of `nodes`.
     #[must_use]
     pub fn new(node: NodeId, nodes: usize) -> Self {
         Self {

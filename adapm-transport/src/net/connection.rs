@@ -1,4 +1,4 @@
-//! The pipes of one endpoint and what each of them is for.
+//! The pipes of one endpoint, with their roles.
 
 use core::net::SocketAddr;
 
@@ -12,37 +12,37 @@ use super::pipe::Pipe;
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) pipe: Pipe,
-    /// Protects what the pipe carries.
+    /// Protects the pipe's packets.
     pub(super) channel: Channel,
     pub(super) role: Role,
-    /// Where the other side is, if that has an address.
+    /// The peer's address, if it has one.
     pub(super) remote: Option<SocketAddr>,
-    /// When it came in, or was dialed.
+    /// The time at which it came in, or was dialed.
     pub(super) since: Instant,
-    /// When to give it up, unless it carries a link by then.
+    /// The time to give it up, unless it carries a link by then.
     pub(super) deadline: Option<Instant>,
-    /// When it was asked something last.
+    /// The time of the last request on it.
     pub(super) asked: Instant,
-    /// Whether it is listed as one that may have packets.
+    /// True if it is listed as one that may have packets.
     pub(super) is_ready: bool,
-    /// Bytes that had come when it was last looked whether more have.
+    /// Bytes received by the last check for progress.
     pub(super) bytes_noted: u64,
 }
 
-/// What a pipe is for.
+/// The role of a pipe.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// This node has dialed and says hello.
+    /// Dialed by this node, which identifies itself.
     Dialing(NodeId, Box<Dialing>),
-    /// Somebody has dialed this node.
+    /// Accepted by this node.
     Listening(Box<Listening>),
-    /// It carries the link with a peer.
+    /// Carries the link with a peer.
     Attached(NodeId),
-    /// All is said: it waits until the other side has read it.
+    /// Waits until the other side has read the last message.
     Closing,
 }
 
-/// Index of a connection; used again after it has ended.
+/// Index of a connection; reused after it has ended.
 pub(super) type Slot = usize;
 
 /// All pipes of an endpoint.
@@ -52,7 +52,7 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// The slot that the next connection will have.
+    /// Returns the slot of the next connection.
     pub(super) fn vacant(&self) -> Slot {
         self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len())
     }
@@ -90,8 +90,8 @@ impl Connections {
             .filter_map(|(slot, connection)| Some((slot, connection.as_mut()?)))
     }
 
-    /// Of the connections from outside of which it is not known who they are, the one that came
-    /// first; `None`: there is room for one more.
+    /// Returns the oldest unidentified connection from outside; `None` if there is room for one
+    /// more.
     pub(super) fn surplus_stranger(&self) -> Option<Slot> {
         let is_stranger =
             |connection: &Connection| matches!(connection.role, Role::Listening(_) | Role::Closing);
@@ -101,5 +101,5 @@ impl Connections {
     }
 }
 
-/// Connections from outside that may be unknown at a time.
+/// Maximum number of unidentified connections from outside.
 const STRANGERS_MAX: usize = 64;

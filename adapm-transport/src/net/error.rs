@@ -1,4 +1,4 @@
-//! What can go wrong with an endpoint: one line each, with what to do.
+//! Errors of an endpoint: one line each, with the remedy.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -13,7 +13,7 @@ use super::hello::HandshakeError;
 use super::packet::Fault;
 use crate::error::SystemError;
 
-/// Why an endpoint could not be opened, or has failed.
+/// Errors of opening and running an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
@@ -25,29 +25,29 @@ pub enum NetError {
         /// Number of nodes.
         nodes: usize,
     },
-    /// The place to listen at cannot be understood.
+    /// The address to listen at is invalid.
     #[error(
         "cannot listen at `{given}`: give an address of this machine like 10.0.0.7 or 10.0.0.7:4157"
     )]
     BindText {
-        /// What was given.
+        /// The text given.
         given: String,
     },
     /// The system does not let this process listen there.
     #[error("cannot listen at {at}: {}", unbound(*error))]
     Bind {
-        /// Where.
+        /// The address.
         at: String,
-        /// Why.
+        /// The cause.
         error: SystemError,
     },
-    /// Listening there would let anybody in.
+    /// Listening there would let anybody join.
     #[error(
         "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
          network that you trust"
     )]
     Exposed {
-        /// Where.
+        /// The address.
         at: SocketAddr,
     },
     /// This build has no such transport.
@@ -56,16 +56,16 @@ pub enum NetError {
         /// The kind.
         kind: Kind,
     },
-    /// The system has not given what an endpoint needs.
+    /// The system refuses a resource of an endpoint.
     #[error("the system refuses what a network endpoint needs: {}", advised(*error))]
     System {
-        /// Why.
+        /// The cause.
         error: SystemError,
     },
-    /// The system does not let this process take in connections that have come.
+    /// The system does not let this process accept connections.
     #[error("this node cannot accept connections: {}", advised(*error))]
     Accept {
-        /// Why.
+        /// The cause.
         error: SystemError,
     },
     /// Two nodes do not belong together; the handshake is not tried again.
@@ -73,9 +73,9 @@ pub enum NetError {
     Refused {
         /// The peer.
         node: NodeId,
-        /// Where it was dialed.
+        /// The dialed address.
         address: Option<Address>,
-        /// Why.
+        /// The reason.
         refusal: HandshakeError,
     },
     /// There is no such peer.
@@ -88,11 +88,11 @@ pub enum NetError {
     },
 }
 
-/// Why a connection came to nothing.
+/// Reasons why a connection has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkFault {
-    /// It broke, or what it carried made no sense.
+    /// It broke, or its bytes were invalid.
     #[error("{0}")]
     Fault(Fault),
     /// One side refused the other.
@@ -101,27 +101,27 @@ pub enum LinkFault {
     /// The handshake took too long.
     #[error("the handshake took too long")]
     Slow,
-    /// Too many were waiting to be greeted.
+    /// Too many connections were waiting for their handshake.
     #[error("too many connections were waiting to be greeted")]
     Crowded,
-    /// Connections with that peer come up, and what is sent to it does not arrive.
+    /// Connections with that peer come up, but nothing sent to it arrives.
     #[error("{1}")]
     Stuck(NodeId, Stall),
 }
 
-/// A connection from outside that came to nothing, or a link on which nothing arrives.
+/// The notice of a failed connection from outside, or of a link on which nothing arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetNotice {
-    /// Where the other side is, if that has an address.
+    /// The peer's address, if it has one.
     pub remote: Option<SocketAddr>,
-    /// Why it ended.
+    /// The reason.
     pub fault: LinkFault,
-    /// How many from the same place ended so.
+    /// Number of equal failures from the same place.
     pub times: u32,
 }
 
-/// Notices that nobody has fetched: bounded, the same ones counted together.
+/// Pending notices: bounded, equal ones counted together.
 #[derive(Debug, Default)]
 pub(super) struct Notices(VecDeque<NetNotice>);
 
@@ -156,7 +156,7 @@ impl fmt::Display for NetNotice {
     }
 }
 
-/// Why the system does not let this process listen somewhere.
+/// Formats why the system does not let this process listen.
 fn unbound(error: SystemError) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
@@ -167,12 +167,12 @@ fn unbound(error: SystemError) -> String {
     }
 }
 
-/// A system error with what to do about it, if that is known.
+/// Formats a system error with its remedy, if that is known.
 fn advised(error: SystemError) -> String {
     error.advice().map_or_else(|| error.to_string(), |advice| format!("{error}; {advice}"))
 }
 
-/// ` at 10.0.0.7:4157`, or nothing.
+/// Formats ` at 10.0.0.7:4157`, or nothing.
 fn at<A: fmt::Display>(address: Option<&A>) -> String {
     address.map(|address| format!(" at {address}")).unwrap_or_default()
 }

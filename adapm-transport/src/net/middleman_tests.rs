@@ -1,19 +1,19 @@
-//! Two nodes with a token, and somebody on the way between them who does not know it: changes,
-//! drops, repeats, moves and cuts packets, plays back what it has recorded, and says things of its
-//! own, at every step of handshakes, first packets and resumes.
+//! Two nodes with a token, and an attacker on the way between them that does not know it: changes,
+//! drops, repeats, moves and cuts packets, replays recordings, and inserts packets of its own, at
+//! every step of handshakes, first packets and resumes.
 //!
-//! What must hold, whatever it does:
+//! The claims that must hold against every attack:
 //!
 //! | claim | checked |
 //! | --- | --- |
-//! | nothing is believed on a sealed connection but what its other end has sealed there, in its order | with every packet |
+//! | a sealed connection accepts only packets that its other end has sealed there, in its order | with every packet |
 //! | each frame arrives once and in order, as it was sent | with every frame |
-//! | nobody on the way hears who the nodes are | with every packet |
+//! | the attacker learns no node's identity | with every packet |
 //! | no node is refused, blamed or given up: the worst is a connection that ends | with every handshake |
 //! | once it is gone, everything arrives | at the end |
-//! | whoever has the token, and knows all that members know of a node, does not take its place | now and then |
+//! | a holder of the token that knows all about a node, as members do, does not take its place | now and then |
 //!
-//! No sockets and no time: the nodes are the machines of which an endpoint is made.
+//! No sockets and no time: the nodes are the state machines of an endpoint.
 
 mod parts;
 
@@ -49,9 +49,9 @@ struct WireEnd {
 struct Line {
     role: Role,
     channel: Channel,
-    /// What this side has sealed, as it is on the wire.
+    /// Packets sealed by this side, as they are on the wire.
     sealed: Vec<Vec<u8>>,
-    /// Packets of the other side that were believed since there are keys.
+    /// Packets of the other side accepted since there are keys.
     believed: usize,
 }
 
@@ -61,26 +61,26 @@ enum Role {
     Attached,
 }
 
-/// A mistake that is easily made in links, made here around the parts of the product: what it lets
-/// through is put right, or said wrongly, on its way to them or from them.
+/// A typical mistake in links, made around the product's parts: packets are corrected, or made
+/// wrong, on their way to them or from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mistake {
     /// The header is not associated with the head.
     HeaderUnbound,
     /// A connection has the keys of the one before.
     KeysReused,
-    /// A node says who it is before it knows that the other side has the token.
+    /// A node identifies itself before it knows that the other side has the token.
     IdentityFirst,
-    /// A member with the token goes on with a link whose secret it does not know.
+    /// A member with the token resumes a link whose secret it does not know.
     LinkUnproved,
-    /// A refusal is believed whoever has said it.
+    /// Any refusal is accepted, regardless of its sender.
     RumoursBelieved,
 }
 
-/// Why a run is over before its time.
+/// The finding that ends a run early.
 type Found = String;
 
-/// What a run has seen.
+/// The counts of a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     tricks: u64,
@@ -97,12 +97,12 @@ struct Scene {
     mistake: Option<Mistake>,
     now: Instant,
     ends: [WireEnd; 2],
-    /// Packets on their way to node 0 and to node 1.
+    /// Packets in flight to node 0 and to node 1.
     ways: [VecDeque<Vec<u8>>; 2],
-    /// Everything that was ever on its way, a packet each.
+    /// Everything that was ever in flight, one packet each.
     recorded: Vec<Vec<u8>>,
     tricks_left: u64,
-    /// Steps since something was on its way.
+    /// Steps since a packet was in flight.
     silence: u32,
     entropy: u8,
     seen: Seen,
@@ -124,7 +124,7 @@ impl WireEnd {
         Self { own, peer, recordings: Recordings::default(), line: None, sent: 0, received: 0 }
     }
 
-    /// What the next packet of this side looks like on the wire.
+    /// Returns the next packet of this side, as it is on the wire.
     fn protect(&mut self, draft: Draft) -> Option<Vec<u8>> {
         let line = self.line.as_mut()?;
         let bytes = line.channel.protect(draft).parts().concat();
@@ -182,7 +182,7 @@ impl Scene {
         ))
     }
 
-    /// Something happens.
+    /// Makes one random step.
     fn step(&mut self) -> Result<(), Found> {
         if self.ends.iter().all(|end| end.line.is_none()) {
             self.connect();
@@ -201,8 +201,7 @@ impl Scene {
         let to = if self.ways[to].is_empty() { 1 - to } else { to };
         self.silence += 1;
         if self.silence > SILENCE_MAX {
-            // As an endpoint does with a handshake that takes too long, and a peer that it
-            // suspects.
+            // Like an endpoint after a handshake timeout, or with a suspected peer.
             self.ends[to].hang_up();
         }
         if let Some(bytes) = self.ways[to].pop_front() {
@@ -213,7 +212,7 @@ impl Scene {
         Ok(())
     }
 
-    /// A side that has hung up is noticed by the other one.
+    /// Makes each side notice if the other one has closed.
     fn notice_ends(&mut self) {
         if self.ends.iter().any(|end| end.line.is_none()) {
             self.ends.iter_mut().for_each(WireEnd::hang_up);
@@ -226,7 +225,7 @@ impl Scene {
         if !self.makes(Mistake::KeysReused) {
             entropy[8..16].copy_from_slice(&self.rng.bits().to_le_bytes());
         }
-        // Both sides have one each.
+        // Both sides get different bytes.
         self.entropy ^= 1;
         entropy[16] = self.entropy;
         entropy
@@ -237,7 +236,7 @@ impl Scene {
         let reuses_keys = self.makes(Mistake::KeysReused);
         let [listener, dialer] = &mut self.ends;
         if reuses_keys {
-            // Else it would be noticed already that a key comes again.
+            // Otherwise the repeated key would be detected before.
             listener.recordings = Recordings::default();
         }
         let to = (listener.own.node, dialer.peer.incarnation, dialer.peer.link.clone());
@@ -254,13 +253,13 @@ impl Scene {
         self.say(1, open);
     }
 
-    /// That side says a step of the handshake.
+    /// Sends a step of the handshake from that side.
     fn say(&mut self, at: usize, message: Message) {
         let bytes = self.ends[at].protect(message.into_draft());
         self.put(at, bytes);
     }
 
-    /// That side writes what its session has.
+    /// Writes the session's packets of that side.
     fn talk(&mut self, at: usize) {
         let end = &mut self.ends[at];
         if end.sent < FRAMES && self.rng.chance(30) {
@@ -277,7 +276,7 @@ impl Scene {
         }
     }
 
-    /// Puts what that side has said on the way.
+    /// Puts packets of that side in flight.
     fn put(&mut self, from: usize, bytes: Option<Vec<u8>>) {
         if let Some(bytes) = bytes {
             self.recorded.push(bytes.clone());
@@ -285,7 +284,7 @@ impl Scene {
         }
     }
 
-    /// Bytes come to that side; those of several packets, or of a part of one, are no different.
+    /// Delivers bytes to that side: one packet, several, or a part of one.
     fn arrive(&mut self, to: usize, bytes: &[u8]) -> Result<(), Found> {
         if bytes
             .windows(8)
@@ -303,7 +302,7 @@ impl Scene {
         let sealed =
             self.ends[1 - to].line.as_ref().and_then(|line| line.sealed.get(number)).cloned();
         let shown = match &sealed {
-            // Its header is put right: nobody looks at it.
+            // Its header is corrected: it is not looked at.
             Some(sealed)
                 if self.makes(Mistake::HeaderUnbound)
                     && sealed[CLEAR_BYTES..] == bytes[CLEAR_BYTES..] =>
@@ -421,7 +420,7 @@ impl Scene {
         Ok(())
     }
 
-    /// The one on the way does something.
+    /// Makes the attacker act.
     fn trick(&mut self) {
         let to = self.rng.within(0..2);
         let under_way = self.ways[to].len();
@@ -446,7 +445,7 @@ impl Scene {
             2 => drop(way.remove(at)),
             3 => way.insert(at, way[at].clone()),
             4 => way.swap(at, self.rng.within(0..under_way)),
-            // What was said before, on this connection or another, in this direction or the other.
+            // A packet sent before, on this connection or another, in either direction.
             5 | 6 if !self.recorded.is_empty() => {
                 let recorded = self.recorded[self.rng.within(0..self.recorded.len())].clone();
                 if under_way > 0 && trick == 5 {
@@ -463,8 +462,8 @@ impl Scene {
         }
     }
 
-    /// A member dials node 0 as node 1, with everything but the secret of the link: with none, or
-    /// with that of another.
+    /// Lets a member dial node 0 as node 1, with everything but the secret of the link: with none,
+    /// or with that of another.
     fn impostor(&mut self) -> Result<(), Found> {
         let (own, to) = (self.ends[1].own, self.ends[0].own);
         let link = if self.rng.chance(50) { Some(link_of_others()) } else { None };
@@ -473,7 +472,7 @@ impl Scene {
         self.seen.impostors += 1;
         let mut recognized = self.ends[0].peer.recognize(&met);
         if self.makes(Mistake::LinkUnproved) && recognized == Recognized::Other {
-            // Nobody has asked for a proof.
+            // No proof is asked for.
             recognized = Recognized::Same;
         }
         match recognized {
@@ -482,7 +481,7 @@ impl Scene {
         }
     }
 
-    /// Something of its own, in the clear.
+    /// Returns a packet of the attacker's own, in the clear.
     fn forged(&mut self) -> Vec<u8> {
         let refusals = [
             HandshakeError::GivenUp,
@@ -513,7 +512,7 @@ impl Scene {
     }
 }
 
-/// Whatever the one on the way does in `seeds` runs; the first run that finds something.
+/// Runs the attacker on all `seeds`. Returns the first run that finds something.
 fn runs(seeds: core::ops::Range<u64>, mistake: Option<Mistake>) -> Result<Seen, (u64, Found)> {
     let mut all = Seen::default();
     for seed in seeds {
@@ -531,7 +530,7 @@ fn runs(seeds: core::ops::Range<u64>, mistake: Option<Mistake>) -> Result<Seen, 
 #[test]
 fn whoever_is_on_the_way_costs_time_and_nothing_else() {
     let seen = runs(0..SEEDS, None).unwrap_or_else(|(seed, found)| panic!("seed {seed}: {found}"));
-    // Past the capture of the test runner: what was tried is to be seen in every run.
+    // Bypasses the capture of the test runner: the counts show in every run.
     let said = format!("{SEEDS} runs with somebody on the way: {seen:?}\n");
     std::io::stdout().write_all(said.as_bytes()).expect("standard output takes a line");
     let per_run = |count: u64| count as f64 / SEEDS as f64;
@@ -564,7 +563,7 @@ fn a_hello_that_comes_late_does_not_lock_its_node_out() {
     assert_eq!(listener.peer.common_link(&again), Some(&link));
     listener.peer.note_met(&again);
     listener.peer.note_heard();
-    // From then on there is one secret, and nobody begins anew.
+    // From then on there is one secret, and no new link begins.
     let first = late.claim.as_ref().and_then(Claim::begins).cloned();
     for link in [first, None] {
         let met = introduced(dialer.own, listener.own, link, [[40; 32], [41; 32]]);
@@ -587,7 +586,7 @@ fn mistakes_that_are_easily_made_are_found() {
     }
 }
 
-/// A cluster id of which each byte is told in the clear as itself, be it written as it is or as a
+/// A cluster id whose bytes stay recognizable in the clear, both as they are and encoded as a
 /// number of variable length.
 const CLUSTER: u64 = 0x5ec2_e75e_c2e7_5ec3;
 const FRAMES: u64 = 12;

@@ -4,12 +4,12 @@
 //!   Net (an endpoint: one node on one channel)
 //!    ├── per peer: a Session of adapm_core::link, which outlives its pipes ── retransmission, resume, heartbeats
 //!    ├── per connection: a pipe ── packets (packet), sealed if there is a token (noise), the handshake (hello)
-//!    └── what carries pipes: streams of the system through mio, or a connector with tasks of its own
+//!    └── source of pipes: streams of the system through mio, or a connector with tasks of its own
 //! ```
 //!
 //! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher
-//! id dials. A connection that breaks is dialed again forever, until the peer has been silent for
-//! so long that it counts as lost ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
+//! id dials. A broken connection is redialed until the peer has been silent for so long that it
+//! counts as lost ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
 //!
 //! Not here: how nodes learn each other's addresses; names of hosts.
 

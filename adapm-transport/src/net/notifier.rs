@@ -1,4 +1,4 @@
-//! Ends the wait of an endpoint from other threads: on behalf of people who call a waker, and of
+//! A notifier that ends the wait of an endpoint from other threads: for callers of a waker, and for
 //! pipes with threads of their own.
 
 use std::io;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mio::{Registry, Token, Waker};
 
-/// Notifies at one endpoint. Costs a system call only while the endpoint waits.
+/// The notifier of one endpoint. Costs a system call only while the endpoint waits.
 ///
 /// # Ordering
-/// A ringer sets its flag and then looks whether the endpoint waits; the endpoint says that it
-/// waits and then looks at the flags. All four are sequentially consistent, so at least one of both
-/// sees the other. Taking a flag acquires what the ringer's thread did before.
+/// A notifying thread sets its flag and then checks whether the endpoint waits; the endpoint
+/// announces its wait and then checks the flags. All four are sequentially consistent, so at least
+/// one of both sees the other. Taking a flag acquires the earlier work of the notifying thread.
 #[derive(Debug)]
 pub(crate) struct Notifier {
     waker: Waker,
@@ -27,33 +27,33 @@ impl Notifier {
         Ok(Self { waker, waits: flag(), woken: flag(), notified: flag() })
     }
 
-    /// A waker was called: a `recv` is to return.
+    /// Makes a `recv` return, on behalf of a waker.
     pub(crate) fn wake(&self) {
         self.raise(&self.woken);
     }
 
-    /// A pipe with a thread of its own has news, a new one included.
+    /// Announces news of a pipe with a thread of its own, or a new pipe.
     pub(crate) fn notify(&self) {
         self.raise(&self.notified);
     }
 
-    /// Whether a waker was called since this last returned true.
+    /// Returns true if a waker was called since this last returned true.
     pub(super) fn take_wake(&self) -> bool {
         self.woken.load(Ordering::SeqCst) && self.woken.swap(false, Ordering::SeqCst)
     }
 
-    /// Whether a pipe had news since this last returned true.
+    /// Returns true if a pipe had news since this last returned true.
     pub(super) fn take_notice(&self) -> bool {
         self.notified.load(Ordering::SeqCst) && self.notified.swap(false, Ordering::SeqCst)
     }
 
-    /// The endpoint is about to wait; false: there is something to look at first.
+    /// Announces the wait of the endpoint. Returns false if there is something to look at first.
     pub(super) fn start_wait(&self) -> bool {
         self.waits.store(true, Ordering::SeqCst);
         !self.woken.load(Ordering::SeqCst) && !self.notified.load(Ordering::SeqCst)
     }
 
-    /// The endpoint does not wait.
+    /// Ends the wait of the endpoint.
     pub(super) fn end_wait(&self) {
         self.waits.store(false, Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
-//! What an endpoint remembers of one peer, across all its pipes, and what it tells of itself and
-//! its peers, for memberships, messages and tests.
+//! An endpoint's state of one peer, across all its pipes, and the status that it reports for
+//! memberships, messages and tests.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,39 +20,39 @@ use super::pipe::Pipe;
 pub(super) struct Peer {
     pub(super) node: NodeId,
     pub(super) session: Session,
-    /// Whether this node dials it; else it dials this node.
+    /// True if this node dials the peer; else the peer dials this node.
     is_dialed: bool,
-    /// Where it listens.
+    /// The peer's listening address.
     pub(super) address: Option<Address>,
-    /// Where else it may be, until it was met.
+    /// Other possible addresses, until it was met.
     others: VecDeque<Address>,
-    /// Where it dialed from.
+    /// The address from which it dialed.
     pub(super) remote: Option<SocketAddr>,
     /// Its life, once it was met.
     pub(super) incarnation: Option<Incarnation>,
-    /// What only this node and that life of the peer know, if there is a token.
+    /// The secret shared only with that life of the peer, if there is a token.
     pub(super) link: Option<LinkSecret>,
-    /// The same of handshakes before, of which the peer may have heard the end instead.
+    /// Secrets of earlier handshakes, of which the peer may know one instead.
     earlier: Vec<LinkSecret>,
     /// A packet of the link has come: the peer knows that it was met, and by which handshake.
     is_heard: bool,
     /// The pipe in use.
     pub(super) pipe: Option<Slot>,
-    /// The pipe on which this node says hello.
+    /// The pipe on which this node is in a handshake.
     pub(super) dialing: Option<Slot>,
-    /// When to dial next.
+    /// The time of the next dial.
     pub(super) dial_at: Option<Instant>,
     backoff: Duration,
-    /// Dials that are left after the peer has said goodbye: it may not know yet that it was heard.
+    /// Dials left after the peer's goodbye, which it may not know to have arrived.
     parting_dials: u32,
     pub(super) rtt: Option<Duration>,
     pub(super) resumed: u64,
     /// Faults of pipes since the last frame that arrived whole.
     pub(super) faults: u32,
     pub(super) fault: Option<LinkFault>,
-    /// It will never be heard of again, and whoever uses the endpoint knows or is about to.
+    /// It is given up for good, and the user of the endpoint knows or is about to.
     pub(super) is_lost: bool,
-    /// The goodbye of this node needs nothing more.
+    /// This node's goodbye needs nothing more.
     pub(super) is_drained: bool,
     /// Frames were sent since the last `recv`: `Some` bytes of them were not written at once.
     pub(super) batched: Option<usize>,
@@ -86,8 +86,8 @@ impl Peer {
         }
     }
 
-    /// Notes where the peer may be; returns true if it is to be dialed anew. Of no use once it was
-    /// met.
+    /// Records the peer's possible addresses. Returns true if it is to be dialed anew. Has no
+    /// effect once it was met.
     pub(super) fn learn_addresses(&mut self, addresses: &[Address]) -> bool {
         let Some(first) = addresses.first().filter(|_| self.incarnation.is_none()) else {
             return false;
@@ -105,7 +105,7 @@ impl Peer {
         !is_known
     }
 
-    /// Dialing has come to nothing: the next address comes first.
+    /// Moves to the next address after a failed dial.
     pub(super) fn turn_addresses(&mut self) {
         if self.incarnation.is_none()
             && let Some(next) = self.others.pop_front()
@@ -114,10 +114,11 @@ impl Peer {
         }
     }
 
-    /// Whom a peer that has said to be this one turns out to be.
+    /// Identifies a peer that claims to be this one.
     ///
-    /// A listening node has met its peer when it says so, and the peer knows that only when it
-    /// hears it: until a packet has come on the link, the same life may begin it once more.
+    /// A listening node has met its peer when the peer identifies itself, but the peer knows that
+    /// only from the answer: until a packet has come on the link, the same life may begin it once
+    /// more.
     pub(super) fn recognize(&self, met: &Met) -> Recognized {
         let Some(known) = self.incarnation else { return Recognized::Unmet };
         let is_same = known == met.incarnation;
@@ -132,7 +133,7 @@ impl Peer {
         }
     }
 
-    /// Notes whom this node has met; returns true if it had met that peer before.
+    /// Records that this node has met the peer. Returns true if it had met it before.
     pub(super) fn note_met(&mut self, met: &Met) -> bool {
         if let Some(common) = self.common_link(met) {
             self.link = Some(common.clone());
@@ -145,7 +146,7 @@ impl Peer {
         self.incarnation.replace(met.incarnation).is_some()
     }
 
-    /// A packet of the link has come.
+    /// Records that a packet of the link has come.
     pub(super) fn note_heard(&mut self) {
         if !self.is_heard {
             self.is_heard = true;
@@ -153,29 +154,29 @@ impl Peer {
         }
     }
 
-    /// Whether a packet of the link has come.
+    /// Returns true if a packet of the link has come.
     #[cfg(test)]
     pub(super) fn is_heard(&self) -> bool {
         self.is_heard
     }
 
-    /// The secret of the link, if whoever has said to be the peer knows it.
+    /// Returns the secret of the link, if the claimant knows it.
     pub(super) fn common_link(&self, met: &Met) -> Option<&LinkSecret> {
         let mut links = self.link.iter().chain(&self.earlier);
         links.find(|link| met.claim.as_ref().is_some_and(|claim| claim.knows(link)))
     }
 
-    /// The peer has been met: the next dial, if there has to be one, is not put off.
+    /// Resets the backoff once the peer has been met.
     pub(super) fn forget_backoff(&mut self) {
         self.backoff = BACKOFF_MIN;
     }
 
-    /// The peer has left and knows that it was heard.
+    /// Records that the peer has left and knows that its goodbye arrived.
     pub(super) fn part(&mut self) {
         self.parting_dials = 0;
     }
 
-    /// Dials at once if there is sense in it.
+    /// Dials at once if that makes sense.
     pub(super) fn dial_now(&mut self, now: Instant) {
         self.dial_at = self.may_dial().then_some(now);
     }
@@ -207,7 +208,7 @@ impl Peer {
         self.is_dialed
     }
 
-    /// Where it is, for people.
+    /// Returns its address, for people.
     pub(super) fn socket(&self) -> Option<SocketAddr> {
         self.address.as_ref().and_then(Address::socket).or(self.remote)
     }
@@ -239,38 +240,38 @@ impl Peer {
     }
 }
 
-/// Who a peer is.
+/// The identity of a claimed peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recognized {
     /// The first one with this id.
     Unmet,
     /// The one that was met.
     Same,
-    /// Another life, as far as anybody can say without a token.
+    /// Another life, as far as can be told without a token.
     Restarted,
-    /// Somebody else, or another life: the one that was met may be alive.
+    /// Another process, or another life: the one that was met may be alive.
     Other,
 }
 
-/// How it stands with one peer.
+/// The status of one peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerStatus {
     /// The peer.
     pub node: NodeId,
-    /// How it stands.
+    /// The state of its link.
     pub state: PeerState,
-    /// Where it is dialed, else where it dialed from.
+    /// The address at which it is dialed, else the one from which it dialed.
     pub address: Option<SocketAddr>,
-    /// Time from a packet to its answer, as the last handshake has met it.
+    /// Round-trip time, measured by the last handshake.
     pub rtt: Option<Duration>,
-    /// How often a new connection has replaced one that broke.
+    /// Number of new connections that have replaced broken ones.
     pub resumed: u64,
-    /// Why the last connection came to nothing, if none is up.
+    /// The reason of the last failed connection, if none is up.
     pub refused: Option<String>,
 }
 
-/// How it stands with one peer, in one word.
+/// The state of the link with one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PeerState {
@@ -278,17 +279,17 @@ pub enum PeerState {
     Missing,
     /// It is being dialed, for the first time or again, or will dial again.
     Connecting,
-    /// All is well.
+    /// The link is up.
     Up,
-    /// Nothing was heard of it for longer than is usual.
+    /// Silent for longer than usual.
     Suspect,
-    /// It has ended as it should.
+    /// It has ended in order.
     Left,
     /// It is lost for good.
     Lost,
 }
 
-/// What an endpoint has sent and received since it was opened.
+/// The traffic of an endpoint since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NetStats {
@@ -298,9 +299,9 @@ pub struct NetStats {
     pub frames_received: u64,
     /// Frames that came again after a resumption, and were dropped.
     pub duplicates: u64,
-    /// Packets that only said that this node lives.
+    /// Packets that were only heartbeats.
     pub heartbeats_sent: u64,
-    /// Packets that only acknowledged.
+    /// Packets that were only acknowledgements.
     pub acks_sent: u64,
     /// All packets but those of handshakes.
     pub packets_sent: u64,
@@ -308,18 +309,18 @@ pub struct NetStats {
     pub bytes_sent: u64,
     /// Bytes read.
     pub bytes_received: u64,
-    /// Handshakes that came to a link, first and repeated ones.
+    /// Successful handshakes, first and repeated ones.
     pub greetings: u64,
     /// Links that went on on a new connection.
     pub resumes: u64,
-    /// Calls of the system to read.
+    /// System calls for reading.
     pub reads: u64,
-    /// Calls of the system to write.
+    /// System calls for writing.
     pub writes: u64,
 }
 
 impl NetStats {
-    /// Adds a packet that was sent.
+    /// Counts a sent packet.
     pub(super) fn count_sent(&mut self, kind: link::Kind, bytes: usize) {
         self.packets_sent += 1;
         self.bytes_sent += bytes as u64;
@@ -331,7 +332,7 @@ impl NetStats {
         }
     }
 
-    /// Adds what a pipe has done.
+    /// Adds the traffic of a pipe.
     pub(super) fn count_pipe(&mut self, pipe: &Pipe) {
         let (reads, writes) = pipe.calls();
         self.bytes_received += pipe.bytes_in();
@@ -343,5 +344,5 @@ impl NetStats {
 const BACKOFF_MIN: Duration = Duration::from_millis(10);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 const PARTING_DIALS: u32 = 6;
-/// Handshakes of a peer that was not heard since whose secrets are kept: it dials one at a time.
+/// Maximum number of kept secrets of handshakes without a later packet: a peer dials one at a time.
 const EARLIER_MAX: usize = 4;

@@ -1,14 +1,14 @@
-//! What carries packets to one peer: whole and in order until it breaks, then never again.
+//! A pipe, which carries packets to one peer: whole and in order until it breaks, then never again.
 //!
 //! | | [`Pipe::Stream`] | [`Pipe::QueuedPipe`] |
 //! | --- | --- | --- |
 //! | carries | TCP, Unix sockets | anything with threads or tasks of its own |
-//! | does its I/O | inside calls of the endpoint | elsewhere, behind two bounded queues ([`carried`](super::carried)) |
-//! | tells of news | through mio | by ringing the endpoint's [`Notifier`](super::notifier::Notifier) |
+//! | does its I/O | inside calls of the endpoint | elsewhere, behind two bounded queues ([`queued`](super::queued)) |
+//! | reports events | through mio | through the endpoint's [`Notifier`](super::notifier::Notifier) |
 //!
-//! A pipe is usable at once, connected or not: what is pushed waits; a failure to connect is a
-//! [`Fault`] of the next call. Everything else about a peer (handshake, session, dialing again) is
-//! the endpoint's, and the same for all kinds.
+//! A pipe is usable at once, connected or not: pushed packets wait; a failure to connect is a
+//! [`Fault`] of the next call. Everything else about a peer (handshake, session, redialing) is the
+//! endpoint's, and the same for all kinds.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -25,27 +25,27 @@ pub(crate) enum Pipe {
     QueuedPipe(QueuedPipe),
 }
 
-/// Makes pipes of a kind that has threads or tasks of its own, for one endpoint.
+/// A factory of pipes of a kind that has threads or tasks of its own, for one endpoint.
 ///
-/// An endpoint has at most one connector of each kind; it is made with the endpoint's
-/// [`Notifier`](super::notifier::Notifier), which it must ring when there is something to accept
-/// (pipes ring by themselves). Dropping it ends everything it has made, without waiting.
+/// An endpoint has at most one connector of each kind; it is created with the endpoint's
+/// [`Notifier`](super::notifier::Notifier), which it must notify when there is something to accept
+/// (pipes notify by themselves). Dropping it ends all its pipes, without waiting.
 pub(crate) trait Connector: fmt::Debug + Send {
-    /// Where others dial it; `None` if it does not listen.
+    /// Returns the address for others to dial; `None` if it does not listen.
     fn address(&self) -> Option<Address>;
 
     /// Starts to connect to `to` and returns at once.
     ///
     /// # Errors
-    /// If that is not even tried.
+    /// If no attempt is made.
     fn dial(&mut self, to: &Address) -> Result<QueuedPipe, Fault>;
 
-    /// The next pipe that somebody else has dialed, and from where; never waits. At most 64 may
-    /// wait to be taken: close further ones at once.
+    /// Returns the next accepted pipe and its remote address; never waits. At most 64 may wait to
+    /// be taken: close further ones at once.
     fn accept(&mut self) -> Option<(QueuedPipe, Option<SocketAddr>)>;
 }
 
-/// Does the same with a pipe of either kind.
+/// Makes the same call on a pipe of either kind.
 macro_rules! either {
     ($self:ident, $pipe:ident => $call:expr) => {
         match $self {
@@ -56,7 +56,7 @@ macro_rules! either {
 }
 
 impl Pipe {
-    /// The next packet, `None` if none has come.
+    /// Returns the next packet, or `None` if none has come.
     ///
     /// # Errors
     /// If the pipe is broken.
@@ -67,7 +67,7 @@ impl Pipe {
         }
     }
 
-    /// Whether another packet may be pushed.
+    /// Returns true if another packet may be pushed.
     pub(super) fn has_room(&self) -> bool {
         either!(self, pipe => pipe.has_room())
     }
@@ -77,8 +77,8 @@ impl Pipe {
         either!(self, pipe => pipe.push(packet));
     }
 
-    /// Writes as much as goes without waiting. Returns whether the pipe is broken: then read until
-    /// the fault shows.
+    /// Writes as much as possible without waiting. Returns true if the pipe is broken: then read
+    /// until the fault shows.
     pub(super) fn flush(&mut self) -> bool {
         match self {
             Self::Stream(stream) => {
@@ -89,7 +89,7 @@ impl Pipe {
         }
     }
 
-    /// Whether everything pushed was handed to the system.
+    /// Returns true if everything pushed was handed to the system.
     pub(super) fn is_flushed(&self) -> bool {
         either!(self, pipe => pipe.is_flushed())
     }
@@ -99,17 +99,17 @@ impl Pipe {
         either!(self, pipe => pipe.shutdown());
     }
 
-    /// Allows packets of `limit` bytes from the next one on: the peer is known.
+    /// Allows packets of `limit` bytes from the next one on, as the peer is known.
     pub(super) fn raise_limit(&mut self, limit: usize) {
         either!(self, pipe => pipe.raise_limit(limit));
     }
 
-    /// Bytes that have come so far, those of packets in part included.
+    /// Returns the number of bytes received, those of partial packets included.
     pub(super) fn bytes_in(&self) -> u64 {
         either!(self, pipe => pipe.bytes_in())
     }
 
-    /// Calls of the system for reading and writing.
+    /// Returns the numbers of system calls for reading and writing.
     pub(super) fn calls(&self) -> (u64, u64) {
         match self {
             Self::Stream(stream) => stream.calls(),

@@ -5,8 +5,8 @@
 //!                                read <── [ in ]  <── poll_deliver
 //! ```
 //!
-//! The task's half speaks the language of `core::task`, so that any executor can serve it, and so
-//! can a thread. Not here: what a task does with packets.
+//! The task's half uses the interface of `core::task`, so that any executor or thread can serve it.
+//! Not here: the task's handling of packets.
 
 use core::mem;
 use core::task::{Context, Poll, Waker};
@@ -17,12 +17,11 @@ use super::hello::GREETING_BYTES_MAX;
 use super::notifier::Notifier;
 use super::packet::{Fault, Incoming, Outgoing};
 
-/// The endpoint's half. Dropping it ends the pipe: packets that were flushed are still taken by the
-/// task.
+/// The endpoint's half. Dropping it ends the pipe: the task still takes flushed packets.
 #[derive(Debug)]
 pub(crate) struct QueuedPipe {
     shared: Arc<SharedQueues>,
-    /// Pushed and not flushed.
+    /// Packets pushed and not flushed.
     batch: Vec<Outgoing>,
     batch_bytes: usize,
 }
@@ -64,11 +63,11 @@ struct Queues {
     has_looked: bool,
     /// Bytes that the task has received.
     bytes_in: u64,
-    /// The endpoint gives nothing more to write.
+    /// The endpoint writes nothing more.
     is_shut: bool,
     /// The endpoint has dropped its half.
     is_dropped: bool,
-    /// Why nothing more comes.
+    /// The reason why nothing more comes.
     fault: Option<Fault>,
     /// The task has dropped its half.
     is_gone: bool,
@@ -77,7 +76,7 @@ struct Queues {
 #[derive(Debug)]
 struct Hold(Arc<SharedQueues>);
 
-/// Both halves of a new pipe, for the endpoint that `notifier` belongs to.
+/// Returns both halves of a new pipe, for the endpoint of `notifier`.
 pub(crate) fn queued_pipe(notifier: Arc<Notifier>) -> (QueuedPipe, PipeTask) {
     let queues = Queues { limit: GREETING_BYTES_MAX, has_looked: true, ..Queues::default() };
     let shared = Arc::new(SharedQueues { notifier, queues: Mutex::new(queues) });
@@ -102,7 +101,7 @@ impl QueuedPipe {
         Ok(Some(packet))
     }
 
-    /// If not, the notifier rings when there is much room.
+    /// Returns true if there is room. If not, the endpoint is notified when there is plenty.
     pub(super) fn has_room(&self) -> bool {
         let mut queues = self.shared.lock();
         let packets = queues.outward.len() + self.batch.len();
@@ -116,7 +115,7 @@ impl QueuedPipe {
         self.batch.push(packet);
     }
 
-    /// Hands on what was pushed; returns whether the pipe is broken.
+    /// Hands on the pushed packets. Returns true if the pipe is broken.
     pub(super) fn flush(&mut self) -> bool {
         let mut queues = self.shared.lock();
         if queues.is_broken() || queues.is_shut || self.batch.is_empty() {
@@ -130,8 +129,8 @@ impl QueuedPipe {
         is_broken
     }
 
-    /// Nothing more is pushed: the task tells the other side behind what was flushed, and goes on
-    /// reading for a while.
+    /// Ends pushing: the task tells the other side behind the flushed packets, and goes on reading
+    /// for a while.
     pub(super) fn shutdown(&mut self) {
         self.flush();
         let mut queues = self.shared.lock();
@@ -141,7 +140,7 @@ impl QueuedPipe {
         taker.into_iter().for_each(Waker::wake);
     }
 
-    /// If not, the notifier rings when everything was taken.
+    /// Returns true if everything was taken. If not, the endpoint is notified when it is.
     pub(super) fn is_flushed(&self) -> bool {
         let mut queues = self.shared.lock();
         let is_flushed = queues.is_broken() || (self.batch.is_empty() && queues.outward.is_empty());
@@ -174,7 +173,7 @@ impl Drop for QueuedPipe {
 }
 
 impl PipeTask {
-    /// The next packet to write. `None`: there will be no more.
+    /// Returns the next packet to write; `None` after the last one.
     pub(crate) fn poll_take(&self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
         let mut queues = self.shared.lock();
         if let Some(packet) = queues.outward.pop_front() {
@@ -194,10 +193,10 @@ impl PipeTask {
         Poll::Pending
     }
 
-    /// Waits until a packet may be delivered. `false`: the pipe has ended, nobody wants it.
+    /// Waits until a packet may be delivered. Returns `false` if the pipe has ended.
     ///
-    /// While the peer is not known, until the endpoint has dealt with the packet before: it may
-    /// raise the limit.
+    /// While the peer is unknown, waits until the endpoint has handled the previous packet, which
+    /// may raise the limit.
     pub(crate) fn poll_room(&self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut queues = self.shared.lock();
         if queues.is_dropped || queues.fault.is_some() {
@@ -210,7 +209,7 @@ impl PipeTask {
         Poll::Pending
     }
 
-    /// Hands a packet to the endpoint; wait for room before.
+    /// Delivers a packet to the endpoint; wait for room before.
     pub(crate) fn deliver(&self, packet: Incoming) {
         let mut queues = self.shared.lock();
         if queues.is_dropped || queues.fault.is_some() {
@@ -223,8 +222,8 @@ impl PipeTask {
         self.shared.notifier.notify();
     }
 
-    /// Waits until the limit is another than `limit`, and returns it; `None` once the pipe has
-    /// ended: it was dropped, or the connection has failed. One task at a time.
+    /// Waits until the limit differs from `limit`, and returns it; `None` once the pipe has ended,
+    /// as it was dropped or the connection has failed. One task at a time.
     pub(crate) fn poll_change(&self, cx: &mut Context<'_>, limit: usize) -> Poll<Option<usize>> {
         let mut queues = self.shared.lock();
         if queues.has_ended() {
@@ -237,20 +236,19 @@ impl PipeTask {
         Poll::Pending
     }
 
-    /// Tells that bytes have come; a large packet in part shows that the peer lives.
+    /// Counts received bytes; even a partial packet shows that the peer lives.
     pub(crate) fn note_bytes(&self, bytes: u64) {
         self.shared.lock().bytes_in += bytes;
     }
 
-    /// Nothing more can be delivered; the first reason counts. The endpoint still reads what was
-    /// delivered before, and unless it is the connection that has failed, may still have something
-    /// to say.
+    /// Ends delivery; the first reason counts. The endpoint still reads the packets delivered
+    /// before and, unless the connection itself has failed, may still write.
     pub(crate) fn end(&self, fault: Fault) {
         self.shared.end(fault);
     }
 
-    /// Largest packet, head and values in bytes, that may be delivered at the moment: small until
-    /// the peer is known. Ask before each packet.
+    /// Returns the largest packet, head and values in bytes, that may be delivered at the moment:
+    /// small until the peer is known. Ask before each packet.
     pub(crate) fn limit(&self) -> usize {
         self.shared.lock().limit
     }
@@ -266,14 +264,15 @@ impl SharedQueues {
         self.notifier.notify();
     }
 
-    /// The queues; a panic of another thread while it held the lock cannot leave them half changed.
+    /// Locks the queues; a panic of another thread that held the lock cannot leave them half
+    /// changed.
     fn lock(&self) -> MutexGuard<'_, Queues> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queues {
-    /// Whether nothing more can be written.
+    /// Returns true if nothing more can be written.
     fn is_broken(&self) -> bool {
         self.is_gone || matches!(self.fault, Some(Fault::Ended | Fault::EndedWithin | Fault::Io(_)))
     }
@@ -282,12 +281,12 @@ impl Queues {
         self.is_dropped || self.is_broken()
     }
 
-    /// So low that a wake is worth its price.
+    /// Returns true if the queue is low enough for a wake to pay off.
     fn is_outward_low(&self) -> bool {
         self.outward.len() <= PACKETS_MAX / 2 && self.outward_bytes <= BYTES_MAX / 2
     }
 
-    /// So low that a wake is worth its price.
+    /// Returns true if the queue is low enough for a wake to pay off.
     fn is_inward_low(&self) -> bool {
         self.has_inward_room()
             && self.inward.len() <= PACKETS_MAX / 2
@@ -295,7 +294,7 @@ impl Queues {
     }
 
     fn has_inward_room(&self) -> bool {
-        // A handshake has one message under way, and behind its last one the limit is another.
+        // A handshake has one message in flight, and behind its last one the limit changes.
         let may_go_on = self.limit > GREETING_BYTES_MAX || self.has_looked;
         may_go_on && self.inward.len() < PACKETS_MAX && self.inward_bytes < BYTES_MAX
     }
@@ -308,7 +307,7 @@ impl Drop for Hold {
     }
 }
 
-/// Packets that wait in one direction at most.
+/// Maximum number of packets that wait in one direction.
 const PACKETS_MAX: usize = 256;
 /// Bytes from which on a direction takes no further packet; the last one may go beyond.
 const BYTES_MAX: usize = 1 << 20;

@@ -1,4 +1,5 @@
-//! Dials and accepts connections for one endpoint; [`Door`] is where accepted ones wait for it.
+//! A connector that dials and accepts for one endpoint; accepted connections wait for it in a
+//! [`Door`].
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -17,7 +18,7 @@ use crate::net::packet::Fault;
 use crate::net::pipe::Connector;
 use crate::net::queued::{QueuedPipe, queued_pipe};
 
-/// Carries the pipes of one endpoint over TCP, on tasks.
+/// A connector that carries the pipes of one endpoint over TCP, on tasks.
 #[derive(Debug)]
 pub(crate) struct TokioConnector {
     runtime: Handle,
@@ -33,7 +34,7 @@ struct Listening {
 }
 
 impl TokioConnector {
-    /// A connector that dials, and listens if `bind` says where.
+    /// Creates a connector that dials, and listens at `bind` if given.
     ///
     /// # Errors
     /// If the system refuses a runtime or to listen.
@@ -92,19 +93,19 @@ impl Drop for Listening {
     }
 }
 
-/// Listens within the runtime that was entered.
+/// Listens within the entered runtime.
 pub(crate) fn listen(bind: SocketAddr) -> io::Result<TcpListener> {
     let listener = std::net::TcpListener::bind(bind)?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
 }
 
-/// The next connection; `None` after a failure, which is not repeated in haste.
+/// Returns the next connection; `None` after a failure, with a pause before the next attempt.
 pub(crate) async fn next_connection(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     match listener.accept().await {
         Ok(accepted) => Some(accepted),
         Err(_) => {
-            // Out of descriptors, most likely: a connection in the queue stays there until there
+            // Out of descriptors, most likely: a queued connection stays in the system until there
             // are some.
             tokio::time::sleep(ACCEPT_PAUSE).await;
             None
@@ -124,7 +125,7 @@ impl Door {
         Self { notifier, waiting: Mutex::new(VecDeque::new()) }
     }
 
-    /// Hands over a pipe. If too many wait, the one that waits longest ends for it.
+    /// Hands over a pipe. If too many wait, the oldest is closed.
     pub(crate) fn offer(&self, pipe: QueuedPipe, from: Option<SocketAddr>) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let surplus = if waiting.len() >= WAITING_MAX { waiting.pop_front() } else { None };
@@ -134,7 +135,7 @@ impl Door {
         self.notifier.notify();
     }
 
-    /// The pipe that has waited longest.
+    /// Takes the oldest pipe.
     pub(crate) fn take(&self) -> Option<(QueuedPipe, Option<SocketAddr>)> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
@@ -142,5 +143,5 @@ impl Door {
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections that wait to be taken, at most.
+/// Maximum number of connections that wait to be taken.
 pub(crate) const WAITING_MAX: usize = 64;

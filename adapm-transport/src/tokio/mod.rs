@@ -1,19 +1,19 @@
-//! Links over TCP that tasks of tokio serve: the same bytes as
-//! [`Kind::Tcp`](crate::net::Kind::Tcp), which it talks with.
+//! Links over TCP served by tasks of tokio: the same bytes as [`Kind::Tcp`](crate::net::Kind::Tcp),
+//! with which they interoperate.
 //!
 //! | | [`Kind::Tcp`](crate::net::Kind::Tcp) | [`Kind::Tokio`](crate::net::Kind::Tokio) |
 //! | --- | --- | --- |
 //! | reads and writes | the thread that calls `recv` | two tasks a connection, also while that thread works |
 //! | seals, opens, checks | that thread | the thread that calls `recv` |
-//! | costs | nothing but the calls | a wake of another thread for what is sent, and one back |
+//! | costs | nothing but the calls | a wake of another thread for each send, and one back |
 //!
-//! So it is for programs whose channel threads have much to do and large values, and for those that
-//! have a runtime already.
+//! So it suits programs whose channel threads have much to do and large values, and programs that
+//! already have a runtime.
 //!
-//! Values are read straight into the frame that the node gets, and written straight from the frame
-//! that waits for its acknowledgement. A full queue on the way in stops reading, which the peer
-//! sees as a full socket; a full queue on the way out is the session's to wait for. Either holds up
-//! no other connection. Not here: the handshake and the session, which are the endpoint's.
+//! Values are read straight into the node's frame, and written straight from the frame that waits
+//! for its acknowledgement. A full queue on the way in stops reading, which the peer sees as a full
+//! socket; the session waits for a full queue on the way out. Neither blocks other connections. Not
+//! here: the handshake and the session, which are the endpoint's.
 
 mod connector;
 mod runtime;

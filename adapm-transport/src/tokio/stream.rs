@@ -26,11 +26,11 @@ pub(super) async fn serve(stream: TcpStream, task: PipeTask) {
         task.end(fault);
     }
     if !has_written {
-        // Nobody waits for an answer: strangers who find no room cost nothing from here on.
+        // No answer is pending: strangers who find no room cost nothing from here on.
         return reader.abort();
     }
-    // Tells the peer that nothing more comes. To close at once, with bytes unread, could take from
-    // it what it has not read yet.
+    // Tells the peer that nothing more comes. Closing at once, with unread bytes, could discard
+    // bytes that the peer has not read yet.
     drop(writing);
     if tokio::time::timeout(LINGER, &mut reader).await.is_err() {
         reader.abort();
@@ -45,13 +45,13 @@ pub(crate) async fn ended(task: &PipeTask) {
     }
 }
 
-/// Waits until the pipe has ended, and then for as long as packets on their way may take to leave.
+/// Waits until the pipe has ended, and then as long as packets in flight may need to leave.
 pub(crate) async fn close_after(task: &PipeTask) {
     ended(task).await;
     tokio::time::sleep(LINGER).await;
 }
 
-/// What `work` results in, `None` if `end` comes first.
+/// Returns the result of `work`, or `None` if `end` comes first.
 pub(crate) async fn unless<T>(
     work: impl Future<Output = T>,
     end: impl Future<Output = ()>,
@@ -64,7 +64,7 @@ pub(crate) async fn unless<T>(
     .await
 }
 
-/// Reads packets until the connection ends; once nobody wants them, only its end.
+/// Reads packets until the connection ends; once the pipe is dropped, only looks for the end.
 async fn read(stream: OwnedReadHalf, task: PipeTask) {
     let mut limit = task.limit();
     let mut reader = PacketReader::new(limit);
@@ -98,7 +98,7 @@ async fn read(stream: OwnedReadHalf, task: PipeTask) {
     drain(&stream).await;
 }
 
-/// Reads what comes until nothing more does.
+/// Reads and drops bytes until no more come.
 pub(crate) async fn drain(stream: &OwnedReadHalf) {
     let mut nowhere = [0; DRAIN_BYTES];
     while stream.readable().await.is_ok() {
@@ -111,7 +111,7 @@ pub(crate) async fn drain(stream: &OwnedReadHalf) {
     }
 }
 
-/// Writes packets until there are no more to come.
+/// Writes packets until the last one.
 async fn write(
     stream: &OwnedWriteHalf,
     task: &PipeTask,
@@ -128,8 +128,7 @@ async fn write(
     Ok(())
 }
 
-/// Takes as many packets as fit well into one call, at least one; `false`: there are no more to
-/// come.
+/// Takes as many packets as suit one call, at least one. Returns `false` after the last one.
 fn poll_batch(task: &PipeTask, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
     while writer.packets() < BATCH_PACKETS_MAX && writer.bytes() < BATCH_BYTES_MAX {
         match task.poll_take(cx) {
@@ -142,7 +141,7 @@ fn poll_batch(task: &PipeTask, writer: &mut PacketWriter, cx: &mut Context<'_>) 
     Poll::Ready(true)
 }
 
-/// What a stream can do at once; else it would block.
+/// Non-blocking I/O on a stream, which fails instead of waiting.
 struct Now<'a, S>(&'a S);
 
 impl Read for Now<'_, OwnedReadHalf> {
@@ -169,7 +168,7 @@ impl Write for Now<'_, OwnedWriteHalf> {
     }
 }
 
-/// Time for packets on their way, and for the peer to close its side, once the pipe is dropped.
+/// Time for packets in flight, and for the peer to close its side, once the pipe is dropped.
 const LINGER: Duration = Duration::from_secs(1);
 const BATCH_PACKETS_MAX: usize = 32;
 const BATCH_BYTES_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Dials and accepts ZeroMQ connections for one endpoint.
+//! A connector that dials and accepts ZeroMQ connections for one endpoint.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -20,20 +20,20 @@ use crate::net::pipe::Connector;
 use crate::net::queued::{PipeTask, QueuedPipe, queued_pipe};
 use crate::tokio::{ended, started, unless};
 
-/// Carries the pipes of one endpoint over ZeroMQ.
+/// A connector that carries the pipes of one endpoint over ZeroMQ.
 #[derive(Debug)]
 pub(crate) struct ZmqConnector {
     runtime: Handle,
     notifier: Arc<Notifier>,
     home: Arc<Home>,
     router: Option<RouterListener>,
-    /// Nobody else has it: names begin with it.
+    /// A unique prefix of names.
     incarnation: [u8; 16],
     attempts: u64,
 }
 
 impl ZmqConnector {
-    /// A connector that dials, and listens if `bind` says where.
+    /// Creates a connector that dials, and listens at `bind` if given.
     ///
     /// # Errors
     /// If the system refuses a runtime, a directory for sockets, or to listen.
@@ -48,10 +48,10 @@ impl ZmqConnector {
         Ok(Self { runtime, notifier, home, router, incarnation, attempts: 0 })
     }
 
-    /// A name that no other connection has, or can guess.
+    /// Returns a unique, unguessable name.
     fn next_name(&mut self) -> Bytes {
         self.attempts += 1;
-        // Names that begin with a zero are ZeroMQ's own.
+        // Names that begin with a zero are reserved by ZeroMQ.
         [b"adapm ".as_slice(), &self.incarnation, &self.attempts.to_be_bytes()].concat().into()
     }
 }
@@ -108,11 +108,10 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, task: &PipeTask) -> 
     options.connect_timeout(CONNECT_TIME);
     let mut dealer = DealerSocket::with_options(options);
     let connected = dealer.connect(&format!("ipc://{}", path.display())).await;
-    // Gone already if the endpoint is.
+    // Missing if the endpoint is gone.
     let _ = std::fs::remove_file(&path);
     if connected.is_err() {
-        // Of all that can be wrong, the relay has seen it before: its reason counts, if there is
-        // one.
+        // The relay has seen any fault before: its reason counts, if there is one.
         return Err(io::ErrorKind::ConnectionAborted.into());
     }
     let (mut sending, receiving) = dealer.split();
@@ -123,21 +122,21 @@ async fn serve(stream: TcpStream, name: Bytes, home: &Home, task: &PipeTask) -> 
 }
 
 async fn receive(mut socket: DealerRecvHalf, task: PipeTask) {
-    // The end of the connection is the relay's to notice: the socket waits forever then.
+    // The relay notices the end of the connection: the socket would wait forever.
     while let Ok(message) = socket.recv().await {
         pipe_io::deliver(&task, &message.into_vec());
         tokio::task::consume_budget().await;
     }
 }
 
-/// Above the time that the relay gives a connection to become one of ZeroMQ.
+/// Longer than the time that the relay gives a connection to introduce itself.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// The runtime of all ZeroMQ sockets of the process, with one thread of its own.
 ///
 /// The sockets of zeromq 0.7 keep their peers in a map whose locks some tasks await and others
 /// block for. With several threads a lock can be handed to a task that waits for a thread while
-/// every thread blocks for that lock: when many connections broke at once, the process stood still.
+/// every thread blocks for that lock: when many connections broke at once, the process deadlocked.
 /// On one thread no lock is ever contended, as none is kept across an await while there is room in
-/// the socket's queue, which the credit sees to. So a runtime that the program lends is not used.
+/// the socket's queue, which the credit guarantees. So a runtime lent by the program is not used.
 static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);

@@ -1,25 +1,25 @@
-//! Bounds on what may pass to a ZeroMQ socket: the lengths in a ZMTP 3 stream, checked before the
+//! Bounds on the input of a ZeroMQ socket: the lengths in a ZMTP 3 stream, checked before the
 //! socket sees them.
 //!
-//! The socket allocates whatever a frame claims to have, and ends the process if there is not that
-//! much. So bytes of a peer pass a [`Guard`] first, which follows the framing alone:
+//! The socket allocates any length that a frame claims, and aborts the process if it cannot. So a
+//! peer's bytes pass a [`Guard`] first, which follows the framing alone:
 //!
 //! ```text
 //! greeting: 64 bytes | frame: flags (1 more follow, 2 long, 4 command), length (1 or 8 bytes, big-endian), body | frame ...
 //! ```
 //!
-//! Not here: what frames say, which the socket and the packet check know better, and relaying the
+//! Not here: the content of frames, which the socket and the packet check verify, and relaying the
 //! bytes.
 
 use adapm_core::wire::FRAME_BYTES_MAX;
 
 use crate::net::packet::SEALED_HEADER_BYTES;
 
-/// Follows the stream of one peer.
+/// A parser of one peer's stream.
 #[derive(Debug)]
 pub(crate) struct Guard {
     state: State,
-    /// Bytes and parts of the message under way.
+    /// Bytes and parts of the current message.
     message: u64,
     parts: usize,
     /// The body of the first command, which introduces the peer.
@@ -27,7 +27,7 @@ pub(crate) struct Guard {
     is_introduced: bool,
 }
 
-/// What the next byte is part of.
+/// The part of the stream that the next byte belongs to.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Greeting { left: usize },
@@ -35,16 +35,16 @@ enum State {
     Body { left: u64, introduces: bool },
 }
 
-/// How far a stream may go on.
+/// The part of a stream that may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// Bytes from the start on that may pass.
+    /// Leading bytes that may pass.
     pub(crate) bytes: usize,
-    /// The frame behind them is larger than is allowed as yet: look again when more is.
+    /// The frame behind them is larger than presently allowed: look again when the limit rises.
     pub(crate) is_held: bool,
 }
 
-/// A stream that no sound peer sends.
+/// Violations of the protocol by a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     /// It does not begin like ZMTP.
@@ -75,12 +75,12 @@ impl Guard {
         }
     }
 
-    /// How many of the next bytes may pass if messages may have `limit` bytes at the moment. Give
-    /// what may not, and what follows it, again in the next call. The header of a frame passes
-    /// whole, and only once all of the frame may.
+    /// Returns how many of the next bytes may pass if messages may have `limit` bytes at the
+    /// moment. Pass the held bytes, and those that follow, again in the next call. The header of a
+    /// frame passes whole, and only once all of the frame may.
     ///
     /// # Errors
-    /// If the stream must go no further.
+    /// If the stream must be stopped.
     pub(crate) fn pass(&mut self, bytes: &[u8], limit: u64) -> Result<Passed, Violation> {
         let mut at = 0;
         while at < bytes.len() {
@@ -122,17 +122,17 @@ impl Guard {
         Ok(Passed { bytes: at, is_held: false })
     }
 
-    /// The name that the peer gives itself, once it has, and if it does.
+    /// Returns the name that the peer has given itself, if any.
     pub(crate) fn identity(&self) -> Option<&[u8]> {
         if self.is_introduced { identity_of(&self.introduction) } else { None }
     }
 
-    /// Whether the peer has introduced itself.
+    /// Returns true if the peer has introduced itself.
     pub(crate) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
-    /// Whether a frame may pass under `limit`; it then counts.
+    /// Returns true if a frame may pass under `limit`; it then counts.
     fn admit(&mut self, flags: u8, length: u64, limit: u64) -> Result<bool, Violation> {
         if flags & COMMAND != 0 {
             return if length > COMMAND_BYTES_MAX {
@@ -164,8 +164,8 @@ impl Guard {
     }
 }
 
-/// Flags, bytes of the header, and length of the frame that begins here; `None`: more bytes are
-/// needed.
+/// Returns flags, bytes of the header, and length of the frame that begins here; `None` if more
+/// bytes are needed.
 fn frame_of(bytes: &[u8]) -> Result<Option<(u8, usize, u64)>, Violation> {
     let flags = bytes[0];
     if flags & !(MORE | LONG | COMMAND) != 0 || flags & (COMMAND | MORE) == COMMAND | MORE {
@@ -179,7 +179,7 @@ fn frame_of(bytes: &[u8]) -> Result<Option<(u8, usize, u64)>, Violation> {
     Ok(length.map(|length| (flags, 9, length)))
 }
 
-/// The property `Identity` of a READY command.
+/// Returns the property `Identity` of a READY command.
 fn identity_of(command: &[u8]) -> Option<&[u8]> {
     let mut rest = command.strip_prefix(b"\x05READY")?;
     while let Some((&name_len, behind)) = rest.split_first() {
@@ -194,7 +194,7 @@ fn identity_of(command: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Most bytes of a message: a header and the largest frame.
+/// Maximum bytes of a message: a header and the largest frame.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = (SEALED_HEADER_BYTES + FRAME_BYTES_MAX) as u64;
 const GREETING_BYTES: usize = 64;
 const GREETING_FIRST: u8 = 0xff;

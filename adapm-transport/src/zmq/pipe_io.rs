@@ -1,9 +1,9 @@
-//! Packets to messages and back, and how much a pipe may leave with a ZeroMQ socket that has not
-//! written it yet.
+//! Packets to messages and back, and the bound on messages that a ZeroMQ socket has not written
+//! yet.
 //!
-//! The socket's queue tells nobody how full it is. But a message gives its bytes back when the
-//! socket has copied them into its write buffer, or has dropped them with the connection: a
-//! [`Loan`] rides on the message and returns then.
+//! The socket does not reveal the fill of its queue. But a message drops its bytes when the socket
+//! has copied them into its write buffer, or has discarded them with the connection: a [`Loan`] is
+//! attached to the message and returns then.
 
 use core::future::poll_fn;
 use core::task::{Context, Poll, Waker};
@@ -17,8 +17,7 @@ use zeromq::{SocketSend, ZmqMessage};
 use crate::net::packet::{Fault, Incoming, Outgoing};
 use crate::net::queued::PipeTask;
 
-/// Sends what the endpoint gives until it gives no more; `to` goes in front of each message, if
-/// there is a name.
+/// Sends the endpoint's packets until the last one; `to`, if given, goes in front of each message.
 pub(super) async fn send_all(task: &PipeTask, socket: &mut impl SocketSend, to: Option<Bytes>) {
     let credit = Arc::new(Credit::default());
     loop {
@@ -32,7 +31,7 @@ pub(super) async fn send_all(task: &PipeTask, socket: &mut impl SocketSend, to: 
     }
 }
 
-/// Hands a message to the endpoint; one that is no packet ends the pipe.
+/// Delivers a message to the endpoint; an invalid packet ends the pipe.
 pub(super) fn deliver(task: &PipeTask, parts: &[Bytes]) {
     match packet_of(parts) {
         Ok(packet) => task.deliver(packet),
@@ -73,7 +72,7 @@ fn packet_of(parts: &[Bytes]) -> Result<Incoming, Fault> {
     Incoming::of_parts(header, frame, PACKET_BYTES_MAX)
 }
 
-/// One part of a packet, which stays where it is.
+/// One part of a packet, borrowed from it.
 struct Part {
     packet: Arc<Outgoing>,
     index: usize,
@@ -100,7 +99,7 @@ struct State {
     waiting: Option<Waker>,
 }
 
-/// Part of a credit in use; returns with the drop.
+/// A part of a credit in use; returns when dropped.
 #[derive(Debug)]
 struct Loan {
     credit: Arc<Credit>,
@@ -108,7 +107,7 @@ struct Loan {
 }
 
 impl Credit {
-    /// Waits until there is credit for one more message, however long. One task at a time.
+    /// Waits until there is credit for one more message. One task at a time.
     fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.messages < MESSAGES_MAX && state.bytes < BYTES_MAX {
@@ -145,7 +144,7 @@ impl Drop for Loan {
 
 /// Far below the 100,000 of a socket's queue.
 const MESSAGES_MAX: usize = 128;
-/// Bytes from which on there is no credit; the last message may go beyond.
+/// Bytes in use from which on there is no credit; the last message may go beyond.
 const BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]

@@ -19,8 +19,7 @@ use crate::tokio::{close_after, drain, unless};
 /// Relays until both sides have closed, or a while after the pipe of `task` has ended.
 /// `introduce` gets the peer's name, once, before the socket does.
 ///
-/// The bound on what is under way: the pipe's queue, and what fits into the buffers of the system
-/// behind it.
+/// Bytes in flight are bounded by the pipe's queue and the system's buffers behind it.
 pub(super) async fn run(
     outer: TcpStream,
     inner: UnixStream,
@@ -30,7 +29,7 @@ pub(super) async fn run(
     let (from_peer, to_peer) = outer.into_split();
     let (from_socket, to_socket) = inner.into_split();
     let inward = async {
-        // The socket understands the end of its stream when it has read what came before.
+        // The socket sees the end of its stream after it has read everything before.
         if let Err(fault) = inward(from_peer, to_socket, task, introduce).await {
             task.end(fault);
         }
@@ -72,7 +71,7 @@ async fn inward(
             continue;
         }
         if !poll_fn(|cx| task.poll_room(cx)).await {
-            // Nobody reads any more, but something may still be on its way out, for which the
+            // Nothing is read any more, but there may still be bytes on the way out, for which the
             // socket must live.
             drain(&from).await;
             return Ok(());
@@ -138,7 +137,7 @@ async fn write_all(to: &unix::OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()
     Ok(())
 }
 
-/// Both to their ends.
+/// Runs both futures to their ends.
 pub(super) async fn both(first: impl Future<Output = ()>, second: impl Future<Output = ()>) {
     let (mut first, mut second) = (pin!(first), pin!(second));
     let (mut has_first, mut has_second) = (false, false);
@@ -150,7 +149,7 @@ pub(super) async fn both(first: impl Future<Output = ()>, second: impl Future<Ou
     .await;
 }
 
-/// Little memory for strangers.
+/// Returns the buffer size: little memory for strangers.
 const fn buffer_bytes(limit: usize) -> usize {
     if limit > GREETING_BYTES_MAX { 128 << 10 } else { 2 << 10 }
 }
@@ -166,5 +165,5 @@ impl From<Violation> for Fault {
     }
 }
 
-/// Time for a connection to become one of ZeroMQ, with a name.
+/// Time for a connection to introduce itself to ZeroMQ with a name.
 const INTRODUCTION_TIME: Duration = Duration::from_secs(5);

@@ -1,5 +1,5 @@
-//! The listening side: one ROUTER, and in front of it everybody who has dialed; and the directory
-//! for the sockets of both sides.
+//! The listening side: one ROUTER, and in front of it all connections that have dialed; and the
+//! directory for the sockets of both sides.
 
 use core::net::SocketAddr;
 use std::collections::hash_map::Entry;
@@ -23,7 +23,7 @@ use crate::net::queued::{PipeTask, QueuedPipe, queued_pipe};
 use crate::tcp::private_folder;
 use crate::tokio::{Door, WAITING_MAX, listen, next_connection};
 
-/// Accepts for one endpoint. Dropping it closes the listener; pipes end by themselves.
+/// The listener of one endpoint. Dropping it closes the listener; pipes end by themselves.
 #[derive(Debug)]
 pub(super) struct RouterListener {
     address: SocketAddr,
@@ -31,25 +31,25 @@ pub(super) struct RouterListener {
     task: AbortHandle,
 }
 
-/// What the tasks of a router share.
+/// State shared by the tasks of a router.
 struct RouterState {
     notifier: Arc<Notifier>,
     door: Arc<Door>,
-    /// Those who have said their names.
+    /// Peers that have introduced themselves, by name.
     peers: Mutex<HashMap<Bytes, PipeTask>>,
-    /// Those who have not, in the order in which they came.
+    /// Peers that have not, in the order of arrival.
     strangers: Mutex<BTreeMap<u64, AbortHandle>>,
     path: PathBuf,
 }
 
-/// Somebody who has connected.
+/// A connected peer.
 struct RouterPeer {
     number: u64,
     from: SocketAddr,
     shared: Arc<RouterState>,
 }
 
-/// A router's ROUTER, but for its receiving side.
+/// The sending side of a ROUTER, with the shared state.
 #[derive(Clone)]
 struct Router {
     sending: RouterSendHalf,
@@ -57,7 +57,7 @@ struct Router {
 }
 
 impl RouterListener {
-    /// Opens one at `bind`.
+    /// Opens a listener at `bind`.
     pub(super) fn open(
         runtime: &Handle,
         notifier: &Arc<Notifier>,
@@ -79,7 +79,7 @@ impl RouterListener {
         });
         let task = runtime.spawn(async move {
             let mut router = RouterSocket::new();
-            // The socket can refuse a listener only if the runtime does, which has taken the other
+            // The socket refuses a listener only if the runtime does, which has taken the other
             // one.
             if router.bind_listener(zeromq::Listener::Ipc(inner)).await.is_err() {
                 return;
@@ -108,7 +108,7 @@ impl Drop for RouterListener {
 }
 
 async fn receive(mut socket: RouterRecvHalf, shared: &RouterState) {
-    // It waits forever while nobody is there, and fails never.
+    // Waits forever while there are no peers, and never fails.
     while let Ok(message) = socket.recv().await {
         let parts = message.into_vec();
         let Some((name, parts)) = parts.split_first() else { continue };
@@ -159,7 +159,7 @@ async fn welcome(stream: TcpStream, peer: RouterPeer, router: Router) {
     };
     relay::run(stream, inner, &task, introduce).await;
     if let Some(pipe) = pipe {
-        // The endpoint tells what a stranger has done wrong.
+        // The endpoint reports a stranger's faults.
         shared.door.offer(pipe, Some(from));
     }
     if let Some(name) = name {
@@ -167,7 +167,7 @@ async fn welcome(stream: TcpStream, peer: RouterPeer, router: Router) {
     }
 }
 
-/// Sends to one peer as long as there is something to send, then lets go of it.
+/// Sends to one peer as long as there are packets, then releases it.
 async fn serve(task: PipeTask, name: Bytes, mut router: Router) {
     pipe_io::send_all(&task, &mut router.sending, Some(name.clone())).await;
     if let Ok(identity) = PeerIdentity::try_from(name) {
@@ -176,7 +176,7 @@ async fn serve(task: PipeTask, name: Bytes, mut router: Router) {
 }
 
 impl Drop for RouterPeer {
-    /// However it ends, it takes no place any more.
+    /// However the task ends, it frees its place.
     fn drop(&mut self) {
         self.shared.strangers().remove(&self.number);
     }
@@ -192,8 +192,8 @@ impl RouterState {
     }
 }
 
-/// Exists until it is removed. A process that is killed leaves it behind, with a socket that nobody
-/// listens to.
+/// A directory for sockets, which exists until it is removed. A killed process leaves it behind,
+/// with a socket without a listener.
 #[derive(Debug)]
 pub(super) struct Home {
     path: PathBuf,
@@ -201,7 +201,7 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// A new one, in the directory for temporary files.
+    /// Creates a directory among temporary files.
     pub(super) fn new() -> io::Result<Self> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
@@ -209,14 +209,14 @@ impl Home {
         Ok(Self { path: private_folder(&name)?, sockets: AtomicU64::new(0) })
     }
 
-    /// A path that nothing has.
+    /// Returns an unused path.
     pub(super) fn socket(&self) -> PathBuf {
         self.path.join(self.sockets.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Removes it: connections that stand stay, new ones fail.
+    /// Removes the directory: existing connections stay, new ones fail.
     pub(super) fn remove(&self) {
-        // If the system refuses, what stays behind is empty.
+        // If the system refuses, the remainder is empty.
         let _ = std::fs::remove_dir_all(&self.path);
     }
 }

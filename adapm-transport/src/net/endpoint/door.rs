@@ -1,4 +1,4 @@
-//! What listens: a socket of the system, or a connector.
+//! The listening side of an endpoint: a socket of the system, or a connector.
 
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::io;
@@ -13,7 +13,7 @@ use crate::net::notifier::Notifier;
 use crate::net::pipe::Connector;
 use crate::tcp::Listener;
 
-/// What listens.
+/// The listening side.
 pub(super) enum Door {
     Listener(Listener),
     Connector(Address, Box<dyn Connector>),
@@ -50,8 +50,7 @@ impl Door {
     }
 }
 
-/// Listens at `socket`. Where the range from which the system takes free ports is used up, another
-/// port does.
+/// Listens at `socket`. If the system's range of free ports is used up, tries others.
 fn tcp(socket: SocketAddr) -> io::Result<Listener> {
     let listening = Listener::tcp(socket);
     let is_used_up = matches!(&listening, Err(error) if error.kind() == io::ErrorKind::AddrInUse);
@@ -72,7 +71,7 @@ pub(super) fn random<const BYTES: usize>() -> Result<[u8; BYTES], NetError> {
     Ok(bytes)
 }
 
-/// `ip:port`, an ip with any port, or nothing for any port of the loopback address.
+/// Parses `ip:port`, an ip with any port, or nothing for any port of the loopback address.
 fn socket_of(bind: &str) -> Result<SocketAddr, NetError> {
     let loopback = || bind.is_empty().then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let socket = bind.parse().ok();
@@ -85,11 +84,11 @@ pub(super) fn system(error: io::Error) -> NetError {
     NetError::System { error: error.into() }
 }
 
-/// A connector of `kind`, which listens if `bind` says where. Streams of the system need none: the
-/// endpoint serves them itself.
+/// Opens a connector of `kind`, which listens at `bind` if given. Streams of the system need none:
+/// the endpoint serves them itself.
 ///
 /// # Errors
-/// `Unsupported` if this build has none, else what the system says.
+/// `Unsupported` if this build has none, else the system's error.
 pub(super) fn open_connector(
     kind: Kind,
     bind: Option<SocketAddr>,
@@ -107,7 +106,7 @@ pub(super) fn open_connector(
     }
 }
 
-/// Ports at which to listen if the system has none to give.
+/// Ports to try if the system assigns none.
 const PORTS_TRIED: u32 = 16;
-/// The first port that needs no rights.
+/// The first unprivileged port.
 const PORT_MIN: u16 = 1024;

@@ -1,5 +1,5 @@
-//! Handshakes: who may have the link, and what becomes of those who may not; dialing, and taking in
-//! who has dialed.
+//! Handshakes: the decision on who may have the link, refusals, dialing, and admission of incoming
+//! connections.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -48,14 +48,14 @@ impl Handshakes {
         }
     }
 
-    /// Takes in who has dialed. Of those who have not proven who they are the one that waits
-    /// longest goes for it: a node that belongs here needs a round trip to do so, and has the place
-    /// for as long as it takes 64 others to come.
+    /// Admits an incoming connection. If there are too many unidentified ones, the oldest is
+    /// closed: a node that belongs here needs one round trip to identify itself, and keeps the
+    /// place until 64 others have come.
     pub(super) fn admit(&mut self, links: &mut Links, pipe: Pipe, remote: Option<SocketAddr>) {
         if let Some(oldest) = links.pipes().surplus_stranger() {
             self.give_up(links, oldest, LinkFault::Crowded);
         }
-        // Without random bytes nobody can be trusted.
+        // Without random bytes no peer can be trusted.
         let Ok(entropy) = random() else { return };
         let exchange = Listening::new(self.own, self.token.clone(), entropy);
         let now = links.now();
@@ -83,8 +83,7 @@ impl Handshakes {
         let (knows, link, expects) = (peer.incarnation, peer.link.clone(), peer.session.expects());
         let (exchange, message) =
             Dialing::new(self.own, self.token.as_ref(), (node, knows, link), expects, entropy);
-        // A way that swallows everything may be whole again long before the system tries the next
-        // time by itself.
+        // A way that swallows everything may recover long before the system's own next retry.
         let redial_time = self.greeting_time.min(links.config().suspect_after.max(REDIAL_TIME_MIN));
         let deadline = now + (if knows.is_some() { redial_time } else { self.greeting_time });
         let role = Role::Dialing(node, Box::new(exchange));
@@ -97,7 +96,7 @@ impl Handshakes {
         }
     }
 
-    /// A message of a handshake has come.
+    /// Handles a message of a handshake.
     pub(super) fn greet(
         &mut self,
         links: &mut Links,
@@ -136,12 +135,12 @@ impl Handshakes {
         }
     }
 
-    /// A packet has come that has no sense where the handshake is.
+    /// Handles a packet that is invalid at this stage of the handshake.
     pub(super) fn refuse_malformed(&mut self, links: &mut Links, slot: Slot) {
         refuse(links, slot, HandshakeError::Malformed, self.token.is_none());
     }
 
-    /// A connection has come to nothing, whatever it was for.
+    /// Gives up a connection of any role.
     pub(super) fn give_up(&mut self, links: &mut Links, slot: Slot, fault: LinkFault) {
         let Some(connection) = links.pipes().get(slot) else { return };
         let remote = connection.remote;
@@ -163,7 +162,7 @@ impl Handshakes {
                 links.put_off(node, fault);
             }
             (Role::Listening(_), _) => {
-                // Whoever only looks whether somebody listens is not worth a word.
+                // A mere probe for a listener is not worth a notice.
                 if fault != LinkFault::Fault(Fault::Ended) {
                     links.told_mut().notices().push(remote, fault);
                 }
@@ -177,7 +176,7 @@ impl Handshakes {
         &self.own
     }
 
-    /// The peer that was dialed has said who it is.
+    /// Meets the dialed peer, which has identified itself.
     fn meet_dialed(&mut self, links: &mut Links, slot: Slot, met: &Met, rtt: Duration) {
         let peer = links.peer_mut(met.node);
         match peer.recognize(met) {
@@ -200,13 +199,13 @@ impl Handshakes {
         }
     }
 
-    /// Somebody who has dialed has said to be a node of this cluster.
+    /// Meets an incoming peer, which has identified itself as a node of this cluster.
     fn meet_caller(&mut self, links: &mut Links, slot: Slot, met: &Met, rtt: Duration) {
         let peer = links.peer(met.node);
         let taken = HandshakeError::NodeTaken { node: met.node, address: peer.remote };
         let is_up = peer.pipe.is_some() && !peer.session.is_suspect();
         match peer.recognize(met) {
-            // Nobody takes the place of one that is lost, either.
+            // The place of a lost node is not free, either.
             Recognized::Other if peer.is_lost => {
                 return turn_away(links, slot, met, HandshakeError::Restarted);
             }
@@ -224,8 +223,8 @@ impl Handshakes {
         if peer.is_lost && !peer.session.has_left() {
             return turn_away(links, slot, met, HandshakeError::GivenUp);
         }
-        // The old pipe goes first: what it still holds would move the point that the peer is told
-        // to go on from.
+        // The old pipe is closed first: its unread packets would move the position that the peer is
+        // told to go on from.
         links.break_pipe(met.node);
         let peer = links.peer(met.node);
         let Some(connection) = links.pipes().get(slot) else { return };
@@ -237,7 +236,7 @@ impl Handshakes {
     }
 }
 
-/// Refuses somebody who has said who it is.
+/// Refuses a peer that has identified itself.
 fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: HandshakeError) {
     let Some(connection) = links.pipes().get(slot) else { return };
     let Role::Listening(exchange) = &connection.role else { return };
@@ -245,13 +244,13 @@ fn turn_away(links: &mut Links, slot: Slot, met: &Met, refusal: HandshakeError) 
     end(links, slot, message, refusal, true);
 }
 
-/// Ends a handshake for a reason of this node's, tells the other side and whoever uses this one;
-/// `is_sure`: a node of the cluster is to blame, and not somebody on the way.
+/// Ends a handshake for a reason of this node's, and tells the other side and the user of this one;
+/// `is_sure`: a node of the cluster is to blame, and not an attacker on the way.
 fn refuse(links: &mut Links, slot: Slot, refusal: HandshakeError, is_sure: bool) {
     end(links, slot, Message::refuse(refusal), refusal, is_sure);
 }
 
-/// Ends a handshake with `message`, which says why.
+/// Ends a handshake with `message`, which carries the reason.
 fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError, is_sure: bool) {
     let now = links.now();
     say(links, slot, message);
@@ -274,8 +273,8 @@ fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError,
     }
 }
 
-/// One of both has refused the other, which this node had dialed. What is not sure is no more than
-/// a reason to try again: whoever can change what is on the way must not end a run by a word.
+/// Handles the refusal of a dialed connection by either side. An unsure one is only a reason to try
+/// again: an attacker on the way must not be able to end a run.
 fn handle_refused(links: &mut Links, node: NodeId, refusal: HandshakeError, is_sure: bool) {
     links.put_off(node, LinkFault::Refused(refusal));
     let peer = links.peer_mut(node);
@@ -286,15 +285,15 @@ fn handle_refused(links: &mut Links, node: NodeId, refusal: HandshakeError, is_s
         return;
     }
     if peer.is_lost || peer.session.has_left() {
-        // Somebody else listens where a peer was that has ended.
+        // Another process listens where a peer was that has ended.
         peer.dial_at = None;
     } else if refusal == HandshakeError::Restarted && was_met {
         links.lose(node, Loss::Restarted);
     } else if refusal == HandshakeError::GivenUp && was_met {
         links.lose(node, Loss::GaveUp);
     } else if refusal.is_final() && (is_of_peer || !was_met) {
-        // Of a peer that was met before, only itself can say that it is over: else it is dialed on,
-        // until it is dead.
+        // Only the peer itself can end a link that it was met on: otherwise it is dialed until it
+        // is dead.
         peer.dial_at = None;
         links.fail(node, refusal);
     }
@@ -311,12 +310,12 @@ fn say(links: &mut Links, slot: Slot, message: Message) {
     }
 }
 
-/// The system does not give what a handshake needs.
+/// Returns the fault of a system that lacks resources for a handshake.
 fn out_of_order() -> LinkFault {
     LinkFault::Fault(Fault::Io(io::ErrorKind::Other.into()))
 }
 
-/// How long a refused peer may take to read why.
+/// Time for a refused peer to read the reason.
 const CLOSING_TIME: Duration = Duration::from_secs(1);
-/// Least time for a handshake with a peer that was met before.
+/// Minimum time for a handshake with a peer that was met before.
 const REDIAL_TIME_MIN: Duration = Duration::from_secs(1);

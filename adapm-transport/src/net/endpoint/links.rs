@@ -1,4 +1,4 @@
-//! The links of an endpoint with its peers: packets of their sessions, what sessions tell, losses.
+//! The links of an endpoint with its peers: packets and events of their sessions, and losses.
 //!
 //! Not here: handshakes ([`super::handshakes`]).
 
@@ -32,7 +32,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Those of node `own` of `nodes`, none of which was met.
+    /// Creates the links of node `own` of `nodes`, none of which was met.
     pub(super) fn new(own: NodeId, nodes: u16, config: LinkConfig, pipes: Pipes) -> Self {
         Self {
             own,
@@ -45,7 +45,7 @@ impl Links {
         }
     }
 
-    /// Tells where a peer may listen.
+    /// Sets the addresses at which a peer may listen.
     pub(super) fn connect(&mut self, node: NodeId, addresses: &[Address]) {
         let now = self.clock.look();
         let own = self.own;
@@ -75,10 +75,10 @@ impl Links {
         match peer.session.send(frame) {
             Ok(()) => {}
             Err(SendRefusal::Full) => return Err(SendError::Full),
-            // The peer needs nothing any more, or this node has said that it ends.
+            // The peer needs nothing any more, or this node has announced its end.
             Err(_) => return Ok(()),
         }
-        // The first frame goes out at once; more of them wait for company until the next `recv`.
+        // The first frame goes out at once; further ones are batched until the next `recv`.
         match &mut peer.batched {
             Some(batched) if *batched + bytes < BATCH_BYTES => *batched += bytes,
             _ => {
@@ -90,7 +90,7 @@ impl Links {
         Ok(())
     }
 
-    /// Writes the frames that have waited for company; returns the time.
+    /// Writes the batched frames. Returns the time.
     pub(super) fn flush_batches(&mut self) -> Instant {
         let now = self.clock.look();
         for at in 0..self.peers.len() {
@@ -101,14 +101,14 @@ impl Links {
         now
     }
 
-    /// Waits until there is news, a time has come, or `wait` is over; returns the time.
+    /// Waits until there is news, a deadline has come, or `wait` is over. Returns the time.
     pub(super) fn wait(&mut self, wait: Option<Duration>) -> Result<Instant, NetError> {
         let wait = match (wait, self.until_due()) {
             (Some(wait), Some(due)) => Some(wait.min(due)),
             (wait, due) => wait.or(due),
         };
         let now = self.pipes.wait(wait, &mut self.clock)?;
-        // Pipes that took nothing more may take something again.
+        // Pipes that were blocked may take packets again.
         for at in 0..self.peers.len() {
             if self.peers[at].pipe.is_some() && self.peers[at].session.wants_to_write() {
                 self.pump(self.peers[at].node);
@@ -117,7 +117,7 @@ impl Links {
         Ok(now)
     }
 
-    /// Does what is due in the link with `node`; returns true if it is to be dialed.
+    /// Does the due work of the link with `node`. Returns true if it is to be dialed.
     pub(super) fn keep_times(&mut self, node: NodeId, now: Instant) -> bool {
         if node == self.own {
             return false;
@@ -134,7 +134,7 @@ impl Links {
         self.peers[at].dial_at.is_some_and(|due| due <= now)
     }
 
-    /// Hands a packet of a link to its session; returns the node if it is a frame for the user.
+    /// Hands a packet of a link to its session. Returns the node if it is a frame for the user.
     pub(super) fn serve(
         &mut self,
         node: NodeId,
@@ -180,7 +180,7 @@ impl Links {
         delivered.then_some(node)
     }
 
-    /// The link with the peer that was met goes on on this pipe.
+    /// Resumes the link with the peer that was met on this pipe.
     pub(super) fn attach(&mut self, slot: Slot, met: &Met, rtt: Duration) {
         let now = self.clock.now();
         let peer = &mut self.peers[met.node.index()];
@@ -196,7 +196,7 @@ impl Links {
             if error.blames_peer() {
                 return self.lose(met.node, Loss::Misbehaved);
             }
-            // Given up meanwhile: its loss is told, this pipe is of no use.
+            // Given up meanwhile: its loss is reported, this pipe is useless.
             return self.break_pipe(met.node);
         }
         if peer.note_met(met) {
@@ -211,7 +211,7 @@ impl Links {
         self.pump(met.node);
     }
 
-    /// The pipe in use has come to nothing.
+    /// Handles the failure of the pipe in use.
     pub(super) fn give_up_pipe(&mut self, node: NodeId, fault: LinkFault, is_sealed: bool) {
         let peer = &mut self.peers[node.index()];
         peer.fault = Some(fault);
@@ -227,13 +227,13 @@ impl Links {
         }
     }
 
-    /// That node will not be heard of again: tells of it and hangs up.
+    /// Gives a node up for good: reports its loss and closes its pipes.
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.convict(node, loss);
         self.hang_up(node);
     }
 
-    /// The attempt to work with that node has failed for good.
+    /// Handles a final refusal of that node.
     pub(super) fn fail(&mut self, node: NodeId, refusal: HandshakeError) {
         let address = self.peers[node.index()].address.clone();
         if self.told.failures() < self.peers.len() {
@@ -253,7 +253,7 @@ impl Links {
         }
     }
 
-    /// The pipe in use has brought what it should not: a new one may help, but not forever.
+    /// Counts a fault of the pipe in use: a new one may help, but not forever.
     pub(super) fn count_fault(&mut self, node: NodeId) {
         let peer = &mut self.peers[node.index()];
         peer.faults += 1;
@@ -264,7 +264,7 @@ impl Links {
         }
     }
 
-    /// Dialing has come to nothing: tries again later.
+    /// Handles a failed dial: tries again later.
     pub(super) fn put_off(&mut self, node: NodeId, fault: LinkFault) {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
@@ -299,17 +299,17 @@ impl Links {
         &mut self.told
     }
 
-    /// Looks whether the user was woken.
+    /// Returns true if the user was woken.
     pub(super) fn take_wake(&mut self) -> bool {
         self.told.take_wake(self.pipes.notifier())
     }
 
-    /// The peer with that id, which is in range.
+    /// Returns the peer with that id, which must be in range.
     pub(super) fn peer(&self, node: NodeId) -> &Peer {
         &self.peers[node.index()]
     }
 
-    /// All nodes, this one included.
+    /// Returns all nodes, this one included.
     pub(super) fn peers(&self) -> &[Peer] {
         &self.peers
     }
@@ -322,7 +322,7 @@ impl Links {
         &self.told
     }
 
-    /// The time of the last look.
+    /// Returns the time of the last look.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -335,7 +335,7 @@ impl Links {
         self.peers.get(node.index()).map_or(Way::default(), |peer| peer.session.way())
     }
 
-    /// Why this node cannot take part in the link with `node`, if its own system refuses.
+    /// Returns why this node cannot take part in the link with `node`, if its own system refuses.
     pub(super) fn own_trouble(&self, node: NodeId) -> Option<NetError> {
         let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
         match (peer.is_dialed(), peer.fault) {
@@ -351,14 +351,14 @@ impl Links {
         }
     }
 
-    /// How it stands with a peer.
+    /// Returns the status of a peer.
     pub(super) fn status_of(&self, peer: &Peer) -> PeerStatus {
         let own = self.own_trouble(peer.node).map(|error| error.to_string());
         let status = peer.status();
         PeerStatus { refused: own.or(status.refused), ..status }
     }
 
-    /// What was sent and received so far.
+    /// Returns the traffic so far.
     pub(super) fn stats(&self) -> NetStats {
         let mut stats = self.stats;
         self.pipes.add_to(&mut stats);
@@ -377,9 +377,9 @@ impl Links {
         })
     }
 
-    /// Returns true if a peer that has ended has not hung up.
+    /// Returns true if a peer that has ended has not closed its side.
     pub(super) fn are_lingering(&self) -> bool {
-        // A peer that has not ended itself keeps its side open: only one that has will hang up.
+        // A peer that has not ended keeps its side open: only one that has ended will close it.
         self.peers.iter().any(|peer| {
             let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
             peer.session.has_left()
@@ -387,7 +387,7 @@ impl Links {
         })
     }
 
-    /// Writes what the session with `node` has for the pipe, as far as that takes it.
+    /// Writes packets of the session with `node`, as far as the pipe takes them.
     fn pump(&mut self, node: NodeId) {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
@@ -402,7 +402,7 @@ impl Links {
                 connection.pipe.push(packet);
             }
             if connection.pipe.flush() {
-                // What has come is read first; then the reader finds the fault.
+                // Received bytes are read first; then the reader finds the fault.
                 return self.pipes.mark_ready(slot);
             }
             if !peer.session.wants_to_write() || !connection.pipe.is_flushed() {
@@ -411,7 +411,7 @@ impl Links {
         }
     }
 
-    /// Hears what the session with `node` tells.
+    /// Handles the events of the session with `node`.
     fn tend(&mut self, node: NodeId) {
         while let Some(event) = self.peers[node.index()].session.poll_event() {
             match event {
@@ -423,7 +423,7 @@ impl Links {
                     self.told.notices().push(remote, LinkFault::Stuck(node, stall));
                 }
                 Event::Dead(loss) => match self.own_trouble(node) {
-                    // Nobody else is to blame for the silence.
+                    // The silence is this node's own fault.
                     Some(error) => self.told.fail(error),
                     None => self.lose(node, loss),
                 },
@@ -444,7 +444,7 @@ impl Links {
         }
     }
 
-    /// Tells that a node is lost, once.
+    /// Reports that a node is lost, once.
     fn convict(&mut self, node: NodeId, loss: Loss) {
         let peer = &mut self.peers[node.index()];
         if !peer.is_lost
@@ -465,18 +465,18 @@ impl Links {
         }
     }
 
-    /// What the pipe in use has brought was not sealed by the peer: whoever did that is on the way,
-    /// and the peer is not to blame.
+    /// Handles bytes on the pipe in use that the peer has not sealed: an attacker on the way is to
+    /// blame, not the peer.
     fn break_spoiled(&mut self, node: NodeId) {
         self.break_pipe(node);
         let now = self.clock.now();
-        // It may do so as often as there are pipes.
+        // The attack can repeat with every pipe.
         self.peers[node.index()].dial_later(now);
     }
 
-    /// Bytes show that their sender lives, be they less than a packet. A sender that claims more
-    /// than it sends is found by the checksum of a packet that is fed by what was sent behind it:
-    /// packets are small.
+    /// Counts received bytes as signs of life, even if they are less than a packet. A sender that
+    /// claims more than it sends is found out by a checksum: its later packets are consumed as the
+    /// missing bytes, and packets are small.
     fn note_progress(&mut self, node: NodeId, now: Instant) {
         let peer = &mut self.peers[node.index()];
         if let Some(connection) = peer.pipe.and_then(|slot| self.pipes.at(slot)) {
@@ -488,7 +488,7 @@ impl Links {
         }
     }
 
-    /// How long until a time comes; `None`: none will.
+    /// Returns the time until the next deadline; `None` if there is none.
     fn until_due(&self) -> Option<Duration> {
         let now = self.clock.now();
         let blocked_until = now + BLOCKED_WAIT;
@@ -497,7 +497,7 @@ impl Links {
                 |peer| {
                     let due = peer.session.deadline()?;
                     let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
-                    // What is due and cannot be written waits for the pipe.
+                    // Due packets that cannot be written wait for the pipe.
                     let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
                     Some(if is_blocked { due.max(blocked_until) } else { due })
                 },
@@ -507,8 +507,8 @@ impl Links {
         Some(Duration::from_nanos(due.nanos_since(now)))
     }
 
-    /// Returns true if the pipe in use may hold packets of that node: then it is not known how long
-    /// it was silent.
+    /// Returns true if the pipe in use may hold packets of that node: the length of its silence is
+    /// then unknown.
     fn is_unread(&self, node: NodeId) -> bool {
         let pipe = self.peers[node.index()].pipe.and_then(|slot| self.pipes.get(slot));
         pipe.is_some_and(|connection| connection.is_ready)
@@ -520,11 +520,11 @@ impl Links {
     }
 }
 
-/// Faults in a row after which the peer is to blame and not the pipe.
+/// Successive faults after which the peer is to blame and not the pipe.
 const FAULTS_MAX: u32 = 8;
-/// How long it may be that connections cannot be taken in before that is why a peer has no link.
+/// Shortage of descriptors after which it counts as the reason for a missing link.
 const SHORTAGE_TIME: Duration = Duration::from_secs(1);
-/// Bytes that wait for company at most.
+/// Maximum bytes of batched frames.
 const BATCH_BYTES: usize = 64 << 10;
-/// How long what is due may wait for a pipe that takes nothing, before times are looked at again.
+/// Wait for a blocked pipe before deadlines are checked again.
 const BLOCKED_WAIT: Duration = Duration::from_millis(20);

@@ -1,19 +1,19 @@
 //! One node's endpoint of one channel over pipes: [`Net`], a [`Transport`] between processes.
 //!
-//! The endpoint has no thread: everything happens inside calls of [`Transport`]. Frames are not
-//! queued on their way in: the endpoint reads the next packet of a pipe when its user asks for a
-//! frame, one pipe after the other, so that a slow user slows its peers through the windows of
-//! their links and nothing piles up here.
+//! The endpoint has no thread: everything happens inside calls of [`Transport`]. Incoming frames
+//! are not queued: the endpoint reads the next packet of a pipe when its user asks for a frame, one
+//! pipe after the other, so that a slow user slows its peers through the windows of their links and
+//! nothing piles up here.
 //!
 //! ```text
 //!   Net          calls of Transport, one turn of work
-//!    ├── Handshakes     who may have a link
+//!    ├── Handshakes     admission to links
 //!    └── Links          sessions with peers, losses
-//!         ├── Pipes        connections, what listens, what the system tells (door)
-//!         └── Told         what `recv` has to tell
+//!         ├── Pipes        connections, the listening side, events of the system (door)
+//!         └── Told         pending reports of `recv`
 //! ```
 //!
-//! Each part reaches those below it, and none above or beside it.
+//! Each part uses those below it, and none above or beside it.
 
 mod door;
 mod handshakes;
@@ -44,9 +44,9 @@ use pipes::Pipes;
 
 /// One node's endpoint of one channel, in its own process or not.
 ///
-/// Memory: what the links keep for retransmission ([`adapm_core::link::LinkConfig`]), up to 32 MiB
-/// of recycled frames, and per pipe 64 KiB, up to 1 MiB that waits to be written, and the packet
-/// that arrives.
+/// Memory: frames that the links keep for retransmission ([`adapm_core::link::LinkConfig`]), up to
+/// 32 MiB of recycled frames, and per pipe 64 KiB, up to 1 MiB that waits to be written, and the
+/// arriving packet.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -76,12 +76,12 @@ pub struct Net {
     links: Links,
     /// Frames since the last look at all pipes.
     since_look: u32,
-    /// When to look at all pipes, even if one of them always has more.
+    /// The time to look at all pipes, even if one of them always has more.
     look_at: Instant,
     has_left: bool,
 }
 
-/// Ends the wait of a [`Net`]. Harmless after the endpoint is gone.
+/// A handle that ends the wait of a [`Net`]. Harmless after the endpoint is gone.
 #[derive(Clone, Debug)]
 pub struct NetWaker(Arc<Notifier>);
 
@@ -163,7 +163,7 @@ impl Net {
         })
     }
 
-    /// Tells where peers listen, by node id, and starts to dial those with lower ids; returns at
+    /// Sets the addresses of peers, by node id, and starts to dial those with lower ids; returns at
     /// once.
     ///
     /// May be called again once more of them are known. The address of a peer that was met stays;
@@ -176,37 +176,37 @@ impl Net {
         }
     }
 
-    /// Tells several addresses at which one peer may listen, as a name can have several: they are
-    /// dialed in turn until it is met. As [`Net::connect`] in all else.
+    /// Sets several possible addresses of one peer, as a name can have several: they are dialed in
+    /// turn until it is met. Otherwise like [`Net::connect`].
     pub fn connect_any(&mut self, node: NodeId, addresses: &[Address]) {
         self.links.connect(node, addresses);
     }
 
-    /// The next thing of which no more can be learnt here.
+    /// Returns the next notice. Notices carry no further detail.
     pub fn poll_notice(&mut self) -> Option<NetNotice> {
         self.links.told_mut().notices().pop()
     }
 
-    /// How others dial this endpoint.
+    /// Returns the address at which others dial this endpoint.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The node of this endpoint.
+    /// Returns the node of this endpoint.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.handshakes.own().node
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.links.peers().len()
     }
 
-    /// A number that this life of that node's endpoint has made up, the same for all that know it;
-    /// `None`: it was not met.
+    /// Returns a random number of the present life of that node's endpoint, the same for all that
+    /// know it; `None` if it was not met.
     #[must_use]
     pub fn life_of(&self, node: NodeId) -> Option<u64> {
         let peer = self.links.peers().get(node.index())?;
@@ -214,34 +214,33 @@ impl Net {
         own.or(peer.incarnation).map(|incarnation| incarnation.0)
     }
 
-    /// How it stands with each peer, by node id.
+    /// Returns the status of each peer, by node id.
     pub fn peers(&self) -> impl Iterator<Item = PeerStatus> {
         let peers = self.links.peers().iter().filter(|peer| peer.node != self.node());
         peers.map(|peer| self.links.status_of(peer))
     }
 
-    /// How it stands with one peer; `None` if there is no such peer.
+    /// Returns the status of one peer; `None` if there is no such peer.
     #[must_use]
     pub fn peer(&self, node: NodeId) -> Option<PeerStatus> {
         let peer = self.links.peers().get(node.index()).filter(|peer| peer.node != self.node());
         peer.map(|peer| self.links.status_of(peer))
     }
 
-    /// Why this node cannot take part in the link with `node`, if it is this node's own system that
-    /// refuses, and has done so for a second, or for as long as a peer may be silent without being
-    /// suspected if that is less.
+    /// Returns why this node cannot take part in the link with `node`, if its own system has
+    /// refused it for a second, or for the suspect time if that is less.
     #[must_use]
     pub fn own_trouble(&self, node: NodeId) -> Option<NetError> {
         self.links.own_trouble(node)
     }
 
-    /// What was sent and received so far.
+    /// Returns the traffic so far.
     #[must_use]
     pub fn stats(&self) -> NetStats {
         self.links.stats()
     }
 
-    /// What there is to tell without waiting, in the order of [`told`].
+    /// Returns a report that needs no waiting, in the order of [`told`].
     fn take(&mut self, frame: &mut Frame) -> Result<Option<Received>, NetError> {
         if !self.links.told().is_just_woken() && self.links.take_wake() {
             return Ok(Some(Received::Woken));
@@ -267,7 +266,7 @@ impl Wake for NetWaker {
 }
 
 impl Net {
-    /// Waits until there is news, a time has come, or `wait` is over; then looks at everything.
+    /// Waits until there is news, a deadline has come, or `wait` is over; then looks at everything.
     fn look(&mut self, wait: Option<Duration>) -> Result<(), NetError> {
         self.since_look = 0;
         let now = self.links.wait(wait)?;
@@ -281,7 +280,7 @@ impl Net {
         Ok(())
     }
 
-    /// The next frame of a pipe that may have one, pipe by pipe.
+    /// Returns the next frame of the pipes that may have one, in turn.
     fn next_frame(&mut self, frame: &mut Frame) -> Option<NodeId> {
         for _ in 0..PACKETS_PER_TURN {
             let (slot, read) = self.links.pipes_mut().next_packet()?;
@@ -307,8 +306,7 @@ impl Net {
         }
     }
 
-    /// Works on until all peers have the goodbye, or have ended themselves, or it has taken too
-    /// long.
+    /// Works on until all peers have the goodbye, or have ended themselves, or a time limit.
     fn see_off(&mut self, reason: CloseReason) {
         let started = Wall::now();
         let dead_after = self.links.config().dead_after;
@@ -321,8 +319,8 @@ impl Net {
         {
             self.work();
         }
-        // The last acknowledgements must not be torn away with the pipes: peers hang up when they
-        // have them.
+        // The last acknowledgements must not be discarded with the pipes: peers close their side
+        // when they have them.
         self.links.pipes_mut().shut_down();
         let ended = Wall::now();
         while ended.elapsed() < LINGER_TIME && self.links.are_lingering() {
@@ -349,7 +347,7 @@ impl Net {
         }
     }
 
-    /// Does what is due.
+    /// Does all due work.
     fn keep_times(&mut self, now: Instant) {
         for at in 0..self.links.peers().len() {
             let node = self.links.peers()[at].node;
@@ -362,7 +360,7 @@ impl Net {
         }
     }
 
-    /// One turn of receiving, for nobody.
+    /// Does one turn of receiving, and drops the result.
     fn work(&mut self) {
         let mut frame = Frame::default();
         for _ in 0..FRAMES_AT_ONCE {
@@ -372,8 +370,7 @@ impl Net {
         }
         self.links.told_mut().clear();
         if self.look(Some(WORK_TIME)).is_err() {
-            // Without the system's help nothing more can be done; the wait stays bounded by its own
-            // clock.
+            // The wait cannot work without the system; the loop stays bounded by its own clock.
             std::thread::yield_now();
         }
     }
@@ -381,12 +378,12 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // Peers that are told need not wait until silence tells them.
+        // Peers that are told need not wait for the silence.
         self.say_goodbye(CloseReason::Failed);
     }
 }
 
-/// Endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be
+/// Returns endpoints of `nodes` nodes on this machine, that of node `i` at index `i`, about to be
 /// connected: for tests, benchmarks and examples.
 ///
 /// ```
@@ -427,7 +424,7 @@ pub fn network_with(nodes: usize, adjust: impl Fn(&mut NetConfig)) -> Result<Vec
 /// Frames after which all pipes are looked at, even if one of them always has more.
 const LOOK_EVERY: u32 = 32;
 
-/// Time after which all pipes are looked at, if the user of the frames takes long for each.
+/// Time after which all pipes are looked at, if the user takes long for each frame.
 const LOOK_TIME: Duration = Duration::from_millis(2);
 /// Packets without a frame after which others get their turn.
 const PACKETS_PER_TURN: usize = 64;
@@ -439,5 +436,5 @@ const STRANGER_WAIT: Duration = Duration::from_secs(1);
 const LINGER_TIME: Duration = Duration::from_millis(200);
 /// Frames between two looks while leaving.
 const FRAMES_AT_ONCE: u32 = 256;
-/// One look while leaving.
+/// Duration of one look while leaving.
 const WORK_TIME: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
-//! The pipes of an endpoint: what listens and dials, and what the system tells of them.
+//! The pipes of an endpoint: listening, dialing, and the events of the system.
 //!
-//! Not here: what pipes are for ([`super::links`], [`super::handshakes`]).
+//! Not here: the roles of pipes ([`super::links`], [`super::handshakes`]).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -27,7 +27,7 @@ use crate::net::peer::NetStats;
 use crate::net::pipe::{Connector, Pipe};
 use crate::tcp::{Listener, StreamPipe};
 
-/// All pipes of an endpoint, and where they come from.
+/// All pipes of an endpoint, and their sources.
 #[derive(Debug)]
 pub(super) struct Pipes {
     kind: Kind,
@@ -36,29 +36,29 @@ pub(super) struct Pipes {
     notifier: Arc<Notifier>,
     listener: Option<Listener>,
     connectors: Vec<(Kind, Box<dyn Connector>)>,
-    /// When to accept connections, if there may be some.
+    /// The time to accept connections, if there may be some.
     accept_at: Option<Instant>,
-    /// Whether connections that have come cannot be taken in.
+    /// The shortage that keeps connections from being accepted.
     shortage: Shortage,
     connections: Connections,
-    /// Connections that may have packets, in the order in which they are served.
+    /// Connections that may have packets, in the order of service.
     ready: VecDeque<Slot>,
     spares: Spares,
-    /// What pipes have done that are gone.
+    /// Traffic of former pipes.
     ended: NetStats,
 }
 
-/// How far the endpoint is with taking in who has dialed.
+/// The progress of accepting connections.
 #[derive(Debug, Default)]
 pub(super) struct Accepting {
-    /// 0: the listener; behind it the connectors.
+    /// 0: the listener; then the connectors.
     source: usize,
-    /// Connections taken in from there.
+    /// Connections accepted from that source.
     admitted: u32,
 }
 
 impl Pipes {
-    /// Opens what listens, as the settings say, and returns how others dial it.
+    /// Opens the listening side by the settings. Returns the address for others to dial.
     pub(super) fn open(
         config: &NetConfig,
         incarnation: Incarnation,
@@ -90,7 +90,7 @@ impl Pipes {
         Ok((pipes, address))
     }
 
-    /// Waits for news, at most `wait`, and takes note of it; returns the time.
+    /// Waits for events, at most `wait`, and records them. Returns the time.
     ///
     /// Does not wait while pipes may have packets.
     pub(super) fn wait(
@@ -121,7 +121,7 @@ impl Pipes {
         Ok(now)
     }
 
-    /// Begins to take in who has dialed, if there may be somebody.
+    /// Begins to accept connections, if there may be some.
     pub(super) fn begin_accepting(&mut self, now: Instant) -> Option<Accepting> {
         let is_due = self.accept_at.is_some_and(|at| at <= now);
         is_due.then(|| {
@@ -130,8 +130,8 @@ impl Pipes {
         })
     }
 
-    /// Takes in the next one who has dialed, of a bounded number at a time: peers must not wait for
-    /// a crowd, and of those who come together each is heard before others take its place.
+    /// Accepts the next connection, a bounded number at a time: peers must not wait for a crowd,
+    /// and each of the newcomers is served before others take its place.
     pub(super) fn accept(
         &mut self,
         accepting: &mut Accepting,
@@ -155,10 +155,10 @@ impl Pipes {
         }
     }
 
-    /// Opens a pipe to `address`, by whatever carries it.
+    /// Opens a pipe to `address`, of the kind that fits.
     pub(super) fn dial(&mut self, address: &Address) -> Result<Pipe, Fault> {
         let kind = match (address.kind(), self.kind) {
-            // Both speak the same bytes: a node of one kind dials with its own.
+            // Both kinds speak the same bytes: a node of one kind dials with its own.
             (Kind::Tcp | Kind::Tokio, own @ (Kind::Tcp | Kind::Tokio)) => own,
             (Kind::Tokio, _) => Kind::Tcp,
             (other, _) => other,
@@ -177,7 +177,7 @@ impl Pipes {
         self.connectors[at].1.dial(address).map(Pipe::QueuedPipe)
     }
 
-    /// Takes a pipe in; `None` if the system does not watch it.
+    /// Registers a pipe; `None` if the system refuses to watch it.
     pub(super) fn insert(
         &mut self,
         mut pipe: Pipe,
@@ -202,7 +202,7 @@ impl Pipes {
             bytes_noted: 0,
         };
         self.connections.insert(slot, connection);
-        // Something may have come before the system was asked to watch.
+        // Bytes may have come before the system was asked to watch.
         self.mark_ready(slot);
         Some(slot)
     }
@@ -222,8 +222,8 @@ impl Pipes {
         }
     }
 
-    /// Reads the next packet of the next connection that may have one, which then comes behind the
-    /// others; `None`: no connection may have any.
+    /// Reads the next packet of the next connection that may have one, which then queues behind the
+    /// others; `None` if no connection may have any.
     pub(super) fn next_packet(&mut self) -> Option<(Slot, Result<Option<Packet>, Fault>)> {
         let slot = self.ready.pop_front()?;
         let Some(connection) = self.connections.at(slot) else { return Some((slot, Ok(None))) };
@@ -241,7 +241,7 @@ impl Pipes {
         &mut self.spares
     }
 
-    /// Ends what is written on every pipe.
+    /// Shuts down the writing side of every pipe.
     pub(super) fn shut_down(&mut self) {
         for (_, connection) in self.connections.iter_mut() {
             connection.pipe.shutdown();
@@ -256,30 +256,30 @@ impl Pipes {
         self.connections.get(slot)
     }
 
-    /// Of those who have not proven who they are, the one that waits longest, if they are too many.
+    /// Returns the oldest unidentified connection, if there are too many.
     pub(super) fn surplus_stranger(&self) -> Option<Slot> {
         self.connections.surplus_stranger()
     }
 
-    /// Connections whose time is over.
+    /// Returns the connections whose deadline has passed.
     pub(super) fn late(&self, now: Instant) -> Vec<Slot> {
         let is_late = |connection: &Connection| connection.deadline.is_some_and(|due| due <= now);
         let late = |(slot, connection): (Slot, &Connection)| is_late(connection).then_some(slot);
         self.connections.iter().filter_map(late).collect()
     }
 
-    /// When something here is due.
+    /// Returns the next deadline here.
     pub(super) fn due(&self) -> Option<Instant> {
         let deadlines = self.connections.iter().filter_map(|(_, connection)| connection.deadline);
         deadlines.chain(self.accept_at).min()
     }
 
-    /// Why connections cannot be taken in, if that goes on for `time` or longer.
+    /// Returns why connections cannot be accepted, if that goes on for `time` or longer.
     pub(super) fn shortage(&self, time: Duration, now: Instant) -> Option<SystemError> {
         self.shortage.lasts(time, now)
     }
 
-    /// Adds what the pipes have done.
+    /// Adds the traffic of the pipes.
     pub(super) fn add_to(&self, stats: &mut NetStats) {
         stats.bytes_received += self.ended.bytes_received;
         stats.reads += self.ended.reads;
@@ -293,18 +293,18 @@ impl Pipes {
         &self.notifier
     }
 
-    /// Waits for news, at most `wait`: what mio watches with counts in whole milliseconds, and
-    /// rounds of synchronization are shorter than that.
+    /// Waits for events, at most `wait`: mio's waits are whole milliseconds, longer than rounds of
+    /// synchronization.
     fn wait_finely(&self, wait: Duration) {
         let registry = self.poll.registry();
         let mut watched = [PollFd::new(registry, PollFlags::IN)];
         if let Ok(wait) = Timespec::try_from(wait) {
-            // Whatever ends the wait, what has come is looked at next.
+            // Whatever ends the wait, events are collected next.
             let _ = poll(&mut watched, Some(&wait));
         }
     }
 
-    /// Takes what mio has found.
+    /// Handles the events that mio has found.
     fn take_news(&mut self, now: Instant) {
         for event in self.events.iter() {
             let token = event.token();
@@ -324,7 +324,7 @@ impl Pipes {
         }
     }
 
-    /// Pipes with threads of their own have news.
+    /// Handles news of pipes with threads of their own.
     fn answer_ring(&mut self, now: Instant) {
         if !self.connectors.is_empty() {
             self.accept_at = Some(now);
@@ -344,7 +344,7 @@ impl Pipes {
                 let remote = stream.remote();
                 (Pipe::Stream(Box::new(stream)), remote)
             }),
-            // Typically, too many open files: connections wait in the system until there is room.
+            // Typically too many open files: connections wait in the system until there is room.
             Err(error) => {
                 self.shortage.note(error.into(), now);
                 self.accept_at = Some(now + ACCEPT_AGAIN);
@@ -354,10 +354,10 @@ impl Pipes {
     }
 }
 
-/// What the system has refused, most often for too many open files.
+/// Refusals by the system, most often for too many open files.
 ///
-/// A connection that is let in between two refusals does not end the shortage: it may have got the
-/// place of one that was dropped.
+/// A single accepted connection between two refusals does not end the shortage: it may have taken
+/// the place of one that was dropped.
 #[derive(Debug, Default)]
 struct Shortage(Option<Refusals>);
 
@@ -369,35 +369,35 @@ struct Refusals {
 }
 
 impl Shortage {
-    /// The system has refused a connection.
+    /// Records the refusal of a connection.
     fn note(&mut self, error: SystemError, now: Instant) {
         let going_on = self.0.filter(|known| now < known.last + OVER_AFTER);
         self.0 =
             Some(Refusals { error, first: going_on.map_or(now, |known| known.first), last: now });
     }
 
-    /// Why connections cannot be taken in, if that goes on for `time` or longer.
+    /// Returns why connections cannot be accepted, if that goes on for `time` or longer.
     fn lasts(&self, time: Duration, now: Instant) -> Option<SystemError> {
         let known = self.0.filter(|known| now < known.last + OVER_AFTER)?;
         (known.first + time <= now).then_some(known.error)
     }
 }
 
-/// The source of news that other threads cause.
+/// The event source of other threads.
 const BELL: Token = Token(0);
 /// The listening socket.
 const LISTENER: Token = Token(1);
 /// The connection of slot 0.
 const FIRST: usize = 2;
-/// News taken from the system at once.
+/// Events taken from the system at once.
 const EVENTS: usize = 256;
-/// Waits below this are worth a second call of the system to end in time.
+/// Waits below this are worth a second system call to end in time.
 const FINE_WAIT_MAX: Duration = Duration::from_millis(5);
-/// Connections that are taken in at once: half of those that may be unknown.
+/// Connections accepted at once: half of those that may be unidentified.
 const ACCEPTS_AT_ONCE: u32 = 32;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
-/// After this time without a refusal there is room again.
+/// Time without a refusal after which there is room again.
 const OVER_AFTER: Duration = Duration::from_secs(3);
 
 #[cfg(test)]
@@ -419,7 +419,7 @@ mod tests {
         shortage.note(error, at(100));
         assert!(shortage.lasts(second, at(1_099)).is_none());
         assert!(shortage.lasts(second, at(1_100)).is_some());
-        // Another one 2.9 s later is the same shortage, which is over 3 s after it.
+        // Another one 2.9 s later belongs to the same shortage, which ends 3 s after it.
         shortage.note(error, at(3_000));
         assert!(shortage.lasts(second, at(5_999)).is_some());
         assert!(shortage.lasts(second, at(6_000)).is_none());

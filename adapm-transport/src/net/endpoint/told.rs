@@ -1,7 +1,7 @@
-//! What an endpoint tells its user, and in which order.
+//! The reports of an endpoint to its user, and their order.
 //!
-//! Wakes are looked at before and behind frames, losses last: who was woken because all is over
-//! need not hear that peers have ended since. A loss waits for one frame at most.
+//! Wakes are looked at before and behind frames, losses last: a user that was woken because all is
+//! over need not learn that peers have ended since. A loss waits for one frame at most.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use adapm_core::transport::{Loss, Received};
 use crate::net::error::{NetError, Notices};
 use crate::net::notifier::Notifier;
 
-/// What is to be told.
+/// Pending reports.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Losses.
@@ -19,9 +19,9 @@ pub(super) struct Told {
     /// Failures, at most one per peer.
     failures: VecDeque<NetError>,
     notices: Notices,
-    /// A way that was full has room.
+    /// A full way has room again.
     has_room: bool,
-    /// The last call of `recv` returned `Woken`: then a frame that waits goes first.
+    /// The last call of `recv` returned `Woken`: then a queued frame goes first.
     just_woken: bool,
     /// A frame has just passed a loss or a failure.
     just_passed: bool,
@@ -36,23 +36,23 @@ impl Told {
         self.failures.push_back(error);
     }
 
-    /// A way that was full has room: whoever waits for it is woken.
+    /// Records that a full way has room, which wakes waiting senders.
     pub(super) fn note_room(&mut self) {
         self.has_room = true;
     }
 
-    /// A frame is told.
+    /// Records that a frame is returned.
     pub(super) fn note_frame(&mut self) {
         self.just_woken = false;
         self.just_passed = self.has_verdict();
     }
 
-    /// Nothing is told: the time is over.
+    /// Records that nothing is returned because the time is over.
     pub(super) fn note_timeout(&mut self) {
         self.just_woken = false;
     }
 
-    /// Returns true if the user was woken, by somebody or because there is room.
+    /// Returns true if the user was woken, by a waker or because there is room.
     pub(super) fn take_wake(&mut self, notifier: &Notifier) -> bool {
         let is_woken = notifier.take_wake() || self.has_room;
         if is_woken {
@@ -62,7 +62,7 @@ impl Told {
         is_woken
     }
 
-    /// What comes behind frames and wakes.
+    /// Returns the next loss or failure, which come behind frames and wakes.
     pub(super) fn take_verdict(&mut self) -> Result<Option<Received>, NetError> {
         if let Some(error) = self.failures.pop_front() {
             return Err(error);
@@ -70,13 +70,13 @@ impl Told {
         Ok(self.verdicts.pop_front().map(|(node, loss)| Received::Lost(node, loss)))
     }
 
-    /// Forgets losses and failures.
+    /// Drops losses and failures.
     pub(super) fn clear(&mut self) {
         self.verdicts.clear();
         self.failures.clear();
     }
 
-    /// No frame has passed what waits.
+    /// Records that no frame has passed the pending verdict.
     pub(super) fn note_no_frame(&mut self) {
         self.just_passed = false;
     }
@@ -93,7 +93,7 @@ impl Told {
         self.just_woken
     }
 
-    /// Returns true if a frame may pass what waits.
+    /// Returns true if a frame may pass the pending verdict.
     pub(super) fn lets_frame_pass(&self) -> bool {
         !(self.has_verdict() && self.just_passed)
     }

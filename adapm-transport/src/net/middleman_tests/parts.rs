@@ -1,4 +1,4 @@
-//! What the scene is made of: who the nodes are, what they say, and how it looks on the wire.
+//! The parts of the scene: identities of the nodes, their messages, and the wire format.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use crate::net::noise::{Initiator, LinkSecret, Recordings, respond};
 use crate::net::packet::{Greeting, Incoming, PacketReader, Spares};
 use crate::testing::{Pieces, token};
 
-/// What `to` hears of `own`, which has the token and the secret `link`.
+/// Returns the meeting of `to` with `own`, which has the token and the secret `link`.
 pub(super) fn introduced(
     own: Identity,
     to: Identity,
@@ -33,7 +33,7 @@ pub(super) fn introduced(
     }
 }
 
-/// The packet that `bytes` are, if they are one and nothing more.
+/// Returns the packet that `bytes` consist of, if they are exactly one.
 pub(super) fn packet_of(bytes: &[u8]) -> Option<Incoming> {
     let mut reader = PacketReader::new(GREETING_BYTES_MAX);
     let mut source = Pieces::blocking(bytes, vec![usize::MAX]);
@@ -41,7 +41,7 @@ pub(super) fn packet_of(bytes: &[u8]) -> Option<Incoming> {
     packet.filter(|_| !reader.is_within())
 }
 
-/// A frame that tells its sender and its number; some are cut into parts.
+/// Returns a frame with its sender and its number; some are cut into parts.
 pub(super) fn frame(node: NodeId, number: u64) -> Frame {
     let mut frame = Frame { head: number.to_le_bytes().to_vec(), ..Frame::default() };
     frame.head.push(node.0 as u8);
@@ -50,7 +50,7 @@ pub(super) fn frame(node: NodeId, number: u64) -> Frame {
     frame
 }
 
-/// The secret of a link that the impostor has itself.
+/// Returns the secret of another link, which the impostor has itself.
 pub(super) fn link_of_others() -> LinkSecret {
     static LINK: OnceLock<LinkSecret> = OnceLock::new();
     let link = LINK.get_or_init(|| {
@@ -64,7 +64,7 @@ pub(super) fn secret() -> Token {
     token(1)
 }
 
-/// How a number is written into a message.
+/// Returns the encoding of a number in a message.
 pub(super) fn postcard_of(number: u64) -> [u8; 8] {
     let mut bytes = [0; 8];
     (0..8).for_each(|at| bytes[at] = (number >> (7 * at)) as u8 | 0x80);

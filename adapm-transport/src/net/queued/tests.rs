@@ -1,4 +1,4 @@
-//! What tasks and the endpoint see of each other through a carried pipe.
+//! The interplay of tasks and the endpoint through a queued pipe.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Wake;

@@ -10,7 +10,7 @@ use adapm_core::policy::timing::ActionTimer;
 use adapm_core::policy::{Placement, Policy, View};
 use adapm_core::{Clock, Key, WorkerId};
 
-/// Replicates keys with at least [`HOT`] recent requests, relocates the rest.
+/// A policy that replicates keys with at least [`HOT`] recent requests, and relocates the rest.
 #[derive(Clone, Debug)]
 pub struct HotKeys {
     /// When to act on an intent: like AdaPM, unless there is a reason to differ.
