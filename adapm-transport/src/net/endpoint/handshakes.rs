@@ -76,8 +76,8 @@ impl Handshakes {
             (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
                 return links.told_mut().fail(NetError::KindMissing { kind: address.kind() });
             }
-            (Err(fault), _) => return links.put_off(node, LinkFault::Fault(fault)),
-            (_, Err(_)) => return links.put_off(node, out_of_order()),
+            (Err(fault), _) => return links.redial_later(node, LinkFault::Fault(fault)),
+            (_, Err(_)) => return links.redial_later(node, out_of_order()),
         };
         let peer = links.peer(node);
         let (knows, link, expects) = (peer.incarnation, peer.link.clone(), peer.session.expects());
@@ -92,7 +92,7 @@ impl Handshakes {
                 links.peer_mut(node).dialing = Some(slot);
                 say(links, slot, message);
             }
-            None => links.put_off(node, out_of_order()),
+            None => links.redial_later(node, out_of_order()),
         }
     }
 
@@ -159,7 +159,7 @@ impl Handshakes {
             (Role::Dialing(node, _), _) => {
                 let node = *node;
                 links.pipes_mut().remove(slot);
-                links.put_off(node, fault);
+                links.redial_later(node, fault);
             }
             (Role::Listening(_), _) => {
                 // A mere probe for a listener is not worth a notice.
@@ -276,7 +276,7 @@ fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError,
 /// Handles the refusal of a dialed connection by either side. An unsure one is only a reason to try
 /// again: an attacker on the way must not be able to end a run.
 fn handle_refused(links: &mut Links, node: NodeId, refusal: HandshakeError, is_sure: bool) {
-    links.put_off(node, LinkFault::Refused(refusal));
+    links.redial_later(node, LinkFault::Refused(refusal));
     let peer = links.peer_mut(node);
     let was_met = peer.incarnation.is_some();
     let is_of_peer =

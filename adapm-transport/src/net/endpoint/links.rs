@@ -1,6 +1,8 @@
-//! The links of an endpoint with its peers: packets and events of their sessions, and losses.
+//! The links of an endpoint: passes packets between pipes and sessions, carries out the sessions'
+//! events, replaces pipes, and reports losses.
 //!
-//! Not here: handshakes ([`super::handshakes`]).
+//! Not here: handshakes ([`super::handshakes`]); acknowledgement, retransmission and failure
+//! detection ([`adapm_core::link`]).
 
 use core::time::Duration;
 
@@ -11,7 +13,7 @@ use adapm_core::{Instant, NodeId};
 use super::pipes::Pipes;
 use super::told::Told;
 use crate::net::address::Address;
-use crate::net::clock::Clock;
+use crate::net::clock::AwakeTime;
 use crate::net::connection::{Role, Slot};
 use crate::net::error::{LinkFault, NetError};
 use crate::net::hello::{HandshakeError, Met};
@@ -23,8 +25,8 @@ use crate::net::peer::{NetStats, Peer, PeerStatus};
 pub(super) struct Links {
     own: NodeId,
     config: LinkConfig,
-    clock: Clock,
-    /// By node id; this node's own is never used.
+    clock: AwakeTime,
+    /// By node id; the entry of this node itself is never used.
     peers: Vec<Peer>,
     pipes: Pipes,
     told: Told,
@@ -32,12 +34,12 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Creates the links of node `own` of `nodes`, none of which was met.
+    /// Creates the links of node `own` in a cluster of `nodes`, before any handshake.
     pub(super) fn new(own: NodeId, nodes: u16, config: LinkConfig, pipes: Pipes) -> Self {
         Self {
             own,
             config,
-            clock: Clock::new(config.suspect_after),
+            clock: AwakeTime::new(config.suspect_after),
             peers: (0..nodes).map(|id| Peer::new(NodeId(id), id < own.0, config)).collect(),
             pipes,
             told: Told::default(),
@@ -47,7 +49,7 @@ impl Links {
 
     /// Sets the addresses at which a peer may listen.
     pub(super) fn connect(&mut self, node: NodeId, addresses: &[Address]) {
-        let now = self.clock.look();
+        let now = self.clock.advance();
         let own = self.own;
         let Some(peer) = self.peers.get_mut(node.index()).filter(|peer| peer.node != own) else {
             return;
@@ -75,15 +77,16 @@ impl Links {
         match peer.session.send(frame) {
             Ok(()) => {}
             Err(SendRefusal::Full) => return Err(SendError::Full),
-            // The peer needs nothing any more, or this node has announced its end.
+            // One of the two has ended: the frame is dropped, as after a loss.
             Err(_) => return Ok(()),
         }
-        // The first frame goes out at once; further ones are batched until the next `recv`.
+        // The first frame goes out at once; further ones are batched until the next `recv`, which
+        // saves calls of the system.
         match &mut peer.batched {
             Some(batched) if *batched + bytes < BATCH_BYTES => *batched += bytes,
             _ => {
                 peer.batched = Some(0);
-                self.clock.look();
+                self.clock.advance();
                 self.pump(to);
             }
         }
@@ -92,7 +95,7 @@ impl Links {
 
     /// Writes the batched frames. Returns the time.
     pub(super) fn flush_batches(&mut self) -> Instant {
-        let now = self.clock.look();
+        let now = self.clock.advance();
         for at in 0..self.peers.len() {
             if self.peers[at].batched.take().is_some_and(|bytes| bytes > 0) {
                 self.pump(self.peers[at].node);
@@ -117,8 +120,8 @@ impl Links {
         Ok(now)
     }
 
-    /// Does the due work of the link with `node`. Returns true if it is to be dialed.
-    pub(super) fn keep_times(&mut self, node: NodeId, now: Instant) -> bool {
+    /// Runs the due timers of the link with `node`. Returns true if the peer is to be dialed.
+    pub(super) fn handle_due(&mut self, node: NodeId, now: Instant) -> bool {
         if node == self.own {
             return false;
         }
@@ -126,7 +129,7 @@ impl Links {
         if !self.is_unread(node) && !self.peers[at].is_lost {
             self.note_progress(node, now);
             self.peers[at].session.handle_timeout(now);
-            self.tend(node);
+            self.handle_events(node);
         }
         if self.peers[at].session.deadline().is_some_and(|due| due <= now) {
             self.pump(node);
@@ -134,8 +137,9 @@ impl Links {
         self.peers[at].dial_at.is_some_and(|due| due <= now)
     }
 
-    /// Hands a packet of a link to its session. Returns the node if it is a frame for the user.
-    pub(super) fn serve(
+    /// Hands a packet of the link with `node` to its session. Returns `node` if `frame` then holds
+    /// a frame for the user.
+    pub(super) fn handle_packet(
         &mut self,
         node: NodeId,
         kind: link::Kind,
@@ -172,7 +176,7 @@ impl Links {
             self.stats.frames_received += 1;
         }
         self.pipes.spares().keep(packet.frame);
-        self.tend(node);
+        self.handle_events(node);
         let session = &self.peers[node.index()].session;
         if session.wants_to_write() || session.deadline().is_some_and(|due| due <= now) {
             self.pump(node);
@@ -180,7 +184,7 @@ impl Links {
         delivered.then_some(node)
     }
 
-    /// Resumes the link with the peer that was met on this pipe.
+    /// Begins or resumes the link with the peer of handshake `met`, on the pipe in `slot`.
     pub(super) fn attach(&mut self, slot: Slot, met: &Met, rtt: Duration) {
         let now = self.clock.now();
         let peer = &mut self.peers[met.node.index()];
@@ -188,15 +192,15 @@ impl Links {
         connection.role = Role::Attached(met.node);
         connection.deadline = None;
         connection.pipe.raise_limit(PACKET_BYTES_MAX);
-        // A handshake is no sign of life: pipes can come up forever over a way on which nothing
-        // else passes.
+        // The bytes of a handshake do not count as a sign of life: some networks let handshakes
+        // pass forever, and nothing larger.
         connection.bytes_noted = connection.pipe.bytes_in();
         peer.pipe = Some(slot);
         if let Err(error) = peer.session.handle_up(now, met.expects) {
             if error.blames_peer() {
                 return self.lose(met.node, Loss::Misbehaved);
             }
-            // Given up meanwhile: its loss is reported, this pipe is useless.
+            // The session gave the peer up during the handshake, and has reported its loss.
             return self.break_pipe(met.node);
         }
         if peer.note_met(met) {
@@ -207,11 +211,12 @@ impl Links {
         peer.rtt = Some(rtt);
         peer.fault = None;
         peer.forget_backoff();
-        self.tend(met.node);
+        self.handle_events(met.node);
         self.pump(met.node);
     }
 
-    /// Handles the failure of the pipe in use.
+    /// Handles the failure of the pipe in use. If it `is_sealed`, packets that do not open come
+    /// from an attacker on the way, else from the peer.
     pub(super) fn give_up_pipe(&mut self, node: NodeId, fault: LinkFault, is_sealed: bool) {
         let peer = &mut self.peers[node.index()];
         peer.fault = Some(fault);
@@ -222,14 +227,14 @@ impl Links {
             LinkFault::Fault(Fault::Ended | Fault::EndedWithin | Fault::Io(_)) => {
                 self.break_pipe(node)
             }
-            _ if is_sealed => self.break_spoiled(node),
+            _ if is_sealed => self.break_tampered_pipe(node),
             _ => self.count_fault(node),
         }
     }
 
     /// Gives a node up for good: reports its loss and closes its pipes.
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
-        self.convict(node, loss);
+        self.report_loss(node, loss);
         self.hang_up(node);
     }
 
@@ -241,7 +246,7 @@ impl Links {
         }
     }
 
-    /// Drops the pipe in use, and dials again if that is this node's part.
+    /// Drops the pipe in use, and dials again if this node is the one that dials.
     pub(super) fn break_pipe(&mut self, node: NodeId) {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
@@ -253,7 +258,8 @@ impl Links {
         }
     }
 
-    /// Counts a fault of the pipe in use: a new one may help, but not forever.
+    /// Counts a fault of the pipe in use and replaces it; after [`FAULTS_MAX`] in a row the peer is
+    /// lost.
     pub(super) fn count_fault(&mut self, node: NodeId) {
         let peer = &mut self.peers[node.index()];
         peer.faults += 1;
@@ -264,8 +270,8 @@ impl Links {
         }
     }
 
-    /// Handles a failed dial: tries again later.
-    pub(super) fn put_off(&mut self, node: NodeId, fault: LinkFault) {
+    /// Handles a failed dial: tries the next address later.
+    pub(super) fn redial_later(&mut self, node: NodeId, fault: LinkFault) {
         let now = self.clock.now();
         let peer = &mut self.peers[node.index()];
         peer.dialing = None;
@@ -274,14 +280,14 @@ impl Links {
         peer.dial_later(now);
     }
 
-    /// Says goodbye to all peers, behind everything sent before.
+    /// Sends a goodbye to all peers, after everything sent before.
     pub(super) fn say_goodbye(&mut self, reason: CloseReason) {
-        self.clock.look();
+        self.clock.advance();
         for at in 0..self.peers.len() {
             let node = self.peers[at].node;
             if node != self.own {
                 self.peers[at].session.close(reason);
-                self.tend(node);
+                self.handle_events(node);
                 self.pump(node);
             }
         }
@@ -299,7 +305,7 @@ impl Links {
         &mut self.told
     }
 
-    /// Returns true if the user was woken.
+    /// Returns true if the user was woken since the last call.
     pub(super) fn take_wake(&mut self) -> bool {
         self.told.take_wake(self.pipes.notifier())
     }
@@ -322,7 +328,7 @@ impl Links {
         &self.told
     }
 
-    /// Returns the time of the last look.
+    /// Returns the time of the last wait or send.
     pub(super) fn now(&self) -> Instant {
         self.clock.now()
     }
@@ -335,7 +341,8 @@ impl Links {
         self.peers.get(node.index()).map_or(Way::default(), |peer| peer.session.way())
     }
 
-    /// Returns why this node cannot take part in the link with `node`, if its own system refuses.
+    /// Returns the error of this node's operating system that keeps the link with `node` down, if
+    /// there is one: then the peer is not to blame.
     pub(super) fn own_trouble(&self, node: NodeId) -> Option<NetError> {
         let peer = self.peers.get(node.index()).filter(|peer| peer.pipe.is_none())?;
         match (peer.is_dialed(), peer.fault) {
@@ -351,7 +358,8 @@ impl Links {
         }
     }
 
-    /// Returns the status of a peer.
+    /// Returns the status of a peer, with an error of this node's own system in place of the
+    /// peer's fault.
     pub(super) fn status_of(&self, peer: &Peer) -> PeerStatus {
         let own = self.own_trouble(peer.node).map(|error| error.to_string());
         let status = peer.status();
@@ -365,20 +373,20 @@ impl Links {
         stats
     }
 
-    /// Returns true if a peer has not got the goodbye; `is_late`: those that were never met do not
-    /// count.
-    pub(super) fn are_waited_for(&self, is_late: bool) -> bool {
+    /// Returns true if the goodbye has not reached every peer. Peers that were never met count only
+    /// if `includes_unmet`.
+    pub(super) fn owes_goodbye(&self, includes_unmet: bool) -> bool {
         self.peers.iter().any(|peer| {
-            let is_reachable = peer.incarnation.is_some() || !is_late;
+            let counts = peer.incarnation.is_some() || includes_unmet;
             let is_own = peer.node == self.own;
-            let owes =
+            let is_unwritten =
                 peer.session.has_left() && peer.pipe.is_some() && !self.is_written(peer.pipe);
-            !is_own && is_reachable && (owes || !(peer.is_drained || peer.is_lost))
+            !is_own && counts && (is_unwritten || !(peer.is_drained || peer.is_lost))
         })
     }
 
     /// Returns true if a peer that has ended has not closed its side.
-    pub(super) fn are_lingering(&self) -> bool {
+    pub(super) fn awaits_hang_up(&self) -> bool {
         // A peer that has not ended keeps its side open: only one that has ended will close it.
         self.peers.iter().any(|peer| {
             let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
@@ -412,7 +420,7 @@ impl Links {
     }
 
     /// Handles the events of the session with `node`.
-    fn tend(&mut self, node: NodeId) {
+    fn handle_events(&mut self, node: NodeId) {
         while let Some(event) = self.peers[node.index()].session.poll_event() {
             match event {
                 // A new pipe helps if this one is stuck, on either side.
@@ -423,20 +431,20 @@ impl Links {
                     self.told.notices().push(remote, LinkFault::Stuck(node, stall));
                 }
                 Event::Dead(loss) => match self.own_trouble(node) {
-                    // The silence is this node's own fault.
+                    // This node's own system is to blame for the silence, not the peer.
                     Some(error) => self.told.fail(error),
                     None => self.lose(node, loss),
                 },
                 Event::Left(CloseReason::Finished) => {}
-                Event::Left(CloseReason::Failed) => self.convict(node, Loss::Failed),
+                Event::Left(CloseReason::Failed) => self.report_loss(node, Loss::Failed),
                 Event::Left(CloseReason::Lost(other)) => {
                     let is_third = other.index() < self.peers.len() && other != node;
                     if other == self.own {
-                        self.convict(node, Loss::GaveUp);
+                        self.report_loss(node, Loss::GaveUp);
                     } else if is_third {
                         self.lose(other, Loss::Reported(node));
                     }
-                    self.convict(node, Loss::Failed);
+                    self.report_loss(node, Loss::Failed);
                 }
                 Event::Room => self.told.note_room(),
                 Event::Drained => self.peers[node.index()].is_drained = true,
@@ -444,8 +452,9 @@ impl Links {
         }
     }
 
-    /// Reports that a node is lost, once.
-    fn convict(&mut self, node: NodeId, loss: Loss) {
+    /// Reports that a node is lost, once. After a goodbye only a failure that the goodbye itself
+    /// announces is a loss.
+    fn report_loss(&mut self, node: NodeId, loss: Loss) {
         let peer = &mut self.peers[node.index()];
         if !peer.is_lost
             && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp))
@@ -455,7 +464,7 @@ impl Links {
         }
     }
 
-    /// Drops all pipes to `node` and dials no more.
+    /// Drops all pipes to `node` and stops dialing it.
     fn hang_up(&mut self, node: NodeId) {
         let peer = &mut self.peers[node.index()];
         peer.session.handle_down();
@@ -467,16 +476,17 @@ impl Links {
 
     /// Handles bytes on the pipe in use that the peer has not sealed: an attacker on the way is to
     /// blame, not the peer.
-    fn break_spoiled(&mut self, node: NodeId) {
+    fn break_tampered_pipe(&mut self, node: NodeId) {
         self.break_pipe(node);
         let now = self.clock.now();
-        // The attack can repeat with every pipe.
+        // The attack can repeat with every pipe, so pipes are replaced at growing intervals.
         self.peers[node.index()].dial_later(now);
     }
 
-    /// Counts received bytes as signs of life, even if they are less than a packet. A sender that
-    /// claims more than it sends is found out by a checksum: its later packets are consumed as the
-    /// missing bytes, and packets are small.
+    /// Counts received bytes as signs of life, even if they are less than a packet.
+    ///
+    /// A peer that sends less than the header of a packet claims is found out: its later packets
+    /// fill the gap, and the checksum fails. That is soon, as packets are small.
     fn note_progress(&mut self, node: NodeId, now: Instant) {
         let peer = &mut self.peers[node.index()];
         if let Some(connection) = peer.pipe.and_then(|slot| self.pipes.at(slot)) {
@@ -497,7 +507,7 @@ impl Links {
                 |peer| {
                     let due = peer.session.deadline()?;
                     let pipe = peer.pipe.and_then(|slot| self.pipes.get(slot));
-                    // Due packets that cannot be written wait for the pipe.
+                    // Due packets that cannot be written wait for the pipe: no busy loop.
                     let is_blocked = pipe.is_some_and(|connection| !connection.pipe.has_room());
                     Some(if is_blocked { due.max(blocked_until) } else { due })
                 },
@@ -522,9 +532,10 @@ impl Links {
 
 /// Successive faults after which the peer is to blame and not the pipe.
 const FAULTS_MAX: u32 = 8;
-/// Shortage of descriptors after which it counts as the reason for a missing link.
+/// Time without accepting connections after which that is reported as the reason for a missing
+/// link.
 const SHORTAGE_TIME: Duration = Duration::from_secs(1);
-/// Maximum bytes of batched frames.
+/// Maximum bytes of batched frames per peer.
 const BATCH_BYTES: usize = 64 << 10;
 /// Wait for a blocked pipe before deadlines are checked again.
 const BLOCKED_WAIT: Duration = Duration::from_millis(20);

@@ -276,7 +276,7 @@ impl Net {
                 self.handshakes.admit(&mut self.links, pipe, remote);
             }
         }
-        self.keep_times(now);
+        self.handle_due(now);
         Ok(())
     }
 
@@ -315,15 +315,14 @@ impl Net {
             CloseReason::Failed | CloseReason::Lost(_) => dead_after.min(FAILED_WAIT),
         };
         let is_over = |patience: Duration| started.elapsed() >= patience;
-        while !is_over(patience) && self.links.are_waited_for(is_over(patience.min(STRANGER_WAIT)))
-        {
+        while !is_over(patience) && self.links.owes_goodbye(!is_over(patience.min(STRANGER_WAIT))) {
             self.work();
         }
         // The last acknowledgements must not be discarded with the pipes: peers close their side
         // when they have them.
         self.links.pipes_mut().shut_down();
         let ended = Wall::now();
-        while ended.elapsed() < LINGER_TIME && self.links.are_lingering() {
+        while ended.elapsed() < LINGER_TIME && self.links.awaits_hang_up() {
             self.work();
         }
     }
@@ -334,7 +333,7 @@ impl Net {
             (Role::Closing, _) => None,
             (Role::Attached(node), packet::Kind::Link(kind)) => {
                 let node = *node;
-                self.links.serve(node, kind, packet, frame)
+                self.links.handle_packet(node, kind, packet, frame)
             }
             (Role::Dialing(..) | Role::Listening(_), packet::Kind::Greeting(greeting)) => {
                 self.handshakes.greet(&mut self.links, slot, greeting, &packet.frame.head);
@@ -348,10 +347,10 @@ impl Net {
     }
 
     /// Does all due work.
-    fn keep_times(&mut self, now: Instant) {
+    fn handle_due(&mut self, now: Instant) {
         for at in 0..self.links.peers().len() {
             let node = self.links.peers()[at].node;
-            if self.links.keep_times(node, now) {
+            if self.links.handle_due(node, now) {
                 self.handshakes.dial(&mut self.links, node);
             }
         }

@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::door::{Door, open_connector, system};
 use crate::error::SystemError;
 use crate::net::address::{Address, Kind};
-use crate::net::clock::Clock;
+use crate::net::clock::AwakeTime;
 use crate::net::config::NetConfig;
 use crate::net::connection::{Connection, Connections, Role, Slot};
 use crate::net::error::NetError;
@@ -96,12 +96,12 @@ impl Pipes {
     pub(super) fn wait(
         &mut self,
         mut wait: Option<Duration>,
-        clock: &mut Clock,
+        clock: &mut AwakeTime,
     ) -> Result<Instant, NetError> {
         if wait != Some(Duration::ZERO) && (!self.ready.is_empty() || !self.notifier.start_wait()) {
             wait = Some(Duration::ZERO);
         }
-        clock.plan(wait);
+        clock.plan_wait(wait);
         if let Some(short) = wait.filter(|wait| *wait != Duration::ZERO && *wait < FINE_WAIT_MAX) {
             self.wait_finely(short);
             wait = Some(Duration::ZERO);
@@ -113,7 +113,7 @@ impl Pipes {
             Err(_) => self.events.clear(),
             Ok(()) => {}
         }
-        let now = clock.look();
+        let now = clock.advance();
         self.take_news(now);
         if self.notifier.take_notice() {
             self.answer_ring(now);

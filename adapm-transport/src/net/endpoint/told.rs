@@ -1,7 +1,7 @@
 //! The reports of an endpoint to its user, and their order.
 //!
-//! Wakes are looked at before and behind frames, losses last: a user that was woken because all is
-//! over need not learn that peers have ended since. A loss waits for one frame at most.
+//! Wakes are checked before and after frames, losses last: a user that was woken because the run is
+//! over need not learn that peers have ended since. At most one frame overtakes a loss.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use adapm_core::transport::{Loss, Received};
 use crate::net::error::{NetError, Notices};
 use crate::net::notifier::Notifier;
 
-/// Pending reports.
+/// Pending reports, frames excepted.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     /// Losses.
@@ -23,7 +23,7 @@ pub(super) struct Told {
     has_room: bool,
     /// The last call of `recv` returned `Woken`: then a queued frame goes first.
     just_woken: bool,
-    /// A frame has just passed a loss or a failure.
+    /// True if a frame has just overtaken a loss or a failure.
     just_passed: bool,
 }
 

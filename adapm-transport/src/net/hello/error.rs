@@ -1,14 +1,14 @@
-//! Errors of the handshake between two nodes.
+//! Errors of the handshake between two nodes, as one side tells them to the other on the wire.
 
 use core::net::SocketAddr;
 
 use adapm_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// The reason why a handshake ended; both sides hold the same reason, each from its own point of
-/// view.
+/// The reason that a handshake failed. Both sides report the same reason, each from its own point
+/// of view ([`HandshakeError::flipped`]).
 ///
-/// The order of the variants is part of the wire.
+/// The order of the variants is part of the wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
@@ -38,12 +38,12 @@ pub enum HandshakeError {
         /// The number of the peer.
         theirs: u32,
     },
-    /// A node id that the cluster does not have.
+    /// A node id outside of the cluster.
     #[error("there is no node {node} in a cluster of {nodes}: node ids are 0 to {}", nodes.saturating_sub(1))]
     NodeOutOfRange {
-        /// The id.
+        /// The node id.
         node: NodeId,
-        /// Number of nodes.
+        /// Number of nodes in the cluster.
         nodes: u32,
     },
     /// Another process has that node id already.
@@ -53,20 +53,20 @@ pub enum HandshakeError {
         process_at(*address)
     )]
     NodeTaken {
-        /// The id.
+        /// The node id.
         node: NodeId,
-        /// The address of that process, if it has one.
+        /// The address of that process, if known.
         address: Option<SocketAddr>,
     },
-    /// The address leads to another node than the one meant.
+    /// The address belongs to another node than the dialed one.
     #[error("node {found} is where node {meant} was to be: check the addresses")]
     WrongNode {
-        /// The node expected there.
+        /// The node that was dialed.
         meant: NodeId,
-        /// The node that is there.
+        /// The node that answered.
         found: NodeId,
     },
-    /// The address leads to another channel.
+    /// The address belongs to another channel.
     #[error("channels differ ({ours} here, {theirs} there): check the addresses")]
     Channel {
         /// The channel of this node.
@@ -77,30 +77,30 @@ pub enum HandshakeError {
     /// The layouts of keys and values differ.
     #[error("the layouts differ: give all nodes the same keys, lengths and value type")]
     Layout,
-    /// One of the nodes was started anew, and the other cannot go on with it.
+    /// One of the nodes was restarted: its link state is gone, so the other cannot resume the link.
     #[error("a node was started anew and has lost its state: start the whole cluster again")]
     Restarted,
-    /// One of the nodes has given the other up as lost.
+    /// One of the nodes counts the other as lost, which is final.
     #[error("it was silent for too long and counts as lost: start the whole cluster again")]
     GivenUp,
-    /// An invalid message of the handshake.
+    /// A handshake message that cannot be decoded or does not belong here.
     #[error("the handshake makes no sense: is that an adapm node?")]
     Malformed,
-    /// The first message of an earlier handshake.
+    /// A copy of an earlier handshake's first message: a replay.
     #[error("it repeats an earlier handshake: somebody may have recorded it")]
     Repeated,
 }
 
-/// The mismatch of the shared secret.
+/// A mismatch of the tokens, from this node's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 pub enum TokenFault {
-    /// Both have one, and they differ.
+    /// Both nodes have a token, and the tokens differ.
     #[error("the tokens differ")]
     Differs,
-    /// Only this node has one.
+    /// Only this node has a token.
     #[error("the peer has no token, this node has one")]
     OnlyOurs,
-    /// Only the peer has one.
+    /// Only the peer has a token.
     #[error("the peer has a token, this node has none")]
     OnlyTheirs,
 }
@@ -119,16 +119,19 @@ impl HandshakeError {
         }
     }
 
-    /// Returns true if trying again cannot help. It can if another process listens at the peer's
-    /// address: the process of an earlier run may be about to end.
+    /// Returns true if dialing again cannot help.
+    ///
+    /// It can help if another process answers at the peer's address, as that of an earlier run may
+    /// be about to end, and if a message was damaged or replayed on the way.
     #[must_use]
     pub fn is_final(self) -> bool {
-        let is_elsewhere =
+        let is_other_process =
             matches!(self, Self::Cluster | Self::WrongNode { .. } | Self::Channel { .. });
-        !is_elsewhere && !matches!(self, Self::Repeated | Self::Malformed)
+        !is_other_process && !matches!(self, Self::Repeated | Self::Malformed)
     }
 }
 
+/// Returns `the process at 10.0.0.7:4157`, or `another process`.
 fn process_at(address: Option<SocketAddr>) -> String {
     address.map_or("another process".to_owned(), |address| format!("the process at {address}"))
 }
