@@ -87,7 +87,7 @@
 //!
 //! ```
 //! // In `tests/suite.rs`, with `adapm-verify` as a dev-dependency.
-//! adapm_verify::transport_suite!(adapm_transport::inproc::network);
+//! adapm_verify::transport_suite!(inproc, adapm_transport::inproc::network);
 //! # fn main() {}
 //! ```
 //!

@@ -38,6 +38,7 @@ pub mod check;
 pub mod cluster;
 mod decorators;
 pub mod digits;
+mod environment;
 #[cfg(feature = "checked")]
 pub mod flight;
 #[cfg(feature = "checked")]

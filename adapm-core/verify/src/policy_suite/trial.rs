@@ -7,9 +7,10 @@ use core::time::Duration;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::{env, thread};
+use std::thread;
 
 use super::watched::Log;
+use crate::environment::number;
 use crate::network::Pairs;
 use crate::random::{self, STEPS};
 use crate::setup::Setup;
@@ -138,11 +139,6 @@ fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
         Some((_, call)) => format!("the policy panicked in {call}: {text}"),
         None => format!("a panic outside of the policy: {text}"),
     }
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is {text:?}: give a number")))
 }
 
 /// Schedules of a claim unless said otherwise.

@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::thread;
 
@@ -14,13 +15,13 @@ use crate::silence::patience;
 
 /// One turn of driving an endpoint that has nothing to wait for.
 pub(super) const TURN: Duration = Duration::from_millis(1);
-/// Waits of a thread that is to be woken.
-pub(super) const WAITS: usize = 500;
-/// A way that has taken this many frames of [`LOAD_BYTES`] and is not full has no bound.
-const LOADS_MAX: u64 = 4_096;
+/// A way that has taken this many frames of [`LOAD_BYTES`], or as many bytes in larger ones, and is
+/// not full has no bound.
+pub(super) const LOADS_MAX: u64 = 4_096;
 /// More wakes than anybody has asked for in one go.
 const WAKES_MAX: usize = 30_000;
-const LOAD_BYTES: usize = 64 << 10;
+/// Bytes of a frame that fills a way.
+pub(super) const LOAD_BYTES: usize = 64 << 10;
 
 /// Turns of driving until a frame counts as lost: in most of them two endpoints wait.
 pub(super) fn turns_max() -> usize {
@@ -77,66 +78,47 @@ impl Party {
     pub(super) fn receive<T: Transport>(&mut self, end: &mut T) {
         match expect(end.recv(None, &mut self.scratch)) {
             Received::Frame(from) => {
-                let at =
-                    self.peers.iter().position(|peer| *peer == from.0).expect("a peer sent it");
-                let expected = numbered(from.0, self.node, self.received[at]);
-                assert!(
-                    self.scratch == expected,
-                    "frame {} of {from} lost or changed",
-                    self.received[at]
-                );
-                self.received[at] += 1;
+                let at = self.peers.iter().position(|peer| *peer == from.0);
+                self.received[at.expect("the watch has looked at the sender")] += 1;
             }
             Received::Woken => {}
-            Received::TimedOut => panic!("a wait forever ended"),
-            Received::Lost(node, loss) => panic!("node {node} lost: {loss}"),
+            received => panic!("{received:?} came to n{} instead of a frame", self.node),
         }
     }
 }
 
-/// Sends to `to`, to which nothing is under way, until the way is full; the number of frames sent,
-/// and the one refused.
-pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId) -> (u64, Frame) {
-    for number in 0..LOADS_MAX {
-        let mut frame = load(number);
+/// Sends frames with so many bytes of values to `to`, to which nothing is under way, until the way
+/// is full; the number of frames sent, and the one refused.
+pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId, bytes: usize) -> (u64, Frame) {
+    let most = LOADS_MAX * LOAD_BYTES as u64 / bytes as u64;
+    for number in 0..most {
+        let mut frame = filled(8, bytes, number);
         match end.send(to, &mut frame) {
             Ok(()) => {}
             Err(SendError::Full) => return (number, frame),
-            Err(SendError::Transport(error)) => panic!("send failed: {error}"),
+            Err(SendError::Transport(error)) => panic!("`send` to {to} failed: {error}"),
         }
     }
-    panic!("a way took {LOADS_MAX} frames that nobody received: it needs a bound");
+    panic!(
+        "the way to {to} took {most} frames of {bytes} bytes that nobody received: it needs a bound in \
+         bytes"
+    );
 }
 
-/// Receives [`WAITS`] times, forever each time, and says so through the channel before each and
-/// behind the last.
-pub(super) fn wait_for_ever<T>(mut end: T, expected: Received) -> mpsc::Receiver<()>
-where
-    T: Transport + Send + 'static,
-{
-    let (tell, told) = mpsc::channel();
-    thread::spawn(move || {
-        let mut frame = Frame::default();
-        for _ in 0..WAITS {
-            tell.send(()).expect("the test waits");
-            assert_eq!(expect(end.recv(None, &mut frame)), expected);
-        }
-        tell.send(()).expect("the test waits");
-    });
-    told
+/// Runs a thread, and tells what it returned or by what it panicked.
+pub(super) fn spawn<R: Send + 'static>(
+    tell: &mpsc::Sender<thread::Result<R>>,
+    run: impl FnOnce() -> R + Send + 'static,
+) {
+    let tell = tell.clone();
+    // Nobody hears of it once the rule has failed elsewhere.
+    thread::spawn(move || drop(tell.send(catch_unwind(AssertUnwindSafe(run)))));
 }
 
-/// Drives `end`, whatever arrives, until the channel says something.
-pub(super) fn drive_until<T: Transport>(told: &mpsc::Receiver<()>, end: &mut T, fault: &str) {
-    let mut scratch = Frame::default();
-    for _ in 0..turns_max() {
-        match told.try_recv() {
-            Ok(()) => return,
-            Err(mpsc::TryRecvError::Empty) => expect(end.recv(Some(TURN), &mut scratch)),
-            Err(mpsc::TryRecvError::Disconnected) => break,
-        };
-    }
-    panic!("{fault}");
+/// Lets an endpoint to which nobody sends do its work.
+pub(super) fn drive<T: Transport>(end: &mut T) {
+    let received = expect(end.recv(Some(Duration::ZERO), &mut Frame::default()));
+    assert!(!matches!(received, Received::Frame(_)), "{received:?} went to the wrong node");
 }
 
 /// Uses up the wakes that wait, and returns their number; there must be an end to them.
@@ -144,24 +126,22 @@ pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
     let mut scratch = Frame::default();
     let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
     let heard = (0..WAKES_MAX).take_while(woken).count();
-    assert!(heard < WAKES_MAX, "a wake is told forever");
+    assert!(heard < WAKES_MAX, "`recv` tells wakes forever: {heard}, and no waker was called");
     heard
 }
 
 pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
-    let expected = frame.clone();
     for _ in 0..turns_max() {
         match end.send(to, frame) {
             Ok(()) => return,
             Err(SendError::Full) => {
-                assert!(*frame == expected, "a refused frame is unchanged");
                 let received = expect(end.recv(Some(TURN), &mut Frame::default()));
                 assert!(!matches!(received, Received::Frame(_)), "nobody sent to {to}'s peer");
             }
-            Err(SendError::Transport(error)) => panic!("send failed: {error}"),
+            Err(SendError::Transport(error)) => panic!("`send` to {to} failed: {error}"),
         }
     }
-    panic!("the way to {to} stays full");
+    panic!("the way to {to} stays full, though all that was sent before was received");
 }
 
 /// Receives one frame while driving `others`, to which nobody sends.
@@ -170,21 +150,17 @@ pub(super) fn receive<T: Transport>(
     frame: &mut Frame,
     others: &mut [&mut T],
 ) -> NodeId {
-    let mut scratch = Frame::default();
     for _ in 0..turns_max() {
         if let Received::Frame(from) = expect(end.recv(Some(TURN), frame)) {
             return from;
         }
-        for other in others.iter_mut() {
-            let received = expect(other.recv(Some(Duration::ZERO), &mut scratch));
-            assert!(!matches!(received, Received::Frame(_)), "a frame went to the wrong node");
-        }
+        others.iter_mut().for_each(|other| drive(*other));
     }
-    panic!("a frame was lost");
+    panic!("a frame that was sent did not come");
 }
 
 pub(super) fn expect<E: core::error::Error>(received: Result<Received, E>) -> Received {
-    received.unwrap_or_else(|error| panic!("recv failed: {error}"))
+    received.unwrap_or_else(|error| panic!("`recv` failed: {error}"))
 }
 
 /// The frame `number` from one node to another: both ids, the number, and a size and content that

@@ -2,26 +2,25 @@
 //! wakers stay harmless.
 
 use core::time::Duration;
-use std::thread;
+use std::panic::resume_unwind;
+use std::thread::{self, JoinHandle};
 
 use adapm_core::id::NodeId;
-use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, Wake};
+use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 
-use super::drive::{TURN, expect, filled, load, pair, receive, send, triple, turns_max};
+use super::drive::{
+    LOAD_BYTES, TURN, expect, fill, filled, load, pair, receive, send, triple, turns_max,
+};
+use super::waits::{Pauses, waits};
+use crate::silence::Silence;
 
 /// An endpoint that is dropped without a close reason has failed, and its peers notice: `recv`
 /// reports the loss, once, or `send` fails. Frames to it are dropped or refused for good, never for
 /// want of room, and others still get theirs.
-pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
+pub fn a_dropped_peer_is_noticed<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [mut a, mut b, mut c] = triple(network(3));
-    // All meet: nobody can miss a node that was never there.
-    let mut frame = filled(4, 4, 4);
-    send(&mut a, NodeId(1), &mut frame);
-    receive(&mut b, &mut frame, &mut [&mut a, &mut c]);
-    send(&mut c, NodeId(1), &mut frame);
-    receive(&mut b, &mut frame, &mut [&mut c, &mut a]);
-    send(&mut a, NodeId(2), &mut frame);
-    receive(&mut c, &mut frame, &mut [&mut a, &mut b]);
+    meet([&mut a, &mut b, &mut c]);
+    let mut frame = Frame::default();
     drop(b);
     let (mut losses, mut is_noticed) = (0, false);
     for _ in 0..turns_max() {
@@ -29,7 +28,7 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>
             matches!(a.send(NodeId(1), &mut filled(4, 4, 4)), Err(SendError::Transport(_)));
         match expect(a.recv(Some(TURN), &mut frame)) {
             Received::Lost(node, _) => {
-                assert_eq!(node, NodeId(1), "another node than the dropped one is lost");
+                assert!(node == NodeId(1), "n1 was dropped, and n0 was told that {node} is lost");
                 losses += 1;
             }
             Received::Frame(from) => panic!("a frame of {from}, which sent none"),
@@ -41,21 +40,22 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>
             break;
         }
     }
-    assert!(is_noticed, "nobody was told of the endpoint that was dropped");
+    assert!(is_noticed, "n1 was dropped without a farewell, and n0 was told nothing");
     for number in 0..MORE {
         let sent = a.send(NodeId(1), &mut load(number));
         assert!(
             !matches!(sent, Err(SendError::Full)),
-            "the way to a node that is gone has no room"
+            "`send` of n0 to n1, which is gone, says `Full`"
         );
-        assert!(losses == 0 || sent.is_ok(), "frames to a lost node are dropped, not refused");
+        assert!(
+            losses == 0 || sent.is_ok(),
+            "n0 was told that n1 is lost: frames to it are dropped, not refused"
+        );
         if let Received::Lost(..) = expect(a.recv(Some(Duration::ZERO), &mut frame)) {
             losses += 1;
         }
     }
-    assert!(losses <= 1, "one node was lost {losses} times");
-    let mut other = filled(8, 8, 8);
-    send(&mut c, NodeId(0), &mut other);
+    send(&mut c, NodeId(0), &mut filled(8, 8, 8));
     let is_there = (0..turns_max()).any(|_| {
         // A loss may still be under way where sending has failed before.
         let received = expect(a.recv(Some(TURN), &mut frame));
@@ -63,41 +63,128 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: impl Fn(usize) -> Vec<T>
         expect(c.recv(Some(Duration::ZERO), &mut Frame::default()));
         received == Received::Frame(NodeId(2))
     });
-    assert!(is_there, "a frame of a node beside the lost one does not arrive");
-    assert!(frame == filled(8, 8, 8), "the way beside the lost node changes frames");
+    assert!(is_there, "n1 is gone, and a frame of n2 to n0 does not arrive");
 }
 
-/// A node that leaves when all is done is not lost, and what it sent before arrives.
-pub fn an_orderly_end_is_no_loss_and_frames_arrive_before<T>(network: impl Fn(usize) -> Vec<T>)
+/// A node that leaves when all is done is not lost, and all that it sent before arrives, be it as
+/// much as its ways hold.
+pub fn an_orderly_end_is_no_loss_and_frames_arrive_before<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
 {
-    let [mut a, mut b] = pair(network(2));
-    for number in 0..SENT_BEFORE {
-        send(&mut a, NodeId(1), &mut filled(8, 8, number));
-    }
-    let leaver = thread::spawn(move || a.leave(CloseReason::Finished));
+    let [mut a, mut b, mut c] = triple(network(3));
+    meet([&mut a, &mut b, &mut c]);
+    let sent = [NodeId(1), NodeId(2)].map(|to| fill(&mut a, to, LOAD_BYTES).0);
+    let leaver = leave(a, CloseReason::Finished);
+    let (mut received, mut silence) = ([0, 0], Silence::new());
     let mut frame = Frame::default();
-    for number in 0..SENT_BEFORE {
-        assert_eq!(receive(&mut b, &mut frame, &mut []), NodeId(0));
-        assert!(frame == filled(8, 8, number), "frame {number} is not the one sent");
+    while received != sent || !leaver.is_finished() {
+        for (at, end) in [&mut b, &mut c].into_iter().enumerate() {
+            match expect(end.recv(Some(TURN), &mut frame)) {
+                Received::Frame(_) => received[at] += 1,
+                Received::Woken | Received::TimedOut => {}
+                told => panic!("n0 left with `Finished`, and n{} was told {told:?}", at + 1),
+            }
+        }
+        assert!(
+            !silence.is_too_long((received, leaver.is_finished())),
+            "n0 left with `Finished` after it had sent {sent:?} frames to n1 and n2: they received \
+             {received:?} of them{}",
+            if leaver.is_finished() { "" } else { ", and `leave` has not returned" }
+        );
     }
-    while !leaver.is_finished() {
-        let received = expect(b.recv(Some(TURN), &mut frame));
-        assert!(!matches!(received, Received::Lost(..)), "who says that all is done is not lost");
-    }
-    leaver.join().expect("leaving does not panic");
+    join(leaver);
     for _ in 0..MORE {
         let received = expect(b.recv(Some(TURN), &mut frame));
         assert!(
             matches!(received, Received::TimedOut | Received::Woken),
-            "{received:?} after an orderly end"
+            "n0 left with `Finished`, and n1 was told {received:?}"
         );
     }
 }
 
+/// A node that leaves because it failed is lost to its peers, as failed, but not before they have
+/// what it sent before, however that coincides with their looking for it. Where `recv` tells
+/// nothing of it, `send` to it fails.
+pub fn a_failure_is_told_behind_all_frames<T>(network: &dyn Fn(usize) -> Vec<T>)
+where
+    T: Transport + Send + 'static,
+{
+    const FRAMES: u64 = 3;
+    let mut pauses = Pauses::new(6);
+    for round in 0..waits().div_ceil(10) {
+        let [mut a, mut b] = pair(network(2));
+        let mut frame = filled(4, 4, 4);
+        send(&mut a, NodeId(1), &mut frame);
+        receive(&mut b, &mut frame, &mut [&mut a]);
+        let mut of_leaver = Pauses::new(7 + round as u64);
+        let leaver = thread::spawn(move || {
+            of_leaver.spin();
+            (0..FRAMES).for_each(|number| send(&mut a, NodeId(1), &mut filled(8, 8, number)));
+            a.leave(CloseReason::Failed);
+        });
+        let (mut received, mut is_told, mut silence) = (0, false, Silence::new());
+        while !is_told || received < FRAMES {
+            pauses.spin();
+            match expect(b.recv(Some(pauses.wait()), &mut frame)) {
+                Received::Frame(_) => received += 1,
+                Received::Lost(_, loss) => {
+                    assert!(loss == Loss::Failed, "n0 left with `Failed`, n1 was told {loss:?}");
+                    is_told = true;
+                }
+                Received::Woken | Received::TimedOut => {}
+            }
+            is_told |= leaver.is_finished() && is_refused(&mut b, NodeId(0));
+            assert!(
+                !silence.is_too_long((received, is_told)),
+                "n0 sent {FRAMES} frames and left with `Failed`: n1 received {received} of them and {}",
+                if is_told { "was told" } else { "was not told" }
+            );
+        }
+        join(leaver);
+    }
+}
+
+/// A node that leaves because it has lost another names it: that one hears that it was given up,
+/// the others hear that both are lost. Where `recv` tells nothing, `send` to the node that left
+/// fails.
+pub fn a_lost_node_is_named_to_the_others<T>(network: &dyn Fn(usize) -> Vec<T>)
+where
+    T: Transport + Send + 'static,
+{
+    let [mut a, mut b, mut c] = triple(network(3));
+    meet([&mut a, &mut b, &mut c]);
+    let leaver = leave(c, CloseReason::Lost(NodeId(1)));
+    let lost = NodeId(2);
+    let expected =
+        [vec![(NodeId(1), Loss::Reported(lost)), (lost, Loss::Failed)], vec![(lost, Loss::GaveUp)]];
+    let mut told = [vec![], vec![]];
+    let mut silence = Silence::new();
+    let mut frame = Frame::default();
+    while told != expected || !leaver.is_finished() {
+        for (end, told) in [&mut a, &mut b].into_iter().zip(&mut told) {
+            // n0 may have told n1 the same by then.
+            if let Received::Lost(node, loss) = expect(end.recv(Some(TURN), &mut frame))
+                && (node, loss) != (NodeId(0), Loss::GaveUp)
+            {
+                told.push((node, loss));
+                told.sort_by_key(|(node, _)| *node);
+            }
+        }
+        let is_silent = told.iter().all(Vec::is_empty) && leaver.is_finished();
+        if is_silent && [&mut a, &mut b].into_iter().all(|end| is_refused(end, lost)) {
+            break;
+        }
+        assert!(
+            !silence.is_too_long(told.iter().map(Vec::len).sum::<usize>()),
+            "n2 left with `Lost(n1)`: n0 and n1 were told {told:?} and must be told {expected:?}"
+        );
+    }
+    join(leaver);
+}
+
 /// Wakers are harmless once their endpoint is gone: threads that hold one may end later.
-pub fn a_waker_outlives_its_endpoint<T: Transport>(network: impl Fn(usize) -> Vec<T>) {
+pub fn a_waker_outlives_its_endpoint<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [a, mut b] = pair(network(2));
     let waker = a.waker();
     drop(a);
@@ -105,10 +192,33 @@ pub fn a_waker_outlives_its_endpoint<T: Transport>(network: impl Fn(usize) -> Ve
     b.waker().wake();
     let mut frame = Frame::default();
     let woken = (0..turns_max()).any(|_| expect(b.recv(Some(TURN), &mut frame)) == Received::Woken);
-    assert!(woken, "a wake of another endpoint was lost");
+    assert!(woken, "n0 is gone, and a wake of n1 was lost");
 }
 
-/// Frames that a node sends before it leaves.
-const SENT_BEFORE: u64 = 20;
+/// Lets three nodes meet: nobody can miss a node that was never there.
+fn meet<T: Transport>([a, b, c]: [&mut T; 3]) {
+    let mut frame = filled(4, 4, 4);
+    send(a, NodeId(1), &mut frame);
+    receive(b, &mut frame, &mut [&mut *a, &mut *c]);
+    send(c, NodeId(1), &mut frame);
+    receive(b, &mut frame, &mut [&mut *c, &mut *a]);
+    send(a, NodeId(2), &mut frame);
+    receive(c, &mut frame, &mut [&mut *a, &mut *b]);
+}
+
+/// Lets an endpoint leave, in a thread of its own.
+fn leave<T: Transport + Send + 'static>(mut end: T, reason: CloseReason) -> JoinHandle<()> {
+    thread::spawn(move || end.leave(reason))
+}
+
+fn join(leaver: JoinHandle<()>) {
+    leaver.join().unwrap_or_else(|payload| resume_unwind(payload));
+}
+
+/// Returns true if a frame to that node fails.
+fn is_refused<T: Transport>(end: &mut T, to: NodeId) -> bool {
+    matches!(end.send(to, &mut filled(4, 4, 4)), Err(SendError::Transport(_)))
+}
+
 /// Calls that look whether what was noticed stays so.
 const MORE: u64 = 300;

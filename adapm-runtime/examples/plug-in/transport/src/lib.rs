@@ -14,14 +14,18 @@ use std::time::{Duration, Instant};
 use adapm_core::NodeId;
 use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 
-/// Frames that may be under way from one node to another.
+/// Frames that may be under way from one node to another, and their bytes: a single larger frame
+/// goes alone.
 const FRAMES_MAX: usize = 64;
+const BYTES_MAX: usize = 32 << 20;
 
 /// What goes through a channel.
 enum Post {
     Frame(NodeId, Frame),
-    /// That node ended without saying that all is done.
-    Lost(NodeId),
+    /// That node ends; behind all its frames.
+    Left(NodeId, CloseReason),
+    /// That node will never be heard of again.
+    Lost(NodeId, Loss),
     /// Look at what has changed: a wake, or room.
     Nudge,
 }
@@ -29,7 +33,8 @@ enum Post {
 /// The way from one node to another.
 #[derive(Default)]
 struct Way {
-    queued: AtomicUsize,
+    frames: AtomicUsize,
+    bytes: AtomicUsize,
     /// Whether the sender was refused and waits for room.
     refused: AtomicBool,
 }
@@ -41,11 +46,12 @@ pub struct ChannelEnd {
     wakers: Arc<[ChannelWaker]>,
     /// The way from node `i` to node `j` is at `i * nodes + j`.
     ways: Arc<[Way]>,
-    /// Nodes whose endpoints were dropped.
+    /// Nodes that have left, or whose endpoints were dropped.
     gone: Arc<[AtomicBool]>,
     /// Whether the last `recv` returned `Woken`: then a frame that waits goes first.
     just_woken: bool,
-    has_left: bool,
+    /// Peers that were told as lost.
+    lost: Vec<bool>,
 }
 
 /// Ends the wait of one endpoint. Harmless after the endpoint is gone.
@@ -70,7 +76,7 @@ pub fn network(nodes: usize) -> Vec<ChannelEnd> {
         ways: Arc::clone(&ways),
         gone: Arc::clone(&gone),
         just_woken: false,
-        has_left: false,
+        lost: vec![false; nodes],
     });
     ends.collect()
 }
@@ -89,9 +95,16 @@ impl Transport for ChannelEnd {
     type Waker = ChannelWaker;
 
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Infallible>> {
+        if self.lost[to.index()] {
+            return Ok(());
+        }
         let way = self.way(self.node, to);
-        let is_full =
-            || way.queued.load(SeqCst) >= FRAMES_MAX && !self.gone[to.index()].load(SeqCst);
+        let bytes = frame.len();
+        let is_full = || {
+            let frames = way.frames.load(SeqCst);
+            let fits = frames < FRAMES_MAX && way.bytes.load(SeqCst) + bytes <= BYTES_MAX;
+            frames > 0 && !fits && !self.gone[to.index()].load(SeqCst)
+        };
         if is_full() {
             // Said first, then looked again: whoever makes room in between hears of it, or we see
             // the room.
@@ -100,7 +113,8 @@ impl Transport for ChannelEnd {
                 return Err(SendError::Full);
             }
         }
-        way.queued.fetch_add(1, SeqCst);
+        way.frames.fetch_add(1, SeqCst);
+        way.bytes.fetch_add(bytes, SeqCst);
         // Frames to a node that is gone are dropped.
         self.wakers[to.index()].sender.send(Post::Frame(self.node, std::mem::take(frame))).ok();
         Ok(())
@@ -120,11 +134,18 @@ impl Transport for ChannelEnd {
             };
             match post {
                 Post::Frame(from, received) => {
-                    *frame = received;
-                    self.make_room(from);
-                    return Ok(Received::Frame(from));
+                    self.make_room(from, received.len());
+                    if !self.lost[from.index()] {
+                        *frame = received;
+                        return Ok(Received::Frame(from));
+                    }
                 }
-                Post::Lost(node) => return Ok(Received::Lost(node, Loss::Failed)),
+                Post::Lost(node, loss) => {
+                    if !std::mem::replace(&mut self.lost[node.index()], true) {
+                        return Ok(Received::Lost(node, loss));
+                    }
+                }
+                Post::Left(node, reason) => self.hear(node, reason),
                 Post::Nudge => {}
             }
         }
@@ -136,13 +157,32 @@ impl Transport for ChannelEnd {
 
     fn leave(&mut self, reason: CloseReason) {
         // What was sent before is in the peers' channels already: nothing to wait for.
-        self.has_left |= reason == CloseReason::Finished;
+        if !self.gone[self.node.index()].swap(true, SeqCst) {
+            let wakers = (0..).map(NodeId).zip(self.wakers.iter());
+            for (node, waker) in wakers.filter(|(node, _)| *node != self.node) {
+                self.tell_of_room(node);
+                waker.sender.send(Post::Left(self.node, reason)).ok();
+            }
+        }
     }
 }
 
 impl ChannelEnd {
     fn way(&self, from: NodeId, to: NodeId) -> &Way {
         &self.ways[from.index() * self.wakers.len() + to.index()]
+    }
+
+    /// Notes what the end of a peer means for this node, to be told next.
+    fn hear(&self, from: NodeId, reason: CloseReason) {
+        let losses = match reason {
+            CloseReason::Finished => vec![],
+            CloseReason::Failed => vec![(from, Loss::Failed)],
+            CloseReason::Lost(node) if node == self.node => vec![(from, Loss::GaveUp)],
+            CloseReason::Lost(node) => vec![(node, Loss::Reported(from)), (from, Loss::Failed)],
+        };
+        for (node, loss) in losses {
+            self.wakers[self.node.index()].sender.send(Post::Lost(node, loss)).ok();
+        }
     }
 
     /// The next post that is here already, nudges apart.
@@ -160,8 +200,10 @@ impl ChannelEnd {
         }
     }
 
-    fn make_room(&self, from: NodeId) {
-        self.way(from, self.node).queued.fetch_sub(1, SeqCst);
+    fn make_room(&self, from: NodeId, bytes: usize) {
+        let way = self.way(from, self.node);
+        way.bytes.fetch_sub(bytes, SeqCst);
+        way.frames.fetch_sub(1, SeqCst);
         self.tell_of_room(from);
     }
 
@@ -175,14 +217,6 @@ impl ChannelEnd {
 impl Drop for ChannelEnd {
     /// An endpoint that is dropped before it has left has failed.
     fn drop(&mut self) {
-        self.gone[self.node.index()].store(true, SeqCst);
-        for (node, waker) in
-            (0..).map(NodeId).zip(self.wakers.iter()).filter(|(node, _)| *node != self.node)
-        {
-            self.tell_of_room(node);
-            if !self.has_left {
-                waker.sender.send(Post::Lost(self.node)).ok();
-            }
-        }
+        self.leave(CloseReason::Failed);
     }
 }

@@ -1,3 +1,3 @@
 //! The whole contract of a transport, in one line.
 
-adapm_verify::transport_suite!(plug_in_transport::network);
+adapm_verify::transport_suite!(channels, plug_in_transport::network);
