@@ -4,7 +4,8 @@
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
-//! | [`Faulty`] | a decorator: datagrams that get lost, repeated, reordered, cut |
+//! | [`Numbered`], [`Shaky`] | decorators of transports: frames that go astray get a name; often full, too early, awake |
+//! | [`Faulty`] | a network of datagrams that get lost, repeated, reordered, cut |
 //! | [`arb`] | any message, for property tests |
 //! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
 //! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | the parts of a cluster, and the record of events |
@@ -83,7 +84,7 @@ pub mod violation;
 pub use check::{Check, Checks};
 #[cfg(feature = "checked")]
 pub use cluster::Cluster;
-pub use decorators::{FaultCounts, FaultRates, Faulty};
+pub use decorators::{FaultCounts, FaultRates, Faulty, Numbered, NumberedError, ShakeRates, Shaky};
 #[cfg(feature = "checked")]
 pub use planted::{Bug, LinkBug, bug_from_environment};
 pub use recorder::Recorder;
