@@ -181,7 +181,15 @@ impl LastRequest {
     }
 }
 
-/// The reason that a node gives its peers when it ends.
+/// The reason that a node gives its peers when it ends, with [`Transport::leave`].
+///
+/// | n2 leaves with | n1 receives | other nodes receive |
+/// | --- | --- | --- |
+/// | `Finished` | nothing | nothing |
+/// | `Failed` | n2 is lost: [`Loss::Failed`] | the same |
+/// | `Lost(n1)` | n2 is lost: [`Loss::GaveUp`] | n1 is lost: [`Loss::Reported`] by n2; n2 is lost: [`Loss::Failed`] |
+///
+/// Each loss comes behind the frames that n2 sent before it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// All work is done: this node is not needed any more.
@@ -194,6 +202,9 @@ pub enum CloseReason {
 
 /// A carrier of opaque frames between this node and its peers: once, whole, in order per pair of
 /// nodes.
+///
+/// No node sends to itself. A peer that is slow to call its endpoint is not lost: a transport that
+/// gives up silent peers must wait longer than a driver, or the patience of a test, may pause.
 pub trait Transport {
     /// The transport's error.
     type Error: core::error::Error;
