@@ -16,7 +16,7 @@ impl Clock {
     /// The clock of a worker that has ended: all its intents have expired.
     pub const INFINITY: Self = Self(u64::MAX);
 
-    /// Clocks passed since `earlier`, 0 if it is later.
+    /// Returns the clocks passed since `earlier`, 0 if it is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)

@@ -108,7 +108,7 @@ pub enum OpError {
     Window {
         /// First clock of the window.
         start: Clock,
-        /// Clock behind the window.
+        /// Clock after the window.
         end: Clock,
     },
     /// The node has no such worker.
@@ -155,7 +155,7 @@ pub enum OpError {
         address: Option<SocketAddr>,
     },
     /// A node reported as lost is not another node of the cluster.
-    #[error("node {node} is no peer: it is no other node of this cluster")]
+    #[error("node {node} is not another node of this cluster")]
     NotAPeer {
         /// The node.
         node: NodeId,
@@ -190,7 +190,7 @@ pub struct ProtocolError {
 #[non_exhaustive]
 pub enum Fault {
     /// The cluster has no such node, or a node wrote to itself.
-    #[error("it names node {0}, which cannot be meant")]
+    #[error("it names node {0}, which is not valid here")]
     UnknownNode(NodeId),
     /// The layout has no such key, or it belongs to another channel.
     #[error("it names key {}, which is not of this layout and channel", .0.0)]
@@ -224,8 +224,8 @@ pub enum DecodeError {
     /// The head ends too early, or is not a message.
     #[error("frame head is cut short or holds no message")]
     Head,
-    /// Bytes are left behind the head.
-    #[error("frame head has bytes behind its message")]
+    /// Bytes are left after the head.
+    #[error("frame head has bytes after its message")]
     Trailing,
     /// A frame of another protocol version.
     #[error("frame has protocol version {given}, this node speaks {PROTOCOL_VERSION}")]

@@ -14,44 +14,44 @@ use crate::time::Instant;
 
 /// An observer of single events of one engine. Every method does nothing unless overridden.
 pub trait Observe {
-    /// The main copy of `key` left this node for `to`, which owns it under `counter`.
+    /// Reports that the main copy of `key` left this node for `to`, which owns it under `counter`.
     fn on_relocation(&mut self, now: Instant, key: Key, to: NodeId, counter: Counter) {
         let _ = (now, key, to, counter);
     }
 
-    /// The main copy of `key` arrived here, owned under `counter`; a replica that was here is part
-    /// of it.
+    /// Reports that the main copy of `key` arrived here, owned under `counter`; a local replica has
+    /// become part of it.
     fn on_arrival(&mut self, now: Instant, key: Key, counter: Counter) {
         let _ = (now, key, counter);
     }
 
-    /// A replica of `key`, owned by `owner`, became usable here.
+    /// Reports that a replica of `key`, owned by `owner`, became usable here.
     fn on_replica_installed(&mut self, now: Instant, key: Key, owner: NodeId) {
         let _ = (now, key, owner);
     }
 
-    /// The replica of `key` here was released, or lost with its owner.
+    /// Reports that the replica of `key` here was released, or lost with its owner.
     fn on_replica_released(&mut self, now: Instant, key: Key) {
         let _ = (now, key);
     }
 
-    /// This owner granted `holder` a replica of `key`.
+    /// Reports that this owner granted `holder` a replica of `key`.
     fn on_replica_set_up(&mut self, now: Instant, key: Key, holder: NodeId) {
         let _ = (now, key, holder);
     }
 
-    /// `holder` released its replica of `key`, owned here.
+    /// Reports that `holder` released its replica of `key`, owned here.
     fn on_replica_dropped(&mut self, now: Instant, key: Key, holder: NodeId) {
         let _ = (now, key, holder);
     }
 
-    /// This owner served an intent, localize or operation of `origin` on `key` after `hops`
-    /// forwards.
+    /// Reports that this owner served an intent, localize or operation of `origin` on `key` after
+    /// `hops` forwards.
     fn on_served(&mut self, now: Instant, key: Key, origin: NodeId, hops: u32) {
         let _ = (now, key, origin, hops);
     }
 
-    /// Intent for `key` became active here (`true`) or the last one expired (`false`).
+    /// Reports that intent for `key` became active here (`true`) or the last one expired (`false`).
     fn on_intent(&mut self, now: Instant, key: Key, active: bool) {
         let _ = (now, key, active);
     }

@@ -218,20 +218,20 @@ impl<V: Value> Slot<'_, V> {
         *self.version = self.version.next();
     }
 
-    /// `None` to `Requested`: an intent or localize entry is sent to the owner.
+    /// Moves from `None` to `Requested`: an intent or localize entry is sent to the owner.
     pub fn request(&mut self) {
         self.expect(State::None, "only an absent key is requested");
         self.packed.set_state(State::Requested);
     }
 
-    /// `Requested` to `None`: the owner keeps the key, or asks for another try.
+    /// Moves from `Requested` to `None`: the owner keeps the key, or asks for another try.
     pub fn refuse(&mut self) {
         self.expect(State::Requested, "only a request is refused");
         self.packed.set_state(State::None);
     }
 
-    /// `None` to `Main`, value zero: this node is the key's home, and no node has ever owned the
-    /// key.
+    /// Moves from `None` to `Main`, value zero: this node is the key's home, and no node has ever
+    /// owned the key.
     pub fn create_main_copy(&mut self) {
         self.expect(State::None, "a main copy is founded once");
         debug_assert_eq!(self.packed.counter(), Counter(0), "a relocated key is not founded again");
@@ -239,7 +239,8 @@ impl<V: Value> Slot<'_, V> {
         *self.version = Version(0);
     }
 
-    /// `Requested` to `Replica`: `value` `[value_len]` of `version` came from the owner at `owner`.
+    /// Moves from `Requested` to `Replica`: `value` `[value_len]` of `version` came from the owner
+    /// at `owner`.
     pub fn install(&mut self, version: Version, value: &[V], owner: Location) {
         self.expect(State::Requested, "a replica is installed where it was asked for");
         self.value.copy_from_slice(value);
@@ -249,8 +250,8 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_location(owner);
     }
 
-    /// `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the replica is
-    /// current.
+    /// Moves from `Requested` or `Replica` to `Main`: ownership arrives, with `value` unless the
+    /// replica is current.
     ///
     /// The replica's unsent changes stay in the value as part of the main copy. `former` is the
     /// former owner, with the counter under which the key is here.
@@ -297,20 +298,21 @@ impl<V: Value> Slot<'_, V> {
         self.packed.set_flag(DIRTY, false);
     }
 
-    /// `Replica` to `Releasing`; its delta must have been taken in the same latched step.
+    /// Moves from `Replica` to `Releasing`. The delta must have been taken in the same latched
+    /// step.
     pub fn release(&mut self) {
         self.expect(State::Replica, "only a replica is released");
         debug_assert!(!self.packed.is_dirty(), "the last delta leaves with the release");
         self.packed.set_state(State::Releasing);
     }
 
-    /// `Releasing` to `None`: the owner has acknowledged the release.
+    /// Moves from `Releasing` to `None`: the owner has acknowledged the release.
     pub fn released(&mut self) {
         self.expect(State::Releasing, "only a release is acknowledged");
         self.packed.set_state(State::None);
     }
 
-    /// `Replica` to `None`: the owner is lost, and the unsent delta with it.
+    /// Moves from `Replica` to `None`: the owner is lost, and the unsent delta with it.
     pub fn abandon(&mut self) {
         self.expect(State::Replica, "only a replica is abandoned");
         self.delta.fill(V::default());
@@ -343,8 +345,8 @@ impl<V: Value> Slot<'_, V> {
         }
     }
 
-    /// `Main` to `None`: the main copy goes to `to`. Its value must have been read in the same
-    /// latched step.
+    /// Moves from `Main` to `None`: the main copy goes to `to`. Its value must have been read in
+    /// the same latched step.
     pub fn hand_over(&mut self, to: Location) {
         self.expect(State::Main, "only an owner hands over");
         *self.packed = PackedState::EMPTY;

@@ -79,7 +79,7 @@ pub enum Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// It has sent nothing for this long.
-    #[error("nothing was heard of it for {:.1} s", .0.as_secs_f64())]
+    #[error("it has been silent for {:.1} s", .0.as_secs_f64())]
     Silent(Duration),
     /// It seems alive, but does not receive what is sent to it.
     #[error("{0}")]
@@ -94,7 +94,7 @@ pub enum Loss {
     #[error("it was restarted and has lost its state")]
     Restarted,
     /// It broke the protocol.
-    #[error("it sent what no sound node sends")]
+    #[error("it broke the protocol")]
     Misbehaved,
     /// That other node reported it as lost.
     #[error("node {0} has lost it")]
@@ -122,10 +122,7 @@ impl fmt::Display for Stall {
         let Self { time, pipes, passed, stuck } = self;
         if *pipes == 0 {
             let seconds = time.as_secs_f64();
-            return write!(
-                f,
-                "it is heard of, but acknowledges nothing of what was sent for {seconds:.1} s"
-            );
+            return write!(f, "it sends, but has acknowledged nothing for {seconds:.1} s");
         }
         if (1..1_000.min(*stuck)).contains(passed) {
             write!(f, "packets up to {passed} bytes pass")?;

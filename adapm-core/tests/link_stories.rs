@@ -186,10 +186,7 @@ fn a_peer_that_acknowledges_nothing_is_dead() {
     session.handle_timeout(after(config.dead_after));
     let stall = Stall { time: config.dead_after, pipes: 0, passed: 0, stuck: 9 };
     assert_eq!(events(&mut session), [Event::Dead(Loss::Stuck(stall))]);
-    assert_eq!(
-        Loss::Stuck(stall).to_string(),
-        "it is heard of, but acknowledges nothing of what was sent for 1.0 s"
-    );
+    assert_eq!(Loss::Stuck(stall).to_string(), "it sends, but has acknowledged nothing for 1.0 s");
 }
 
 /// A packet whose bytes keep coming without completing it: its sender is alive for the other end,
@@ -553,18 +550,18 @@ fn bounds_of_zero_are_taken_for_the_least() {
 fn errors_are_one_line_for_a_person() {
     let (expected, given) = (Seq(4), Seq(9));
     let texts = [
-        (LinkError::Gap { expected, given }, "packets are missing: s4 was to come, s9 came"),
+        (LinkError::Gap { expected, given }, "packets are missing: s4 was due, s9 came"),
         (
             LinkError::Unsent { next: expected, given },
             "packets before s9 are acknowledged, but none from s4 on was sent",
         ),
         (
             LinkError::Resume { from: Seq(1), to: expected, given },
-            "the peer asks to go on at s9, which is not in s1..=s4",
+            "the peer resumes at s9, which is not in s1..=s4",
         ),
-        (LinkError::BehindBye, "a packet came behind the last one"),
-        (LinkError::CloseReason, "a bye gives no reason that can be understood"),
-        (LinkError::Part { bytes: 0 }, "a part of a frame came that cannot be one (0 bytes)"),
+        (LinkError::BehindBye, "a packet came after the last one"),
+        (LinkError::CloseReason, "a bye gives no valid reason"),
+        (LinkError::Part { bytes: 0 }, "an invalid part of a frame came (0 bytes)"),
         (LinkError::Down, "a packet came on a pipe that is not up"),
         (LinkError::GivenUp, "a pipe came up to a peer that was given up before"),
     ];

@@ -360,7 +360,7 @@ fn only_a_peer_can_be_lost() {
         assert!(said.is_silent());
     }
     let text = OpError::NotAPeer { node: N0 }.to_string();
-    assert_eq!(text, "node n0 is no peer: it is no other node of this cluster");
+    assert_eq!(text, "node n0 is not another node of this cluster");
 }
 
 /// A survivor that breaks the protocol is still blamed: only late messages are ignored.

@@ -160,7 +160,7 @@ fn a_message_with_something_behind_it() {
             wire::encode(Message::bare(Body::News), frame);
             frame.head.push(0);
         },
-        "frame head has bytes behind its message",
+        "frame head has bytes after its message",
     );
 }
 
@@ -210,7 +210,7 @@ fn a_message_in_the_name_of_a_node_that_does_not_exist() {
     let operation = Operation { pulls: asked(&[0]), ..Operation::default() };
     let (intents, localizes, tickets) = (asked(&[]), asked(&[]), vec![Ticket(1)]);
     let forward = Forward { origin: NodeId(77), hops: 1, intents, localizes, operation, tickets };
-    is_blamed(message(Body::Forward(forward)), "it names node n77, which cannot be meant");
+    is_blamed(message(Body::Forward(forward)), "it names node n77, which is not valid here");
 }
 
 #[test]

@@ -216,7 +216,8 @@ fn nobody_waits_for_the_replicas_of_a_lost_node() {
 #[test]
 fn the_message_is_one_line_with_node_address_and_reason() {
     let lost = RunError::PeerLost { node: VICTIM, address: Some(address()), loss: LOSS };
-    let text = "node n2 (127.0.0.1:4157) was lost: nothing was heard of it for 1.0 s; start the cluster again";
+    let text =
+        "node n2 (127.0.0.1:4157) was lost: it has been silent for 1.0 s; start the cluster again";
     assert_eq!(lost.to_string(), text);
     let lost = RunError::PeerLost { node: VICTIM, address: None, loss: Loss::Reported(NodeId(1)) };
     assert_eq!(lost.to_string(), "node n2 was lost: node n1 has lost it; start the cluster again");

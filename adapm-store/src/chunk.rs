@@ -75,7 +75,8 @@ impl Chunk {
 }
 
 impl Drop for Chunk {
-    /// The slab drops a chunk when none of its slots is in use, or together with the directory.
+    /// Frees the memory. The slab drops a chunk when none of its slots is in use, or together with
+    /// the directory.
     fn drop(&mut self) {
         for slot in 0..self.slots {
             // SAFETY: `new` has put a `Watch` into each slot.

@@ -85,7 +85,7 @@ impl Model for SparseStore<i64> {
     }
 }
 
-/// The main copy leaves while a worker pushes: applied pushes have left with it.
+/// Hands a main copy over while a worker pushes: applied pushes have left with it.
 fn hands_over<S: Model>() {
     let outcomes = Seen::new([const { AtomicUsize::new(0) }; 3]);
     let seen = Seen::clone(&outcomes);
@@ -114,7 +114,7 @@ fn hands_over<S: Model>() {
     );
 }
 
-/// A replica is released while a worker pushes: its last delta holds the applied pushes.
+/// Releases a replica while a worker pushes: its last delta holds the applied pushes.
 fn releases<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();
@@ -135,7 +135,7 @@ fn releases<S: Model>() {
     });
 }
 
-/// A replica becomes the main copy, which moves it to memory without a delta: all pushes stay.
+/// Makes a replica the main copy, which moves it to memory without a delta: all pushes stay.
 fn promotes<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();
@@ -153,8 +153,8 @@ fn promotes<S: Model>() {
     });
 }
 
-/// The engine takes the delta between pushes: each is taken once, and a remainder has a flag that
-/// was reported.
+/// Takes the delta between pushes: each is taken once, and a remainder has a flag that was
+/// reported.
 fn takes_deltas<S: Model>() {
     loom::model(|| {
         let store = S::with_replica();
@@ -178,7 +178,7 @@ fn takes_deltas<S: Model>() {
     });
 }
 
-/// A copy arrives while a worker pulls: the worker reads the whole value or none.
+/// Installs a copy while a worker pulls: the worker reads the whole value or none.
 fn installs<S: Model>() {
     loom::model(|| {
         let store = Arc::new(S::empty());
@@ -198,7 +198,7 @@ fn installs<S: Model>() {
     });
 }
 
-/// The main copy leaves while two workers push.
+/// Hands a main copy over while two workers push.
 fn hands_over_before_two_workers<S: Model>() {
     loom::model(|| {
         let store = S::with_main();

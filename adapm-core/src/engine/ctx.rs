@@ -260,8 +260,8 @@ impl<E: Env> Ctx<E> {
             && Layout::home(key, self.config.nodes) == self.config.node
     }
 
-    /// Dense layouts: creates the main copies of this channel's keys at their home, if that is this
-    /// node.
+    /// Creates, in dense layouts, the main copies of this channel's keys at their home, if that is
+    /// this node.
     pub(super) fn populate(&self) {
         if self.layout.kind() == Kind::Sparse {
             return;

@@ -11,7 +11,7 @@ use crate::route::Hop;
 /// A request to another machine, carried out in the same input.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// To the round: somebody waits, so the next rounds begin as early as allowed.
+    /// To the round: a worker waits, so the next rounds begin as early as allowed.
     Hurry,
     /// To the round: ask the peer for an answer even if there is nothing to send.
     Ask(NodeId),

@@ -120,6 +120,6 @@ pub struct Intent {
     pub id: SignalId,
     /// The keys, all of this engine's channel; may repeat.
     pub keys: Vec<Key>,
-    /// First clock of the window, and the clock behind it.
+    /// First clock of the window, and the clock after it.
     pub clocks: Range<Clock>,
 }

@@ -2,24 +2,24 @@
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | [`input`], [`output`] | what enters and leaves |
-//! | `steps` | steps in which several machines have a part: a round, its answers, an entry, a loss |
-//! | `intent` | machine: which keys this node wants, and of whom it has asked for them |
+//! | [`input`], [`output`] | inputs and outputs |
+//! | `steps` | steps in which several machines take part: a round, its answers, an entry, a loss |
+//! | `intent` | machine: the keys that this node wants, and the nodes asked for them |
 //! | `operations` | machine: operations of own workers, entries of other nodes that wait |
 //! | `ownership` | machine: keys owned here: decisions, relocation, replication, the owner's half of a round |
-//! | `residences` | machine: what a home knows of owners |
+//! | `residences` | machine: a home's knowledge of owners |
 //! | `round` | machine: the requester's half of a round |
-//! | `collective` | machine: barrier, quiesce, the end of a run, `wait_sync`, and who holds them up |
+//! | `collective` | machine: barrier, quiesce, the end of a run, `wait_sync`, and the participants that hold them up |
 //! | `watch` | machine: peers that do not answer |
-//! | `ctx`, `effect` | what machines share, and ask of each other |
+//! | `ctx`, `effect` | the machines' shared state, and their requests to each other |
 //! | `entry`, `outgoing` | entries that nodes send to each other, and those that leave at the end of an input |
-//! | `budget` | room in messages, and what waits for lack of it |
-//! | `inspect` | what tests see |
+//! | `budget` | room in messages, and keys that wait for it |
+//! | `inspect` | views for tests |
 //!
-//! A machine's fields are private to it. Its handlers get what all share (`ctx`) and, to read, the
-//! machines whose facts they need; what they ask of another machine they say as an `effect`, which
-//! the engine follows in the same input. No machine calls another one: in which order several of
-//! them act stands in `steps`.
+//! A machine's fields are private to it. Its handlers get the shared state (`ctx`) and, to read, the
+//! machines whose facts they need; a request to another machine is an `effect`, which the engine
+//! carries out in the same input. No machine calls another one: `steps` defines the order in which
+//! several of them act.
 
 mod budget;
 mod collective;

@@ -6,20 +6,20 @@
 //! # After a loss
 //! (protocol, "Links")
 //!
-//! | what | after a loss |
+//! | subject | after a loss |
 //! | --- | --- |
 //! | unfinished operations, collective ones too | fail and name the lost node |
-//! | new operations | served at once where all their keys are local, else fail at once |
-//! | replicas of the lost node's keys | are gone; what they had not sent is gone with them |
-//! | main copies here | stay; the lost node is no holder any more, and is never granted anything |
-//! | what a home was told early | of survivors: believed at once; of a lost node: once it follows, or the recorded owner is lost as well |
-//! | a key `Requested` | stays so: a survivor's grant may be on its way, and must not be lost |
-//! | a key `Releasing` | stays so until the release is answered, forever if nobody is left to answer |
-//! | rounds with survivors | go on with deltas, releases, refreshes, hand-overs; nothing new is asked for |
+//! | new operations | served at once if all their keys are local, otherwise fail at once |
+//! | replicas of the lost node's keys | are dropped, with their unsent deltas |
+//! | main copies here | stay; the lost node is removed from the holders, and is never granted anything |
+//! | early facts at a home | from survivors: believed at once; from a lost node: once they follow, or the recorded owner is lost as well |
+//! | a key `Requested` | stays so: a survivor's grant may be in flight, and must not be lost |
+//! | a key `Releasing` | stays so until the release is answered, forever if no node is left to answer |
+//! | rounds with survivors | continue with deltas, releases, refreshes, hand-overs; nothing new is asked for |
 //! | entries of other nodes | served by an owner, passed on to survivors, never parked |
 //! | barriers, waves | nothing is coordinated or answered any more |
 //! | messages of the lost node | ignored |
-//! | answers to what has failed, own entries that come back | ignored: they are late, nobody is to blame |
+//! | answers to failed operations, own entries that come back | ignored: they are late, no node is to blame |
 //!
 //! Survivors learn of a loss at different moments, so no operation that needs another node begins
 //! after one: it may pass a node that has dropped the grant it waits for, or be forwarded to the

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use crate::wire::FRAME_BYTES_MAX;
 
-/// Bytes of a frame that one packet carries at most, on a network that was found to be fast; see
+/// Most bytes of a frame in one packet on a network that was found to be fast; see
 /// [`LinkConfig::packet_bytes`].
 pub const PACKET_BYTES_MAX: usize = 64 << 10;
 
@@ -14,29 +14,27 @@ pub const PACKET_BYTES_MAX: usize = 64 << 10;
 pub struct LinkConfig {
     /// Longest silence towards the peer while the pipe is up. Defaults to 0.5 s.
     pub heartbeat: Duration,
-    /// Time without a byte on a pipe after which it is to be replaced. Defaults to 2 s.
+    /// Time without a byte on a pipe after which it should be replaced. Defaults to 2 s.
     pub suspect_after: Duration,
-    /// Time without a byte of the peer, or with something unacknowledged and no progress, after
+    /// Time without a byte of the peer, or without progress of a pending acknowledgement, after
     /// which it is dead, for good, however many pipes came up meanwhile. Defaults to 10 s.
     pub dead_after: Duration,
     /// Longest time that a received packet waits for its acknowledgement. Defaults to 20 ms.
     pub ack_delay: Duration,
     /// Most bytes of a frame in one packet: larger frames are cut, so that acknowledgements and
-    /// heartbeats pass between their parts. Where four times as much may be under way, packets
+    /// heartbeats pass between their parts. While four times as much may be in flight, packets
     /// carry [`PACKET_BYTES_MAX`] bytes instead. At least 1 and at most that. Defaults to 16 KiB,
     /// 0.65 s at 200 kbit/s.
     pub packet_bytes: usize,
-    /// Most packets that wait for an acknowledgement; at the bound the way is full. Defaults to
-    /// 4,096.
+    /// Most unacknowledged packets; at the bound the link is full. Defaults to 4,096.
     pub window_packets: usize,
-    /// Most bytes that wait for an acknowledgement; a single larger frame goes alone. Defaults to
-    /// 32 MiB.
+    /// Most unacknowledged bytes; a single larger frame goes alone. Defaults to 32 MiB.
     pub window_bytes: usize,
 }
 
 impl LinkConfig {
-    /// The times that fit a peer which is dead after `dead_after`: a pipe is replaced after a fifth
-    /// of it, something is said in every twentieth. Times of zero become a nanosecond.
+    /// Creates the configuration in which a peer is dead after `dead_after`: a pipe is replaced
+    /// after a fifth of it, a heartbeat is sent every twentieth. Times of zero become a nanosecond.
     ///
     /// ```
     /// use core::time::Duration;
@@ -58,7 +56,7 @@ impl LinkConfig {
         }
     }
 
-    /// The size at which frames are cut, within its bounds.
+    /// Returns the size at which frames are cut, within its bounds.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.packet_bytes.clamp(1, PACKET_BYTES_MAX)
     }

@@ -1,30 +1,29 @@
-//! When a peer last showed that it lives and that what it is sent arrives, and what follows when it
-//! does not.
+//! Detection of a peer that is silent, or to which data does not get through.
 //!
-//! A peer lives as long as bytes of it come, and as long as its acknowledgements move when
-//! something waits for them. A new pipe is no sign of either: pipes can come up forever over a way
-//! on which nothing else passes.
+//! A peer is alive as long as bytes of it come, and as long as its acknowledgements make progress
+//! when some are pending. A new pipe is no sign of either: pipes can come up forever on a network
+//! that passes nothing else.
 
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
 use crate::time::Instant;
 
-/// Watches one peer, from the first time it is met.
+/// The failure detector for one peer, from the first time it is met.
 #[derive(Debug, Default)]
 pub(crate) struct FailureDetector {
-    /// When it was met, or a byte of it came last.
+    /// Time when it was met, or its last byte came.
     heard: Option<Instant>,
-    /// Since when something waits for an acknowledgement and none has moved.
+    /// Time since which an acknowledgement is pending without progress.
     waits: Option<Instant>,
-    /// When the pipe in use came up.
+    /// Time when the pipe in use came up.
     renewed: Instant,
-    /// Whether this pipe was found silent.
+    /// True if this pipe was found silent.
     is_silent: bool,
     standing: Standing,
 }
 
-/// What is thought of a peer.
+/// The judgement of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Standing {
     #[default]
@@ -33,47 +32,48 @@ enum Standing {
     Dead,
 }
 
-/// What follows from the time that has passed.
+/// A change of the judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing new.
+    /// No change.
     Patience,
-    /// The pipe in use is silent for too long.
+    /// The pipe in use has been silent for too long.
     Suspect,
-    /// The peer is dead: for this long no byte has come, and no acknowledgement has moved that was
-    /// waited for.
+    /// The peer is dead: for these times no byte has come, and no pending acknowledgement has made
+    /// progress.
     Dead { silence: Duration, stall: Duration },
 }
 
 impl FailureDetector {
-    /// A pipe has come up, which the peer is to use within the time after which it is suspected.
+    /// Starts the time of a new pipe, on which the peer must send before it is suspected.
     pub(crate) fn renew(&mut self, now: Instant) {
         self.heard.get_or_insert(now);
         (self.renewed, self.is_silent) = (now, false);
     }
 
-    /// Bytes of the peer came; returns whether it was suspected.
+    /// Records that bytes of the peer came. Returns true if it was suspected.
     pub(crate) fn hear(&mut self, now: Instant) -> bool {
         (self.heard, self.is_silent) = (Some(now), false);
         core::mem::replace(&mut self.standing, Standing::Alive) == Standing::Suspect
     }
 
-    /// Something was written that waits for its acknowledgement.
+    /// Records that a packet was written that needs an acknowledgement.
     pub(crate) fn wait(&mut self, now: Instant) {
         self.waits.get_or_insert(now);
     }
 
-    /// The acknowledgement has moved; `is_waiting`: not yet behind everything.
+    /// Records progress of the acknowledgement; `is_waiting`: some packets are still
+    /// unacknowledged.
     pub(crate) fn progress(&mut self, now: Instant, is_waiting: bool) {
         self.waits = is_waiting.then_some(now);
     }
 
-    /// How long no acknowledgement has moved that is waited for.
+    /// Returns the time for which a pending acknowledgement has made no progress.
     pub(crate) fn stall(&self, now: Instant) -> Duration {
         Duration::from_nanos(self.waits.map_or(0, |waits| now.nanos_since(waits)))
     }
 
-    /// What follows from what did not come until `now`.
+    /// Judges the peer by the time that has passed.
     pub(crate) fn judge(&mut self, now: Instant, config: &LinkConfig) -> Verdict {
         let Some(heard) = self.heard.filter(|_| self.standing != Standing::Dead) else {
             return Verdict::Patience;
@@ -91,7 +91,7 @@ impl FailureDetector {
         Verdict::Suspect
     }
 
-    /// When to judge next.
+    /// Returns the time of the next judgement.
     pub(crate) fn deadline(&self, config: &LinkConfig) -> Option<Instant> {
         let heard = self.heard.filter(|_| self.standing != Standing::Dead)?;
         let first = self.waits.map_or(heard, |waits| waits.min(heard));

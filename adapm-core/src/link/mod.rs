@@ -1,9 +1,9 @@
-//! The link session: what makes an unreliable pipe to one peer carry each frame once and in order
+//! The link session: carries each frame once and in order over an unreliable pipe to one peer
 //! (protocol, "Links").
 //!
-//! A pipe (a TCP connection, a ZeroMQ socket) breaks at any byte and forgets what was on its way. A
+//! A pipe (a TCP connection, a ZeroMQ socket) breaks at any byte and loses data in flight. A
 //! [`Session`] outlives its pipes: it cuts frames into numbered packets, keeps them until the peer
-//! has acknowledged them, and on a new pipe goes on where the peer stands, be it within a frame.
+//! has acknowledged them, and on a new pipe resumes at the peer's position, even within a frame.
 //! Like the rest of the core it does no I/O:
 //!
 //! ```text
@@ -13,26 +13,26 @@
 //!          handle_timeout ─┘                   └───────> deadline      when to call again at the latest
 //! ```
 //!
-//! What a pipe must do: deliver whole packets in the order in which they were written, or break. A
-//! gap in the numbers is an error after which the pipe is to be dropped and replaced by a new one;
-//! so is anything a sound peer cannot say.
+//! Obligations of a pipe: deliver whole packets in the order in which they were written, or break.
+//! A gap in the numbers is an error after which the pipe is dropped and replaced by a new one; so
+//! is any packet that a sound peer cannot send.
 //!
 //! | packet | numbered | sent |
 //! | --- | --- | --- |
-//! | part | yes | for [`LinkConfig::packet_bytes`] of a frame that is larger, but the last of them |
+//! | part | yes | for each [`LinkConfig::packet_bytes`] of a larger frame, except the last |
 //! | data | yes | for every frame: all of it or the last of its parts |
-//! | bye | yes | once, as the last: with the reason of the end |
+//! | bye | yes | once, as the last: with the close reason |
 //! | acknowledgement | no | when a packet asks for it, or [`LinkConfig::ack_delay`] has passed without a packet to carry it; at once on a new pipe |
 //! | heartbeat | no | when nothing else was sent for [`LinkConfig::heartbeat`] |
 //!
-//! The peer is alive as long as bytes of it come, and as long as its acknowledgements move when
-//! something waits for them; a pipe that comes up is no sign of either. What is under way is
-//! limited so that an acknowledgement waits behind no more than a fraction of
-//! [`LinkConfig::dead_after`] of data, however slow the pipe and however much it would take.
+//! The peer is alive as long as bytes of it come, and as long as its acknowledgements make progress
+//! when some are pending; a new pipe is no sign of either. Data in flight is limited so that an
+//! acknowledgement waits behind no more than a fraction of [`LinkConfig::dead_after`] of data,
+//! however slow the pipe and however deep its buffers.
 //!
 //! Deliberately absent: retransmission on a pipe that is up (pipes do not lose packets without
-//! breaking), encryption, the handshake that says who the peer is, and reconnecting, which are the
-//! transport's.
+//! breaking), encryption, the handshake that identifies the peer, and reconnecting, which are up to
+//! the transport.
 
 mod config;
 mod failure_detector;

@@ -1,11 +1,11 @@
-//! How much may be under way to the peer, so that an acknowledgement never waits behind more than a
-//! fraction of the dead time of data.
+//! The limit on data in flight to the peer, so that an acknowledgement never waits behind more than
+//! a fraction of the dead time of data.
 //!
-//! A pipe takes megabytes that a slow network carries for minutes; what is said later,
-//! acknowledgements of the other direction included, waits behind them. So what is written and not
-//! acknowledged is limited: to one packet at first, four times as much with each round trip as long
-//! as acknowledgements come soon and packets wait for them, half as much when one takes long. A
-//! network that is fast reaches the window of the link within a few round trips, as with TCP.
+//! A pipe buffers megabytes that a slow network carries for minutes; later packets,
+//! acknowledgements of the other direction included, wait behind them. So unacknowledged data is
+//! limited: to one packet at first, four times as much with each round trip as long as
+//! acknowledgements come soon and packets wait for them, half as much when one takes long. On a
+//! fast network the limit reaches the window of the link within a few round trips, as with TCP.
 
 use core::time::Duration;
 
@@ -16,42 +16,43 @@ use crate::time::Instant;
 /// The limit of one direction of the pipe in use.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// Bytes; 0: one packet at a time.
+    /// In bytes; 0 for one packet at a time.
     limit: usize,
-    /// Whether packets wait because of it.
+    /// True if packets wait because of it.
     is_limiting: bool,
-    /// When it was halved last: packets written before say nothing new.
+    /// Time when it was last halved: packets written before carry no news.
     halved: Instant,
-    /// Packets and bytes written since an acknowledgement was asked for.
+    /// Packets and bytes written since the last request for an acknowledgement.
     unasked: (usize, usize),
 }
 
 impl Pace {
-    /// The pipe is a new one; `is_careful`: earlier ones have carried nothing, so this one gets one
+    /// Resets for a new pipe; `is_careful`: earlier ones have carried nothing, so this one gets one
     /// packet at a time.
     pub(crate) fn restart(&mut self, is_careful: bool, config: &LinkConfig) {
         let limit = if is_careful { 0 } else { weight(config.cut_bytes()) };
         *self = Self { limit, ..Self::default() };
     }
 
-    /// Bytes at which frames are cut: few packets where the network is fast.
+    /// Returns the size at which frames are cut, in bytes: larger on a fast network.
     pub(crate) fn cut_bytes(&self, config: &LinkConfig) -> usize {
         if self.limit >= FAST_BYTES { PACKET_BYTES_MAX } else { config.cut_bytes() }
     }
 
-    /// Whether another packet may be written with `under_way` bytes under way; the last one may go
-    /// beyond the limit.
+    /// Returns true if another packet may be written with `under_way` bytes in flight; the last one
+    /// may exceed the limit.
     pub(crate) fn admits(&self, under_way: usize) -> bool {
         under_way == 0 || under_way < self.limit
     }
 
-    /// Packets have to wait.
+    /// Records that packets have to wait.
     pub(crate) fn note_limiting(&mut self) {
         self.is_limiting = true;
     }
 
-    /// A packet of `bytes` was written, with which `under_way` bytes are under way; returns whether
-    /// to ask for its acknowledgement: when a quarter of what may be under way was not asked for.
+    /// Records a written packet of `bytes` bytes, with which `under_way` bytes are in flight.
+    /// Returns true if it must ask for its acknowledgement: a quarter of the limit was written
+    /// without asking.
     pub(crate) fn wrote(&mut self, bytes: usize, under_way: usize, config: &LinkConfig) -> bool {
         let (packets, unasked) = (self.unasked.0 + 1, self.unasked.1 + weight(bytes));
         let is_much = 4 * packets >= config.window_packets || 4 * unasked >= config.window_bytes;
@@ -60,8 +61,7 @@ impl Pace {
         asks
     }
 
-    /// Packets were acknowledged, after which `are_waiting` says whether others still wait to be
-    /// written.
+    /// Adapts the limit to an acknowledgement; `are_waiting`: packets still wait to be written.
     pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
@@ -84,10 +84,10 @@ impl Pace {
     }
 }
 
-/// What may be under way from which on the network counts as fast: so much arrives in a sixteenth
-/// of the dead time that a packet of the largest size takes a small share of it, even if the
-/// network becomes far slower.
+/// Limit from which on the network counts as fast: so much arrives in a sixteenth of the dead time
+/// that a packet of the largest size takes a small share of it, even if the network becomes far
+/// slower.
 const FAST_BYTES: usize = 4 * PACKET_BYTES_MAX;
-/// What is added to the limit for each byte that was acknowledged soon: a limit far above what is
-/// needed asks for few acknowledgements.
+/// Bytes added to the limit for each byte acknowledged soon: a limit far above the need asks for
+/// few acknowledgements.
 const GROWTH: usize = 3;

@@ -1,6 +1,5 @@
-//! What a link session says in every packet, what a numbered packet carries, and what of it the
-//! session refuses: from its own side a full way, from the peer what a sound one cannot say; and a
-//! frame that comes in parts, until it is whole.
+//! Packets of a link session: headers, contents of numbered packets, errors, and frames that arrive
+//! in parts, until they are whole.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -15,7 +14,7 @@ use crate::wire::FRAME_BYTES_MAX;
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// The number behind this one; the last has none behind it, which nobody reaches.
+    /// Returns the number after this one; saturates at the last, which no link reaches.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -34,35 +33,35 @@ impl fmt::Display for Seq {
     }
 }
 
-/// What a packet is for.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Carries a frame, or the last part of one; numbered.
     Data,
-    /// Carries a part of a frame that the next numbered packet goes on with; numbered.
+    /// Carries a part of a frame that the next numbered packet continues; numbered.
     Part,
     /// The last numbered packet: the peer ends.
     Bye,
-    /// Acknowledges only.
+    /// Only acknowledges.
     Ack,
-    /// Says that the peer lives, and how far it has sent.
+    /// Shows that the peer is alive, and how far it has sent.
     Heartbeat,
 }
 
 /// The part of a packet that the session writes and reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the packet is for.
+    /// The kind.
     pub kind: Kind,
-    /// Its number; of an unnumbered packet the number that the next numbered one will have.
+    /// Its number; for an unnumbered packet the number of the next numbered one.
     pub seq: Seq,
-    /// The number that the sender expects next: all before it have arrived.
+    /// The number that the sender expects next: all earlier packets have arrived.
     pub ack: Seq,
-    /// Whether the sender waits for the acknowledgement of this packet: it is to be sent at once.
+    /// True if the sender waits for the acknowledgement of this packet: send it at once.
     pub wants_ack: bool,
 }
 
-/// What a numbered packet carries: a frame, or a part of one; the memory is the frame's.
+/// The content of a numbered packet: a frame, or a part of one; shares the frame's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
     frame: Arc<Frame>,
@@ -71,27 +70,27 @@ pub struct Content {
 }
 
 impl Content {
-    /// All of `frame`.
+    /// Returns all of `frame` as content.
     #[must_use]
     pub fn whole(frame: Arc<Frame>) -> Self {
         let to = frame.len();
         Self { frame, from: 0, to }
     }
 
-    /// The bytes `from..to` of the head and the values behind it.
+    /// Returns the bytes `from..to` of the head followed by the values.
     pub(crate) fn part(frame: Arc<Frame>, from: usize, to: usize) -> Self {
         debug_assert!(from <= to && to <= frame.len(), "a part is within its frame");
         Self { frame, from, to }
     }
 
-    /// The bytes of the frame's head that it carries.
+    /// Returns its bytes of the frame's head.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         let head = &self.frame.head[..];
         &head[self.from.min(head.len())..self.to.min(head.len())]
     }
 
-    /// The bytes of the frame's values that it carries.
+    /// Returns its bytes of the frame's values.
     #[must_use]
     pub fn values(&self) -> &[u8] {
         let head_len = self.frame.head.len();
@@ -99,19 +98,19 @@ impl Content {
             [self.from.saturating_sub(head_len)..self.to.saturating_sub(head_len)]
     }
 
-    /// Bytes of both.
+    /// Returns the number of bytes of both.
     #[must_use]
     pub fn len(&self) -> usize {
         self.to - self.from
     }
 
-    /// Whether it carries nothing.
+    /// Returns true if it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A frame of its own with what it carries, as a pipe delivers it.
+    /// Copies the content into a frame of its own, as a pipe delivers it.
     #[must_use]
     pub fn to_frame(&self) -> Frame {
         let mut frame = Frame { head: self.head().to_vec(), ..Frame::default() };
@@ -119,62 +118,60 @@ impl Content {
         frame
     }
 
-    /// The memory of the frame, once nobody else needs it.
+    /// Returns the memory of the frame, unless it is still shared.
     pub(crate) fn into_memory(self) -> Option<Frame> {
         Arc::try_unwrap(self.frame).ok()
     }
 }
 
-/// Why a frame was not accepted for sending; it is unchanged.
+/// The reason that a frame was not accepted for sending; it is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendRefusal {
-    /// Too much waits for the peer's acknowledgement: [`crate::link::Event::Room`] tells when to
-    /// try again.
+    /// The window is full: [`crate::link::Event::Room`] tells when to try again.
     Full,
     /// The peer is dead or has left, or this side has said goodbye.
     Ended,
 }
 
-/// A packet or a resumption that cannot be. The session is unchanged; the pipe is to be dropped.
+/// An impossible packet or resumption. The session is unchanged; drop the pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// Packets are missing in between: the pipe has lost them, or the peer never sent them.
-    #[error("packets are missing: {expected} was to come, {given} came")]
+    /// Packets are missing: the pipe has lost them, or the peer never sent them.
+    #[error("packets are missing: {expected} was due, {given} came")]
     Gap {
-        /// The number that was to come.
+        /// The number that was due.
         expected: Seq,
         /// The number that came.
         given: Seq,
     },
-    /// An acknowledgement of what was never sent.
+    /// An acknowledgement of a packet that was never sent.
     #[error("packets before {given} are acknowledged, but none from {next} on was sent")]
     Unsent {
-        /// The number that the next packet will have.
+        /// The number of the next packet.
         next: Seq,
         /// The number that the peer claims to expect.
         given: Seq,
     },
-    /// The peer wants to go on where it cannot: what it asks for was acknowledged before, or was
-    /// never sent.
-    #[error("the peer asks to go on at {given}, which is not in {from}..={to}")]
+    /// The peer wants to resume at an impossible position: acknowledged before, or never sent.
+    #[error("the peer resumes at {given}, which is not in {from}..={to}")]
     Resume {
-        /// The first number that is still kept.
+        /// The first unacknowledged number.
         from: Seq,
-        /// The number behind the last.
+        /// The number after the last.
         to: Seq,
         /// The number that the peer asks for.
         given: Seq,
     },
-    /// A numbered packet behind a bye.
-    #[error("a packet came behind the last one")]
+    /// A numbered packet after a bye.
+    #[error("a packet came after the last one")]
     BehindBye,
-    /// A bye without a reason that can be understood.
-    #[error("a bye gives no reason that can be understood")]
+    /// A bye without a valid reason.
+    #[error("a bye gives no valid reason")]
     CloseReason,
     /// A part of a frame that is empty, or makes it too long, or a bye within a frame.
-    #[error("a part of a frame came that cannot be one ({bytes} bytes)")]
+    #[error("an invalid part of a frame came ({bytes} bytes)")]
     Part {
         /// Bytes that the frame would have.
         bytes: usize,
@@ -182,21 +179,21 @@ pub enum LinkError {
     /// A packet on a pipe that is not up.
     #[error("a packet came on a pipe that is not up")]
     Down,
-    /// A pipe to a peer that is dead: it was given up for good, however it may have fared.
+    /// A pipe to a dead peer: it was given up for good, whatever its fate.
     #[error("a pipe came up to a peer that was given up before")]
     GivenUp,
 }
 
 impl LinkError {
-    /// Whether only a peer that breaks the rules can be the cause; a gap can be the fault of the
-    /// pipe.
+    /// Returns true if only a peer that breaks the rules can be the cause; a gap can be the fault
+    /// of the pipe.
     #[must_use]
     pub const fn blames_peer(self) -> bool {
         !matches!(self, Self::Gap { .. } | Self::Down | Self::GivenUp)
     }
 }
 
-/// What a bye carries to say `close_reason`, why its sender ends.
+/// Returns the content of a bye with this reason.
 pub(crate) fn goodbye_bytes(close_reason: CloseReason) -> Vec<u8> {
     match close_reason {
         CloseReason::Finished => alloc::vec![0],
@@ -208,7 +205,7 @@ pub(crate) fn goodbye_bytes(close_reason: CloseReason) -> Vec<u8> {
     }
 }
 
-/// What the bytes of a bye say; `None` if it cannot be understood.
+/// Returns the reason in a bye; `None` if it is invalid.
 pub(crate) fn read_goodbye(bytes: &[u8]) -> Option<CloseReason> {
     match *bytes {
         [0] => Some(CloseReason::Finished),
@@ -218,26 +215,25 @@ pub(crate) fn read_goodbye(bytes: &[u8]) -> Option<CloseReason> {
     }
 }
 
-/// The frame that the peer is sending in parts. Memory: what has come of it, at most
-/// [`FRAME_BYTES_MAX`] bytes, and as much as the frame before had, as the next one is taken to be
-/// as long.
+/// The frame that the peer is sending in parts. Memory: the parts so far, at most
+/// [`FRAME_BYTES_MAX`] bytes, and as much as the previous frame had, as a guess for the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Assembly {
     frame: Frame,
-    /// Bytes of values of the frame before.
+    /// Bytes of values of the previous frame.
     before: usize,
 }
 
 impl Assembly {
-    /// Whether no part of a frame has come that is not whole.
+    /// Returns true if no frame is incomplete.
     pub(crate) fn is_empty(&self) -> bool {
         self.frame.is_empty()
     }
 
-    /// Whether `part` can come next.
+    /// Checks that `part` can come next.
     ///
     /// # Errors
-    /// If it is empty, or makes the frame longer than frames are.
+    /// If it is empty, or makes the frame longer than allowed.
     pub(crate) fn check(&self, part: &Frame) -> Result<(), LinkError> {
         let bytes = self.frame.len() + part.len();
         if part.is_empty() || bytes > FRAME_BYTES_MAX {
@@ -256,7 +252,8 @@ impl Assembly {
         self.frame.values.push_bytes(part.values.bytes());
     }
 
-    /// Appends the last part and hands the frame to `whole`, whose memory is used for the next one.
+    /// Appends the last part and hands the frame to `whole`, whose memory is reused for the next
+    /// one.
     pub(crate) fn finish(&mut self, part: &Frame, whole: &mut Frame) {
         self.append(part);
         self.before = self.frame.values.len();
@@ -264,7 +261,7 @@ impl Assembly {
         self.frame.clear();
     }
 
-    /// Forgets what has come.
+    /// Forgets the parts.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

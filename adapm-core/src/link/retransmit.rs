@@ -1,5 +1,5 @@
-//! The numbered packets of one direction that the peer has not acknowledged: bounded, written in
-//! order, again after a resume.
+//! Retransmission buffer: numbered packets of one direction that are unacknowledged; bounded,
+//! written in order, again after a resume.
 
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) struct RetransmitBuffer {
     items: VecDeque<Item>,
     bytes: usize,
     written: usize,
-    /// Bytes of those that were written.
+    /// Bytes of the written ones.
     under_way: usize,
     /// Memory of acknowledged frames, for the next ones.
     spares: Vec<Frame>,
@@ -27,14 +27,14 @@ pub(crate) struct RetransmitBuffer {
 struct Item {
     kind: Kind,
     content: Content,
-    /// When it was written to the pipe in use.
+    /// Time when it was written to the pipe in use.
     written: Instant,
 }
 
-/// What an acknowledgement was about.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledged {
-    /// When the last of the packets was written; `None` if that was to an earlier pipe.
+    /// Time when the last of the packets was written; `None` if that was to an earlier pipe.
     pub(crate) written: Option<Instant>,
     /// Bytes of all of them.
     pub(crate) bytes: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Acknowledged {
     pub(crate) largest: usize,
 }
 
-/// Packets that a frame of `bytes` bytes is cut into.
+/// Returns the number of packets that a frame of `bytes` bytes is cut into.
 pub(crate) fn packets_of(bytes: usize, cut_bytes: usize) -> usize {
     bytes.div_ceil(cut_bytes).max(1)
 }
@@ -65,7 +65,7 @@ impl RetransmitBuffer {
         self.items.push_back(Item { kind, content, written: Instant::ZERO });
     }
 
-    /// The next packet to write to the pipe in use, which then counts as written.
+    /// Returns the next packet to write to the pipe in use, and counts it as written.
     pub(crate) fn write_next(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
         let item = self.items.get_mut(self.written)?;
         let seq = Seq(self.base.0 + self.written as u64);
@@ -75,8 +75,8 @@ impl RetransmitBuffer {
         Some((item.kind, seq, item.content.clone()))
     }
 
-    /// Forgets the packets before `ack`, which must be within `base..=next`; `None` if there are
-    /// none.
+    /// Forgets the packets before `ack`, which must be within `base..=next`. Returns `None` if
+    /// there are none.
     pub(crate) fn acknowledge(&mut self, ack: Seq) -> Option<Acknowledged> {
         debug_assert!(
             self.base <= ack && ack <= self.next(),
@@ -107,12 +107,12 @@ impl RetransmitBuffer {
         all
     }
 
-    /// Takes every packet as not written: the pipe is a new one.
+    /// Marks every packet as unwritten, for a new pipe.
     pub(crate) fn rewind(&mut self) {
         (self.written, self.under_way) = (0, 0);
     }
 
-    /// Forgets everything: nobody will read it.
+    /// Forgets everything: no peer will read it.
     pub(crate) fn discard(&mut self) {
         self.base = self.next();
         self.items.clear();
@@ -120,22 +120,22 @@ impl RetransmitBuffer {
         (self.bytes, self.written, self.under_way) = (0, 0, 0);
     }
 
-    /// The first number that is kept.
+    /// Returns the first unacknowledged number.
     pub(crate) fn base(&self) -> Seq {
         self.base
     }
 
-    /// The number of the next packet that is pushed.
+    /// Returns the number of the next packet to be pushed.
     pub(crate) fn next(&self) -> Seq {
         Seq(self.base.0 + self.items.len() as u64)
     }
 
-    /// The number of the next packet that is written.
+    /// Returns the number of the next packet to be written.
     pub(crate) fn next_written(&self) -> Seq {
         Seq(self.base.0 + self.written as u64)
     }
 
-    /// Whether every packet was written to the pipe in use.
+    /// Returns true if every packet was written to the pipe in use.
     pub(crate) fn is_written(&self) -> bool {
         self.written == self.items.len()
     }
@@ -148,22 +148,23 @@ impl RetransmitBuffer {
         self.bytes
     }
 
-    /// Bytes, headers included, that were written to the pipe in use and are not acknowledged.
+    /// Returns the bytes, headers included, that were written to the pipe in use and are
+    /// unacknowledged.
     pub(crate) fn under_way(&self) -> usize {
         self.under_way
     }
 
-    /// Bytes of the first packet that is not acknowledged.
+    /// Returns the size of the first unacknowledged packet in bytes.
     pub(crate) fn first_bytes(&self) -> usize {
         self.items.front().map_or(0, |item| item.content.len())
     }
 }
 
-/// What a packet of `bytes` bytes takes of a pipe, about.
+/// Returns the approximate size of a packet of `bytes` bytes on a pipe.
 pub(crate) fn weight(bytes: usize) -> usize {
     bytes + HEADER_BYTES
 }
 
 const SPARES_MAX: usize = 4;
-/// A header and what a network adds to it.
+/// A header and the network's overhead.
 const HEADER_BYTES: usize = 64;

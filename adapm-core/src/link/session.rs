@@ -1,5 +1,4 @@
-//! The session of one link: numbers, parts, acknowledgements, the detector over the peer, and
-//! goodbyes.
+//! The session of one link: numbers, parts, acknowledgements, the failure detector, and goodbyes.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -14,53 +13,52 @@ use crate::link::retransmit::{RetransmitBuffer, packets_of};
 use crate::time::Instant;
 use crate::transport::{CloseReason, Frame, Loss, Stall, Way};
 
-/// A packet to write to the pipe: its header and, if it is numbered, what it carries, which the
-/// session keeps until it is acknowledged.
+/// A packet to write to the pipe: its header and, if it is numbered, its content, which the session
+/// keeps until it is acknowledged.
 pub type Packet = (Header, Option<Content>);
 
-/// What came of a packet.
+/// The outcome of a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Arrival {
-    /// A frame is whole: hand it on.
+    /// A frame is whole: deliver it.
     Deliver,
-    /// It was a part of a frame, which the session keeps.
+    /// It was a part of a frame, kept by the session.
     Part,
     /// It had come before: drop it.
     Duplicate,
-    /// There is none: the packet was the session's own.
+    /// No frame: the packet was the session's own.
     Control,
 }
 
-/// What a session tells its endpoint.
+/// An event for the session's endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// No byte of the peer has come for [`LinkConfig::suspect_after`] on the pipe in use: a new one
     /// may help.
     Suspect,
-    /// A suspected peer was heard of.
+    /// A suspected peer has sent again.
     Recovered,
-    /// Pipes come up one after the other, and what is sent does not arrive: told once, before the
+    /// Pipes come up one after the other, and data does not get through: reported once, before the
     /// peer is given up for it.
     Stuck(Stall),
-    /// For [`LinkConfig::dead_after`] no byte of the peer has come, or no acknowledgement has moved
-    /// that was waited for: it counts as lost, for good.
+    /// For [`LinkConfig::dead_after`] no byte of the peer has come, or a pending acknowledgement
+    /// has made no progress: it counts as lost, for good.
     Dead(Loss),
-    /// The peer has said goodbye; what it sent before was delivered.
+    /// The peer has said goodbye; everything sent before was delivered.
     Left(CloseReason),
     /// There is room again after a [`SendRefusal::Full`].
     Room,
-    /// This side's goodbye, and everything before it, has reached the peer, or nobody is there to
+    /// This side's goodbye, and everything before it, has reached the peer, or no peer is left to
     /// receive it.
     Drained,
 }
 
-/// One link's memory: outlives its pipes, ends with the peer.
+/// One link's state: outlives its pipes, ends with the peer.
 ///
 /// Memory: at most [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes
-/// that are not acknowledged (or one larger frame), the rest of a frame that is acknowledged in
-/// part, and a few acknowledged ones whose memory is used again. What was received needs one
-/// number, and the parts of one frame.
+/// that are unacknowledged (or one larger frame), the rest of a partly acknowledged frame, and a
+/// few acknowledged ones for reuse. Received data needs one number, and the parts of one frame.
 ///
 /// ```
 /// use adapm_core::Instant;
@@ -90,18 +88,17 @@ pub struct Session {
     is_up: bool,
     buffer: RetransmitBuffer,
     pace: Pace,
-    /// The number that is to come next from the peer.
+    /// The number of the next packet of the peer.
     expects: Seq,
     assembly: Assembly,
-    /// When to acknowledge what was received at the latest, or to say something on a pipe that has
-    /// come up.
+    /// Deadline of the next acknowledgement, or of the first packet on a new pipe.
     owes: Option<Instant>,
     detector: FailureDetector,
-    /// Pipes in a row that have come up without an acknowledgement since the one before.
+    /// Pipes in a row that have come up without a new acknowledgement.
     stalls: u32,
-    /// Bytes of the largest packet that has arrived there.
+    /// Size of the largest packet that has arrived at the peer, in bytes.
     passed: usize,
-    /// When the last packet was written to the pipe in use.
+    /// Time when the last packet was written to the pipe in use.
     wrote: Instant,
     is_refusing: bool,
     has_closed: bool,
@@ -111,7 +108,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session with a peer that was not met yet.
+    /// Creates a session with a peer that was not met yet.
     #[must_use]
     pub fn new(config: LinkConfig) -> Self {
         Self {
@@ -155,8 +152,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says goodbye behind everything sent before; once. [`Event::Drained`] tells when the peer has
-    /// it.
+    /// Says goodbye after everything sent before; once. [`Event::Drained`] reports its arrival.
     pub fn close(&mut self, reason: CloseReason) {
         if core::mem::replace(&mut self.has_closed, true) {
             return;
@@ -169,12 +165,11 @@ impl Session {
         }
     }
 
-    /// A pipe to the peer is up and says where the peer stands ([`Session::expects`] of its
-    /// session).
+    /// Resumes on a new pipe, at the peer's position ([`Session::expects`] of its session). May be
+    /// called while a pipe is up, which it replaces.
     ///
     /// # Errors
-    /// If the peer cannot stand there, or is dead. The session is unchanged, and the pipe is to be
-    /// dropped.
+    /// If the peer cannot be at that position, or is dead. The session is unchanged; drop the pipe.
     pub fn handle_up(&mut self, now: Instant, peer_expects: Seq) -> Result<(), LinkError> {
         if self.detector.is_dead() {
             return Err(LinkError::GivenUp);
@@ -184,8 +179,8 @@ impl Session {
             return Err(LinkError::Resume { from, to, given: peer_expects });
         }
         (self.is_up, self.wrote) = (true, now);
-        // Something is said at once: what came before a pause, or a pipe that carries nothing, must
-        // not count for long.
+        // A packet is sent at once, so that neither a pause before nor a pipe that carries nothing
+        // counts for long.
         self.owes = Some(now);
         self.buffer.rewind();
         self.acknowledge(now, peer_expects);
@@ -195,18 +190,18 @@ impl Session {
         Ok(())
     }
 
-    /// The pipe is gone; what it carried may or may not have arrived.
+    /// Notes the end of the pipe; data in flight may or may not have arrived.
     pub fn handle_down(&mut self) {
         self.is_up = false;
     }
 
-    /// A packet came on the pipe, with `packet` (empty if it is not numbered). After
-    /// [`Arrival::Deliver`] `frame` is the frame to hand on, and its memory was used for the next
-    /// one, or is in `packet`.
+    /// Handles a packet of the pipe, with content `packet` (empty if it is unnumbered). After
+    /// [`Arrival::Deliver`], `frame` is the frame to deliver, and its memory was reused for the
+    /// next one, or is in `packet`.
     ///
     /// # Errors
-    /// If a sound pipe and a sound peer cannot bring it here. The session, `packet` and `frame` are
-    /// unchanged.
+    /// If a sound pipe and a sound peer cannot have brought it. The session, `packet` and `frame`
+    /// are unchanged.
     pub fn handle_packet(
         &mut self,
         now: Instant,
@@ -257,22 +252,21 @@ impl Session {
         self.acknowledge(now, header.ack.max(self.buffer.base()));
         self.hear(now);
         if self.has_left {
-            // What waits stays: a peer whose goodbye was not acknowledged goes on reading until it
-            // is.
+            // Waiting packets stay: a peer whose goodbye was not acknowledged reads on until it is.
             self.end();
         }
         Ok(arrival)
     }
 
-    /// Bytes came on the pipe, be they less than a packet: a large one on a slow pipe shows that
-    /// the peer lives long before it is whole.
+    /// Notes that bytes came on the pipe, even fewer than a packet: a large packet on a slow pipe
+    /// shows that the peer is alive long before it is complete.
     pub fn handle_bytes(&mut self, now: Instant) {
         if self.is_up {
             self.hear(now);
         }
     }
 
-    /// Time has passed; harmless at any time.
+    /// Handles the passing of time; harmless at any time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.has_ended() {
             return;
@@ -282,7 +276,7 @@ impl Session {
             Verdict::Suspect => self.events.push_back(Event::Suspect),
             Verdict::Dead { silence, stall } => {
                 self.is_up = false;
-                // A peer that is silent as well need not have been reached at all.
+                // A peer that is silent as well may not have been reached at all.
                 let is_stuck = self.stalls >= STALLS_TOLD || silence < self.config.suspect_after;
                 let loss =
                     if is_stuck { Loss::Stuck(self.stall(stall)) } else { Loss::Silent(silence) };
@@ -294,7 +288,7 @@ impl Session {
         }
     }
 
-    /// The next packet to write to the pipe in use; it counts as written from here on. `None`:
+    /// Returns the next packet to write to the pipe in use, and counts it as written; `None` if
     /// nothing is due.
     pub fn poll_packet(&mut self, now: Instant) -> Option<Packet> {
         if !self.is_up {
@@ -316,14 +310,14 @@ impl Session {
         Some((Header { kind, seq, ack: self.expects, wants_ack }, content))
     }
 
-    /// What happened since the last call, in order.
+    /// Returns the next event, in order.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When to call [`Session::handle_timeout`] and [`Session::poll_packet`] at the latest; `None`:
-    /// not before something else happens. A pipe that takes nothing at the moment makes it lie in
-    /// the past: wait for the pipe then.
+    /// Returns the time to call [`Session::handle_timeout`] and [`Session::poll_packet`] at the
+    /// latest; `None` if nothing is due before another call. It may lie in the past while the pipe
+    /// accepts nothing: wait for the pipe then.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let detector = if self.has_ended() { None } else { self.detector.deadline(&self.config) };
@@ -332,45 +326,45 @@ impl Session {
         [detector, heartbeat, debt].into_iter().flatten().min()
     }
 
-    /// Whether packets wait to be written to the pipe in use, and may be written now.
+    /// Returns true if packets wait to be written to the pipe in use, and may be written now.
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
         self.is_up && !self.buffer.is_written() && self.pace.admits(self.buffer.under_way())
     }
 
-    /// The number that is to come next from the peer: what a handshake carries, for the peer's
+    /// Returns the number of the next packet of the peer: a handshake carries it for the peer's
     /// [`Session::handle_up`].
     #[must_use]
     pub fn expects(&self) -> Seq {
         self.expects
     }
 
-    /// Whether nothing was heard of the peer for longer than is usual.
+    /// Returns true if the peer has been silent for longer than usual.
     #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.detector.is_suspect()
     }
 
-    /// Whether the peer has said goodbye.
+    /// Returns true if the peer has said goodbye.
     #[must_use]
     pub fn has_left(&self) -> bool {
         self.has_left
     }
 
-    /// Whether the peer is dead or has left: no pipe to it is of use but to acknowledge its
+    /// Returns true if the peer is dead or has left: pipes to it only serve to acknowledge its
     /// goodbye.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_left || self.detector.is_dead()
     }
 
-    /// What the link carries.
+    /// Returns the load of the link.
     #[must_use]
     pub fn way(&self) -> Way {
         Way { unacknowledged: self.buffer.packets(), received: self.expects.0 }
     }
 
-    /// Packets and bytes that wait for an acknowledgement.
+    /// Returns the numbers of unacknowledged packets and bytes.
     #[must_use]
     pub fn unacknowledged(&self) -> (usize, usize) {
         (self.buffer.packets(), self.buffer.bytes())
@@ -382,7 +376,7 @@ impl Session {
         }
     }
 
-    /// The next numbered packet, if the pace admits one.
+    /// Returns the next numbered packet, if the pace admits one.
     fn write_numbered(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
         if !self.pace.admits(self.buffer.under_way()) {
             self.pace.note_limiting();
@@ -416,8 +410,8 @@ impl Session {
         }
     }
 
-    /// A pipe has come up: whether those before have carried anything shows how far the
-    /// acknowledgement is.
+    /// Counts a resume: progress of the acknowledgement shows if earlier pipes have carried
+    /// anything.
     fn note_resume(&mut self, now: Instant) {
         let stall = self.detector.stall(now);
         if stall >= self.config.suspect_after {
@@ -432,9 +426,9 @@ impl Session {
         Stall { time, pipes: self.stalls, passed: self.passed, stuck: self.buffer.first_bytes() }
     }
 
-    /// Nothing more has to reach the peer.
+    /// Ends sending: nothing more has to reach the peer.
     fn end(&mut self) {
-        // Whoever waits for room learns that there is nobody to send to.
+        // A sender that waits for room learns that there is no peer left.
         if core::mem::take(&mut self.is_refusing) {
             self.events.push_back(Event::Room);
         }
@@ -449,7 +443,7 @@ impl Session {
     }
 }
 
-/// Pipes in a row that have carried nothing, after which packets are written one at a time, and
-/// after which it is told.
+/// Numbers of pipes in a row that have carried nothing, after which packets are written one at a
+/// time, and after which it is reported.
 const STALLS_CAREFUL: u32 = 2;
 const STALLS_TOLD: u32 = 3;

@@ -204,7 +204,7 @@ fn machine_paths(file: &File) -> Vec<String> {
     broken
 }
 
-/// `a/b/` does not contain the path `/b/`.
+/// Returns true if a path can start there: `a/b/` does not contain the path `/b/`.
 fn starts_a_path(line: &str, start: usize) -> bool {
     !line[..start].ends_with(|c: char| c.is_alphanumeric() || "_.-/*".contains(c))
 }

@@ -298,12 +298,12 @@ pub fn damage(frame: &mut Frame, choices: &mut Choices<'_>) {
     }
 }
 
-/// A ticket for each entry.
+/// Returns a ticket for each entry.
 fn tickets(entries: usize, choices: &mut Choices<'_>) -> Vec<Ticket> {
     (0..entries).map(|_| Ticket(choices.number().max(1))).collect()
 }
 
-/// A ticket for each entry, or none at all.
+/// Returns a ticket for each entry, or none at all.
 fn some_tickets(entries: usize, choices: &mut Choices<'_>) -> Vec<Ticket> {
     if choices.flag() { tickets(entries, choices) } else { Vec::new() }
 }

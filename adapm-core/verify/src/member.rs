@@ -85,7 +85,7 @@ struct Around<'a> {
 }
 
 impl Host<i64> for Around<'_> {
-    /// Worker by worker.
+    /// Appends worker by worker.
     fn take_dirty(&mut self, keys: &mut Vec<Key>) {
         self.workers.iter_mut().for_each(|worker| keys.append(&mut worker.dirty));
     }

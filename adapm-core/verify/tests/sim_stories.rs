@@ -22,7 +22,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 
-/// Three nodes with one worker each.
+/// Creates three nodes with one worker each.
 fn simulation(system: System) -> Simulation {
     with_window(system, 4_096)
 }

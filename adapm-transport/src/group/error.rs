@@ -207,7 +207,7 @@ mod tests {
             address: Some(SocketAddr::from(([10, 0, 0, 7], 51_234))),
             loss: Loss::Silent(Duration::from_secs(10)),
         };
-        let text = "node n3 (10.0.0.7:51234) was lost: nothing was heard of it for 10.0 s; start the cluster again";
+        let text = "node n3 (10.0.0.7:51234) was lost: it has been silent for 10.0 s; start the cluster again";
         assert_eq!(GroupError::PeerLost(loss).to_string(), text);
     }
 }

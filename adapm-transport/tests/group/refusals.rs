@@ -212,10 +212,7 @@ fn a_member_that_lies_is_lost_and_named() {
         );
         text.push(error.to_string());
     }
-    assert!(
-        text.iter().all(|text| text.contains("was lost: it sent what no sound node sends")),
-        "{text:?}"
-    );
+    assert!(text.iter().all(|text| text.contains("was lost: it broke the protocol")), "{text:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //!
 //! - the operations and intents that are unanswered then;
 //! - for each owner, the changes that are deferred then (`Deferred::sealed`): the request with the
-//!   last of them carries a mark, and later changes come behind it;
+//!   last of them carries a mark, and later changes come after it;
 //! - at the owner, the changes due to the requester when the mark arrives: the response with the
 //!   last of them says so.
 //!

@@ -86,7 +86,7 @@ impl Intents {
         self.unanswered
     }
 
-    /// Returns true if nothing is listed or unanswered, and no signal was due and not looked at.
+    /// Returns true if nothing is listed or unanswered, and no due signal is left to examine.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let mut deferred = ctx.nodes().zip(&self.deferred);
         !self.is_behind

@@ -168,7 +168,7 @@ impl Localizes {
         self.due.extend(due.map(|due| (due, key)));
     }
 
-    /// Returns true if a localize of `key` is pending for which nobody waits.
+    /// Returns true if a localize of `key` is pending for which no operation waits.
     pub(super) fn is_unawaited(&self, key: Key) -> bool {
         self.pending.get(&key).is_some_and(|localize| localize.waiters.is_empty())
     }

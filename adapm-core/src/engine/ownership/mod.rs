@@ -81,7 +81,7 @@ struct Holder {
     /// reported that was due when the node's mark arrived.
     due_told: u64,
     due_marked: Option<u64>,
-    /// True if it has been told that a request would bring something.
+    /// True if it has been notified that a request would bring something.
     told: bool,
     /// Time of the last answer to it.
     answered: Option<Instant>,

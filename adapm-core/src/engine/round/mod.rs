@@ -151,7 +151,7 @@ impl Round {
         self.pace.start(ctx.round, ctx.now);
     }
 
-    /// Makes the next rounds begin as early as allowed: somebody waits.
+    /// Makes the next rounds begin as early as allowed: a worker waits.
     pub(super) fn hurry(&mut self) {
         self.pace.hurry();
     }

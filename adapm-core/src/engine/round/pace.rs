@@ -23,7 +23,7 @@ pub(super) struct Pace {
     awaited: u64,
     /// Keys reported by answers in the last round.
     brought: usize,
-    /// Extra intervals before the next round, if nobody waits.
+    /// Extra intervals before the next round, if no worker waits.
     pause: u64,
 }
 
@@ -36,7 +36,7 @@ impl Pace {
         self.grants = 0;
     }
 
-    /// Makes the next rounds begin as early as allowed: somebody waits.
+    /// Makes the next rounds begin as early as allowed: a worker waits.
     pub(super) fn hurry(&mut self) {
         self.awaited = self.number;
     }

@@ -11,7 +11,7 @@ use crate::wire::message::{Keys, Quiesce};
 
 const NODES: usize = 3;
 
-/// Keys 0 to 9 have 2 elements, keys 10 to 12 have 5.
+/// Returns a layout in which keys 0 to 9 have 2 elements, keys 10 to 12 have 5.
 fn layout() -> Layout {
     Layout::dense(&[(10, 2), (3, 5)]).expect("valid")
 }

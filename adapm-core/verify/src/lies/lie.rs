@@ -40,34 +40,34 @@ macro_rules! lies {
 }
 
 lies! {
-    Grant: "Grants a key that somebody waits for, or any other.";
+    Grant: "Grants a key that a node waits for, or any other.";
     GrantWithTicket: "The same with a ticket of another entry, or a guessed one.";
     GrantInResponse: "The same in a response.";
     GrantAtMost: "Grants a key of its own under the highest counter, and keeps it.";
     GrantOldest: "Grants a key of its own with a version that nothing follows, and keeps it.";
-    GrantToAll: "Grants a key of its own to all who wait for it.";
+    GrantToAll: "Grants a key of its own to all nodes that wait for it.";
     Refresh: "Refreshes a replica, its own or not.";
     HandOver: "Hands a replica over, its own or not.";
-    ResponseTwice: "Answers when it was not asked.";
+    ResponseTwice: "Sends an unrequested response.";
     Answer: "Answers an operation, its own or not.";
     AnswerWithTicket: "The same with a ticket of another entry, or a guessed one.";
-    Retry: "Turns away what somebody waits for.";
+    Retry: "Turns away an entry that a node waits for.";
     RetryWithTicket: "The same with a ticket of another entry, or a guessed one.";
-    ForwardIntent: "Passes on an intent that nobody has.";
-    ForwardLocalize: "Passes on a localize that nobody called.";
-    ForwardPull: "Passes on a pull that nobody called.";
-    ForwardPush: "Passes on a push that nobody called.";
-    ForwardBack: "Passes on to a node what that is said to have asked itself.";
-    ForwardWithTicket: "Passes on in another's name with a ticket that it has got.";
-    Residence: "Tells a home that keys went somewhere.";
-    Request: "Sends deltas, sets and releases of what it does not hold.";
-    AskAgain: "Asks for what it has.";
-    Replay: "Says again what it has said.";
-    Alter: "Changes what its engine says: counters, tickets, owners.";
-    Drop: "Leaves out some of what its engine says.";
-    Collective: "Takes steps of barriers and quiesces that nobody called.";
+    ForwardIntent: "Passes on an intent that no node has.";
+    ForwardLocalize: "Passes on a localize that no worker called.";
+    ForwardPull: "Passes on a pull that no worker called.";
+    ForwardPush: "Passes on a push that no worker called.";
+    ForwardBack: "Passes on an entry to its alleged origin.";
+    ForwardWithTicket: "Passes on in another's name with a ticket that it has received.";
+    Residence: "Reports false owners to a home.";
+    Request: "Sends deltas, sets and releases of keys that it does not hold.";
+    AskAgain: "Asks for keys that it has.";
+    Replay: "Repeats its messages.";
+    Alter: "Alters its engine's messages: counters, tickets, owners.";
+    Drop: "Drops some of its engine's messages.";
+    Collective: "Takes steps of barriers and quiesces that no worker called.";
     News: "Sends news without end.";
-    Mute: "Says nothing any more.";
+    Mute: "Stops sending.";
 }
 
 impl Lie {

@@ -37,17 +37,17 @@ macro_rules! link_bugs {
 }
 
 link_bugs! {
-    RepeatDelivery: "A packet that comes again is handed on again.";
-    ForgetUnacknowledged: "On a new pipe all that was written to the old one counts as arrived.";
-    AcknowledgeAhead: "Packets acknowledge one more than has arrived, as if the next were as good as here.";
-    IgnoreWindow: "The window is not looked at.";
-    ForgetRoom: "Nobody is told that there is room again.";
-    DrainEarly: "A goodbye counts as received when it is said.";
+    RepeatDelivery: "A repeated packet is delivered again.";
+    ForgetUnacknowledged: "On a new pipe all data written to the old one counts as arrived.";
+    AcknowledgeAhead: "Packets acknowledge one packet more than have arrived.";
+    IgnoreWindow: "The window is ignored.";
+    ForgetRoom: "New room is not reported.";
+    DrainEarly: "A goodbye counts as received when it is sent.";
     ResumeCountsAsLife: "A new pipe counts as a sign of life.";
     DeafToBytes: "Bytes do not count as life, only whole packets.";
-    IgnoreStall: "A peer lives as long as it is heard of, whether or not it acknowledges.";
-    ForgetParts: "On a new pipe the parts of a frame that had come are forgotten.";
-    WriteAgain: "What is not acknowledged is written again on the same pipe when time has passed.";
+    IgnoreStall: "A peer is alive as long as it sends, even without acknowledgements.";
+    ForgetParts: "On a new pipe the received parts of a frame are forgotten.";
+    WriteAgain: "Unacknowledged data is written again on the same pipe after a while.";
 }
 
 impl fmt::Display for LinkBug {
