@@ -16,10 +16,10 @@
 //! | `budget` | room in messages, and keys that wait for it |
 //! | `inspect` | views for tests |
 //!
-//! A machine's fields are private to it. Its handlers get the shared state (`ctx`) and, to read, the
-//! machines whose facts they need; a request to another machine is an `effect`, which the engine
-//! carries out in the same input. No machine calls another one: `steps` defines the order in which
-//! several of them act.
+//! A machine's fields are private to it. Its handlers get the shared state (`ctx`) and, to read,
+//! the machines whose facts they need; a request to another machine is an `effect`, which the
+//! engine carries out in the same input. No machine calls another one: `steps` defines the order in
+//! which several of them act.
 
 mod budget;
 mod collective;

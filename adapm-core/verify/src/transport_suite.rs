@@ -106,8 +106,8 @@ macro_rules! transport_suite {
     };
 }
 
-/// Every node sends to every other from a thread of its own, in sizes of all kinds: each frame
-/// arrives once, unchanged, and in the order sent.
+/// Sends from every node to every other, each from a thread of its own, in sizes of all kinds: each
+/// frame arrives once, unchanged, and in the order sent.
 pub fn frames_arrive_once_whole_and_in_order<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -152,7 +152,7 @@ where
     }
 }
 
-/// Heads and values from nothing to the largest frame, each into a frame that held something else.
+/// Sends heads and values from nothing to the largest frame, each into a frame with other content.
 pub fn frames_of_any_size_arrive_whole<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [mut a, mut b] = pair(network(2));
     let sizes = [(0, 0), (1, 0), (0, 1), (3, 8), (0, 13), (200, 4_096), (70_000, 7), (1, 5 << 20)];
@@ -163,7 +163,7 @@ pub fn frames_of_any_size_arrive_whole<T: Transport>(network: &dyn Fn(usize) -> 
     }
 }
 
-/// A way that nobody drains refuses frames in the end, changes none of them, and its sender hears
+/// Checks that a full link refuses frames in the end, changes none of them, and its sender is told
 /// of room once there is some.
 pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
     network: &dyn Fn(usize) -> Vec<T>,
@@ -172,7 +172,7 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
     for round in 0..3 {
         let (sent, mut refused) = fill(&mut a, NodeId(1), LOAD_BYTES);
         let mut scratch = Frame::default();
-        // Wakes of rounds before, or of room that came and went, are used up first.
+        // Wakes of earlier rounds, or of room that came and went, are used up first.
         hear_wakes(&mut a);
         let full = a.send(NodeId(1), &mut refused);
         assert!(matches!(full, Ok(()) | Err(SendError::Full)), "{full:?}");
@@ -214,7 +214,7 @@ pub fn a_way_is_bounded_in_bytes<T: Transport>(network: &dyn Fn(usize) -> Vec<T>
     assert_eq!(receive(&mut b, &mut frame, &mut [&mut a]), NodeId(0));
 }
 
-/// A full way to one node holds up no frame to another.
+/// Checks that a full link to one node holds up no frame to another.
 pub fn a_full_way_to_one_node_leaves_the_others_open<T: Transport>(
     network: &dyn Fn(usize) -> Vec<T>,
 ) {
@@ -227,7 +227,7 @@ pub fn a_full_way_to_one_node_leaves_the_others_open<T: Transport>(
     }
 }
 
-/// A node that keeps its way full does not keep another's frame from arriving.
+/// Checks that a node that keeps its link full does not keep another's frame from arriving.
 pub fn senders_are_served_in_turn<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     for flooding in [1, 2] {
         let [mut a, mut b, mut c] = triple(network(3));

@@ -25,7 +25,7 @@ impl Calls {
         self.ops.push((worker, op));
     }
 
-    /// Arrives once all own workers that have not ended have called. Returns true if it does so now.
+    /// Arrives once all own live workers have called. Returns true if it does so now.
     pub(super) fn arrive(&mut self, presence: &Presence) -> bool {
         let calls = self.ops.len();
         let arrives = calls > 0 && !self.has_arrived && calls >= presence.live();

@@ -1,42 +1,42 @@
-//! A datagram network that loses, repeats, reorders and cuts, by a seed.
+//! A datagram network that loses, repeats, reorders and cuts datagrams, by a seed.
 //!
 //! Not here: delays in time, and pipes ([`crate::sim`] has both).
 
 use crate::rng::Rng;
 
-/// How often each fault happens to a datagram, in percent. Defaults to never.
+/// Rates of the faults per datagram, in percent. Defaults to zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultRates {
     /// The datagram never arrives.
     pub lost: u64,
     /// It arrives twice.
     pub repeated: u64,
-    /// It arrives behind one to four later ones.
+    /// It arrives after one to four later ones.
     pub reordered: u64,
-    /// It arrives without its end, which may be all of it.
+    /// It arrives without its end, possibly empty.
     pub cut: u64,
 }
 
-/// Datagrams seen by a [`Faulty`], and how many of them met each fault.
+/// Counts of datagrams seen by a [`Faulty`], and of faults.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Datagrams passed to [`Faulty::pass`].
     pub datagrams: u64,
-    /// Those of them that were lost.
+    /// Lost datagrams.
     pub lost: u64,
-    /// Those that were sent twice.
+    /// Datagrams sent twice.
     pub repeated: u64,
-    /// Copies that were held back behind later datagrams.
+    /// Copies held back behind later datagrams.
     pub reordered: u64,
-    /// Those that were cut.
+    /// Cut datagrams.
     pub cut: u64,
 }
 
-/// What a bad network does to datagrams, each with an address of type `A` (`()` if there is one
-/// way only). The same seed and the same datagrams give the same result.
+/// A bad network for datagrams, each with an address of type `A` (`()` if there is only one link).
+/// Equal seeds and datagrams give equal results.
 ///
 /// Put it between a transport and its socket: instead of sending a datagram, pass it through, and
-/// send all that comes out.
+/// send all datagrams that come out.
 ///
 /// ```
 /// use adapm_verify::{FaultRates, Faulty};
@@ -64,14 +64,14 @@ pub struct Faulty<A> {
 }
 
 impl<A: Clone> Faulty<A> {
-    /// Creates a network with these faults; which datagrams they hit follows from the seed.
+    /// Creates a network with these fault rates; the seed decides which datagrams are affected.
     #[must_use]
     pub fn new(rates: FaultRates, seed: u64) -> Self {
         Self { rates, rng: Rng::new(seed), counts: FaultCounts::default(), held: Vec::new() }
     }
 
-    /// Returns the datagrams that arrive now that this one has been sent, in their order: none of
-    /// it, itself, copies, or older ones that were held back.
+    /// Sends one datagram. Returns the datagrams that arrive now, in order: none, itself, copies,
+    /// or older ones that were held back.
     #[must_use = "what is not sent on is lost"]
     pub fn pass(&mut self, to: A, mut bytes: Vec<u8>) -> Vec<(A, Vec<u8>)> {
         let late = self.overdue();
@@ -100,20 +100,19 @@ impl<A: Clone> Faulty<A> {
         passed
     }
 
-    /// Ends all faults: every datagram arrives from here on, and those held back arrive with the
-    /// next one.
+    /// Ends all faults: all later datagrams arrive, and those held back arrive with the next one.
     pub fn heal(&mut self) {
         self.rates = FaultRates::default();
         self.held.iter_mut().for_each(|(behind, ..)| *behind = 1);
     }
 
-    /// Returns the number of datagrams so far, and of faults.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> FaultCounts {
         self.counts
     }
 
-    /// Takes out the datagrams that have been held back for long enough.
+    /// Takes the datagrams that have been held back for long enough.
     fn overdue(&mut self) -> Vec<(A, Vec<u8>)> {
         self.held.iter_mut().for_each(|(behind, ..)| *behind -= 1);
         let (due, held): (Vec<_>, Vec<_>) =
@@ -123,15 +122,15 @@ impl<A: Clone> Faulty<A> {
     }
 }
 
-/// Later datagrams that overtake a reordered one at most.
+/// Most later datagrams that overtake a reordered one.
 const BEHIND_MAX: u64 = 4;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The numbers that arrive of `datagrams` numbered datagrams of eight bytes, and the lengths
-    /// of those that were cut.
+    /// Returns the numbers of the datagrams that arrive, of `datagrams` numbered ones of eight
+    /// bytes, and the lengths of cut ones.
     fn arrivals(rates: FaultRates, seed: u64) -> (Vec<u64>, Vec<usize>, FaultCounts) {
         let mut network = Faulty::new(rates, seed);
         let (mut whole, mut cut) = (Vec::new(), Vec::new());

@@ -1,5 +1,5 @@
-//! Decorators for the authors of transports and drivers: around a transport that works, one finds
-//! frames that go astray, the others let it misbehave, by a seed.
+//! Decorators for authors of transports and drivers: one finds frames that a transport loses, the
+//! others make a working transport misbehave, by a seed.
 
 mod faulty;
 mod numbered;

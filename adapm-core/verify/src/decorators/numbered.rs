@@ -1,6 +1,6 @@
-//! Frames with numbers, so that one that is lost has a name instead of being waited for in silence.
+//! Frames with numbers, so that a lost one is named instead of waited for in silence.
 //!
-//! Not here: what frames contain, and a link that stops delivering anything at all.
+//! Not here: the content of frames, and a link that stops delivering anything at all.
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -9,12 +9,12 @@ use std::time::Instant;
 use adapm_core::id::NodeId;
 use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, Way};
 
-/// A transport whose frames carry numbers: `recv` fails when one was lost, repeated or overtaken,
-/// and says which.
+/// A transport whose frames carry numbers: `recv` fails if one was lost, repeated or overtaken, and
+/// names it.
 ///
 /// All endpoints of a network must be wrapped. Each frame is 9 bytes longer; an endpoint that has
-/// nothing to receive for a tenth of a second tells its peers how many frames it has sent, so that
-/// the last one cannot be lost unnoticed.
+/// received nothing for a tenth of a second reports its number of sent frames to its peers, so that
+/// the loss of the last one is noticed.
 ///
 /// ```
 /// use adapm_core::NodeId;
@@ -36,7 +36,7 @@ pub struct Numbered<T> {
     inner: T,
     /// By node id, as far as it was met.
     peers: Vec<Numbers>,
-    /// When the last frame was sent.
+    /// Time when the last frame was sent.
     sent_at: Instant,
 }
 
@@ -44,7 +44,7 @@ pub struct Numbered<T> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Numbers {
     sent: u64,
-    /// The number of frames sent that the peer was told of.
+    /// The number of sent frames that was reported to the peer.
     told: u64,
     received: u64,
 }
@@ -62,7 +62,7 @@ pub enum NumberedError<E> {
         /// Frames that the sender had sent by then.
         sent: u64,
     },
-    /// A frame came twice, or behind a later one.
+    /// A frame came twice, or after a later one.
     #[error("frame {number} of {from} came again: frame {due} was due")]
     CameAgain {
         /// The sender.
@@ -103,12 +103,12 @@ impl<T: Transport> Numbered<T> {
         &mut self.peers[node.index()]
     }
 
-    /// Looks at the number of a frame that has come; returns true if the frame is for the user.
+    /// Checks the number of a received frame. Returns true if the frame is for the user.
     fn check(&mut self, from: NodeId, frame: &mut Frame) -> Result<bool, NumberedError<T::Error>> {
         let (number, kind) = read(frame).ok_or(NumberedError::NotNumbered { from })?;
         let peer = self.peer(from);
         let due = peer.received;
-        // What was lost is told once.
+        // A loss is reported once.
         peer.received = due.max(if kind == FRAME { number.saturating_add(1) } else { number });
         match kind {
             FRAME if number == due => Ok(true),
@@ -120,7 +120,7 @@ impl<T: Transport> Numbered<T> {
         }
     }
 
-    /// Tells peers how many frames they must have by now.
+    /// Reports to peers how many frames they must have by now.
     fn tell_counts(&mut self) {
         for (node, peer) in (0..).map(NodeId).zip(&mut self.peers) {
             if peer.told == peer.sent {

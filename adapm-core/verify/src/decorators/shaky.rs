@@ -1,6 +1,7 @@
-//! A transport that is often full, often too early and sometimes awake without a reason, by a seed.
+//! A transport that is often full, often times out early and sometimes wakes without a reason, by a
+//! seed.
 //!
-//! Not here: frames that get lost, which a transport must not do ([`super::faulty`]).
+//! Not here: lost frames, which a transport must not cause ([`super::faulty`]).
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -10,20 +11,19 @@ use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, 
 
 use crate::rng::Rng;
 
-/// How often a [`Shaky`] transport does each thing without need, in percent of the calls. Defaults
-/// to never.
+/// Rates of a [`Shaky`] transport's effects, in percent of the calls. Defaults to zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShakeRates {
-    /// `send` refuses the frame as if the queue were full; the next `recv` tells of room.
+    /// `send` refuses the frame as if the queue were full; the next `recv` reports room.
     pub full: u64,
     /// `recv` with a limit returns at once, as if the time were over.
     pub timed_out: u64,
-    /// `recv` tells a wake, though no waker was called and no frame was refused. A driver should
-    /// bear that; the transport contract forbids it.
+    /// `recv` reports a wake, though no waker was called and no frame was refused. Drivers should
+    /// tolerate that; the transport contract forbids it.
     pub woken: u64,
 }
 
-/// A transport at its worst, for tests of drivers: which calls are affected follows from a seed.
+/// A transport at its worst, for tests of drivers: the seed decides which calls are affected.
 /// Frames arrive as the transport below carries them.
 ///
 /// ```

@@ -1,5 +1,5 @@
-//! Driving endpoints in tests: frames whose content follows from a number, and loops that end in a
-//! panic instead of a hang.
+//! Drivers of endpoints in tests: frames whose content follows from a number, and loops that end in
+//! a panic instead of a hang.
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -13,28 +13,29 @@ use adapm_core::transport::{Frame, Received, SendError, Transport};
 use crate::arb::Choices;
 use crate::silence::patience;
 
-/// One turn of driving an endpoint that has nothing to wait for.
+/// One turn of driving an idle endpoint.
 pub(super) const TURN: Duration = Duration::from_millis(1);
-/// A way that has taken this many frames of [`LOAD_BYTES`], or as many bytes in larger ones, and is
+/// Number of frames of [`LOAD_BYTES`], or as many bytes in larger ones, after which a link that is
 /// not full has no bound.
 pub(super) const LOADS_MAX: u64 = 4_096;
-/// More wakes than anybody has asked for in one go.
+/// More wakes than are ever requested at once.
 const WAKES_MAX: usize = 30_000;
-/// Bytes of a frame that fills a way.
+/// Size of a frame that fills a link, in bytes.
 pub(super) const LOAD_BYTES: usize = 64 << 10;
 
-/// Turns of driving until a frame counts as lost: in most of them two endpoints wait.
+/// Returns the number of turns of driving until a frame counts as lost: in most of them two
+/// endpoints wait.
 pub(super) fn turns_max() -> usize {
     (patience().as_millis() / (2 * TURN.as_millis())) as usize
 }
 
-/// One node of the crowd: what it has sent to and received from each peer.
+/// One node of the crowd: its progress with each peer.
 pub(super) struct Party {
     node: u16,
     peers: Vec<u16>,
     sent: Vec<u64>,
     received: Vec<u64>,
-    /// Sends that were refused and not yet repeated.
+    /// Refused sends, not yet repeated.
     refused: VecDeque<(usize, Frame)>,
     scratch: Frame,
 }
@@ -52,7 +53,7 @@ impl Party {
             && self.sent.iter().chain(&self.received).all(|count| *count == frames)
     }
 
-    /// Sends to every peer until its way is full or all is sent.
+    /// Sends to every peer until its link is full or all is sent.
     pub(super) fn send_all<T: Transport>(&mut self, end: &mut T, frames: u64) {
         for _ in 0..self.refused.len() {
             let (at, frame) = self.refused.pop_front().expect("counted");
@@ -87,8 +88,8 @@ impl Party {
     }
 }
 
-/// Sends frames with so many bytes of values to `to`, to which nothing is under way, until the way
-/// is full; the number of frames sent, and the one refused.
+/// Sends frames with so many bytes of values to `to`, with nothing in flight to it, until the link
+/// is full. Returns the number of frames sent, and the refused one.
 pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId, bytes: usize) -> (u64, Frame) {
     let most = LOADS_MAX * LOAD_BYTES as u64 / bytes as u64;
     for number in 0..most {
@@ -105,23 +106,23 @@ pub(super) fn fill<T: Transport>(end: &mut T, to: NodeId, bytes: usize) -> (u64,
     );
 }
 
-/// Runs a thread, and tells what it returned or by what it panicked.
+/// Runs a thread. Returns its result, or the text of its panic, through the channel.
 pub(super) fn spawn<R: Send + 'static>(
     tell: &mpsc::Sender<thread::Result<R>>,
     run: impl FnOnce() -> R + Send + 'static,
 ) {
     let tell = tell.clone();
-    // Nobody hears of it once the rule has failed elsewhere.
+    // No receiver is left once the rule has failed elsewhere.
     thread::spawn(move || drop(tell.send(catch_unwind(AssertUnwindSafe(run)))));
 }
 
-/// Lets an endpoint to which nobody sends do its work.
+/// Drives an endpoint to which no node sends.
 pub(super) fn drive<T: Transport>(end: &mut T) {
     let received = expect(end.recv(Some(Duration::ZERO), &mut Frame::default()));
     assert!(!matches!(received, Received::Frame(_)), "{received:?} went to the wrong node");
 }
 
-/// Uses up the wakes that wait, and returns their number; there must be an end to them.
+/// Uses up pending wakes. Returns their number, which must be finite.
 pub(super) fn hear_wakes<T: Transport>(end: &mut T) -> usize {
     let mut scratch = Frame::default();
     let woken = |_: &usize| expect(end.recv(Some(Duration::ZERO), &mut scratch)) == Received::Woken;
@@ -144,7 +145,7 @@ pub(super) fn send<T: Transport>(end: &mut T, to: NodeId, frame: &mut Frame) {
     panic!("the way to {to} stays full, though all that was sent before was received");
 }
 
-/// Receives one frame while driving `others`, to which nobody sends.
+/// Receives one frame while driving `others`, to which no node sends.
 pub(super) fn receive<T: Transport>(
     end: &mut T,
     frame: &mut Frame,
@@ -163,8 +164,8 @@ pub(super) fn expect<E: core::error::Error>(received: Result<Received, E>) -> Re
     received.unwrap_or_else(|error| panic!("`recv` failed: {error}"))
 }
 
-/// The frame `number` from one node to another: both ids, the number, and a size and content that
-/// follow from them.
+/// Returns the frame `number` from one node to another: both ids, the number, and a size and
+/// content that follow from them.
 fn numbered(from: u16, to: u16, number: u64) -> Frame {
     let seed = u64::from(from) << 48 | u64::from(to) << 32 | number;
     let mut choices = Choices::from_seed(seed);
@@ -178,7 +179,7 @@ fn numbered(from: u16, to: u16, number: u64) -> Frame {
     frame
 }
 
-/// The frame `number` of those that fill a way.
+/// Returns the frame `number` of those that fill a link.
 pub(super) fn load(number: u64) -> Frame {
     filled(8, LOAD_BYTES, number)
 }

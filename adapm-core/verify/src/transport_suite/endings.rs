@@ -1,5 +1,5 @@
-//! Rules about ends: a peer that is gone is noticed and in nobody's way, an orderly end is no loss,
-//! wakers stay harmless.
+//! Rules about ends: a dead peer is noticed and blocks no other, an orderly end is no loss, wakers
+//! stay harmless.
 
 use core::time::Duration;
 use std::panic::resume_unwind;
@@ -14,9 +14,9 @@ use super::drive::{
 use super::waits::{Pauses, waits};
 use crate::silence::Silence;
 
-/// An endpoint that is dropped without a close reason has failed, and its peers notice: `recv`
+/// Checks that an endpoint dropped without a close reason has failed, and its peers notice: `recv`
 /// reports the loss, once, or `send` fails. Frames to it are dropped or refused for good, never for
-/// want of room, and others still get theirs.
+/// lack of room, and others still get theirs.
 pub fn a_dropped_peer_is_noticed<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [mut a, mut b, mut c] = triple(network(3));
     meet([&mut a, &mut b, &mut c]);
@@ -57,7 +57,7 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: &dyn Fn(usize) -> Vec<T>
     }
     send(&mut c, NodeId(0), &mut filled(8, 8, 8));
     let is_there = (0..turns_max()).any(|_| {
-        // A loss may still be under way where sending has failed before.
+        // A loss may still be in flight where sending has failed before.
         let received = expect(a.recv(Some(TURN), &mut frame));
         assert!(!matches!(received, Received::Lost(node, _) if node != NodeId(1)), "{received:?}");
         expect(c.recv(Some(Duration::ZERO), &mut Frame::default()));
@@ -66,8 +66,8 @@ pub fn a_dropped_peer_is_noticed<T: Transport>(network: &dyn Fn(usize) -> Vec<T>
     assert!(is_there, "n1 is gone, and a frame of n2 to n0 does not arrive");
 }
 
-/// A node that leaves when all is done is not lost, and all that it sent before arrives, be it as
-/// much as its ways hold.
+/// Checks that a node that leaves when all work is done is not lost, and everything that it sent
+/// before arrives, even as much as its links hold.
 pub fn an_orderly_end_is_no_loss_and_frames_arrive_before<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -103,9 +103,9 @@ where
     }
 }
 
-/// A node that leaves because it failed is lost to its peers, as failed, but not before they have
-/// what it sent before, however that coincides with their looking for it. Where `recv` tells
-/// nothing of it, `send` to it fails.
+/// Checks that a node that leaves because it failed is lost to its peers, as failed, but only after
+/// its earlier frames, even if its end coincides with their checks. Where `recv` does not report
+/// it, `send` to it fails.
 pub fn a_failure_is_told_behind_all_frames<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -145,9 +145,9 @@ where
     }
 }
 
-/// A node that leaves because it has lost another names it: that one hears that it was given up,
-/// the others hear that both are lost. Where `recv` tells nothing, `send` to the node that left
-/// fails.
+/// Checks that a node that leaves because it has lost another names that one: it learns that it was
+/// given up, the others that both are lost. Where `recv` does not report it, `send` to the node
+/// that left fails.
 pub fn a_lost_node_is_named_to_the_others<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -183,7 +183,8 @@ where
     join(leaver);
 }
 
-/// Wakers are harmless once their endpoint is gone: threads that hold one may end later.
+/// Checks that wakers are harmless once their endpoint is gone: threads that hold one may end
+/// later.
 pub fn a_waker_outlives_its_endpoint<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [a, mut b] = pair(network(2));
     let waker = a.waker();
@@ -195,7 +196,7 @@ pub fn a_waker_outlives_its_endpoint<T: Transport>(network: &dyn Fn(usize) -> Ve
     assert!(woken, "n0 is gone, and a wake of n1 was lost");
 }
 
-/// Lets three nodes meet: nobody can miss a node that was never there.
+/// Lets three nodes meet: a node that was never there cannot be missed.
 fn meet<T: Transport>([a, b, c]: [&mut T; 3]) {
     let mut frame = filled(4, 4, 4);
     send(a, NodeId(1), &mut frame);
@@ -220,5 +221,5 @@ fn is_refused<T: Transport>(end: &mut T, to: NodeId) -> bool {
     matches!(end.send(to, &mut filled(4, 4, 4)), Err(SendError::Transport(_)))
 }
 
-/// Calls that look whether what was noticed stays so.
+/// Number of calls that check that a noticed loss stays noticed.
 const MORE: u64 = 300;

@@ -1,4 +1,4 @@
-//! Runs a rule beside a thread that watches it, and says which rule is broken and by what.
+//! Runs a rule beside a thread that watches it, and reports which rule is broken and by what.
 
 use core::any::Any;
 use core::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use adapm_core::transport::Transport;
 use super::watched::{Log, Watched};
 use crate::silence::patience;
 
-/// Runs `rule` over networks under watch; what [`crate::transport_suite!`] makes a test of.
+/// Runs `rule` over networks under watch: the body of the tests of [`crate::transport_suite!`].
 ///
 /// # Panics
 /// If the rule is broken; the message names the rule and what broke it.
@@ -55,7 +55,7 @@ impl Logs {
         logs.push(log);
     }
 
-    /// Waits for the rule to end, for a fault, or for as long as something moves.
+    /// Waits for the rule to end, for a fault, or as long as something moves.
     fn wait(&self, result: &mpsc::Receiver<Result<(), String>>) -> Result<(), String> {
         let (mut last, mut since) = (0, Instant::now());
         loop {
@@ -91,12 +91,12 @@ impl Logs {
     }
 }
 
-/// The text of a panic.
+/// Returns the text of a panic.
 fn text_of(payload: Box<dyn Any + Send>) -> String {
     let text = payload.downcast_ref::<String>().cloned();
     text.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_string()))
         .unwrap_or_else(|| String::from("a panic without a text"))
 }
 
-/// Time between two looks at the calls in progress.
+/// Time between two checks of the calls in progress.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

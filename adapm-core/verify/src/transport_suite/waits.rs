@@ -18,7 +18,8 @@ use crate::environment::number;
 use crate::rng::Rng;
 use crate::silence::Silence;
 
-/// A wake ends a wait forever, whether it comes just before the wait, at its start or into it.
+/// Checks that a wake ends an unlimited wait, whether it comes just before the wait, at its start
+/// or into it.
 pub fn a_wake_ends_a_wait_in_progress<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -36,7 +37,8 @@ where
     }
 }
 
-/// A frame ends a wait forever, whether it comes just before the wait, at its start or into it.
+/// Checks that a frame ends an unlimited wait, whether it comes just before the wait, at its start
+/// or into it.
 pub fn a_frame_ends_a_wait_in_progress<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -53,7 +55,7 @@ where
     }
 }
 
-/// Room ends a wait forever of the sender that was refused, whenever it comes up.
+/// Checks that room ends an unlimited wait of a refused sender, whenever it comes up.
 pub fn room_ends_a_wait_in_progress<T>(network: &dyn Fn(usize) -> Vec<T>)
 where
     T: Transport + Send + 'static,
@@ -80,7 +82,7 @@ where
                 break;
             }
         }
-        // What was sent may leave only while the endpoint is driven.
+        // Frames may be sent only while the endpoint is driven.
         (a, refusals)
     });
     let mut pauses = Pauses::new(4);
@@ -173,7 +175,7 @@ impl Waiter {
 pub(super) struct Pauses(Rng);
 
 impl Pauses {
-    /// Those of one of the threads.
+    /// Creates the delays of one of the threads.
     pub(super) fn new(thread: u64) -> Self {
         Self(Rng::new(number("ADAPM_SEED").unwrap_or(0) << 8 | thread))
     }
@@ -188,13 +190,13 @@ impl Pauses {
         }
     }
 
-    /// Nothing or a turn, as it comes.
+    /// Returns zero or a turn, at random.
     pub(super) fn wait(&mut self) -> Duration {
         self.0.choose(&[Duration::ZERO, TURN])
     }
 }
 
-/// Waits of each race: 1,000, or as many as `ADAPM_WAITS` says.
+/// Returns the number of waits of each race: 1,000, or `ADAPM_WAITS`.
 pub(super) fn waits() -> usize {
     number("ADAPM_WAITS").unwrap_or(WAITS) as usize
 }

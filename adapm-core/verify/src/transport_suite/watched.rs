@@ -1,7 +1,7 @@
 //! An endpoint under watch: each call is timed, and each frame that arrives is compared with those
-//! that were sent, so that every rule notices what goes wrong beside its own claim.
+//! sent, so that every rule notices faults beside its own claim.
 //!
-//! Not here: what to do about a fault ([`super::check`]).
+//! Not here: the handling of faults ([`super::check`]).
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
@@ -22,12 +22,12 @@ pub struct Watched<T> {
     /// Present until the drop.
     inner: Option<T>,
     node: NodeId,
-    /// Peers that were told as lost.
+    /// Peers that were reported as lost.
     lost: Vec<bool>,
     log: Arc<Log>,
 }
 
-/// What the endpoints of one network do and have done.
+/// The record of calls and frames of one network.
 pub(super) struct Log {
     began: Instant,
     /// By node: the call in progress, see [`Call::pack`]; 0: none.
@@ -36,7 +36,7 @@ pub(super) struct Log {
     pub(super) activity: AtomicU64,
     /// The way from node `i` to node `j` is at `i * nodes + j`.
     ways: Vec<Mutex<Way>>,
-    /// By node: how it has left.
+    /// By node: its close reason.
     left: Vec<Mutex<Option<CloseReason>>>,
     fault: Mutex<Option<String>>,
 }
@@ -47,15 +47,15 @@ struct Way {
     /// Frames taken and not received, oldest first.
     in_flight: VecDeque<Print>,
     received: u64,
-    /// The frames received last.
+    /// The last received frames.
     latest: VecDeque<Print>,
-    /// The last frame was refused, and its sender has not been woken since.
+    /// True if the last frame was refused, and its sender has not been woken since.
     is_refused: bool,
-    /// The frame that was refused last.
+    /// The last refused frame.
     refused: Option<Print>,
 }
 
-/// What tells frames apart.
+/// The fingerprint of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Print {
     head: usize,
@@ -73,7 +73,7 @@ enum Call {
 }
 
 impl<T: Transport> Watched<T> {
-    /// The endpoints of a network, in node order, and their log.
+    /// Wraps the endpoints of a network, in node order. Returns them with their log.
     ///
     /// # Panics
     /// If there are more or fewer than `nodes`.
@@ -101,7 +101,7 @@ impl<T: Transport> Watched<T> {
         result
     }
 
-    /// Notes that `node` is lost: once, and behind the frames that it sent before it left.
+    /// Records that `node` is lost: once, and after the frames that it sent before it left.
     fn lose(&mut self, node: NodeId, loss: Loss) {
         let own = self.node;
         let Some(is_lost) = self.lost.get_mut(node.index()).filter(|_| node != own) else {
@@ -208,12 +208,12 @@ impl Log {
         }
     }
 
-    /// Returns what has gone wrong first, or the call that should have returned long ago.
+    /// Returns the first fault, or the call that should have returned long ago.
     pub(super) fn fault(&self) -> Option<String> {
         lock(&self.fault).clone().or_else(|| self.overdue())
     }
 
-    /// What each endpoint does and waits for, for people.
+    /// Describes the calls and waits of each endpoint.
     pub(super) fn state(&self) -> String {
         let nodes = self.calls.len();
         let ids = || (0..nodes as u16).map(NodeId);
@@ -240,7 +240,7 @@ impl Log {
         parts.join("; ")
     }
 
-    /// Notes the fault and ends the thread.
+    /// Records the fault and ends the thread.
     fn fail(&self, text: &str) -> ! {
         lock(&self.fault).get_or_insert_with(|| text.to_string());
         panic!("{text}");
@@ -335,7 +335,7 @@ impl Log {
 }
 
 impl Call {
-    /// Time after which it should have returned, if there is one.
+    /// Returns the time after which it should have returned, if there is one.
     fn limit(self) -> Option<Duration> {
         match self {
             Self::Recv(wait) => wait.map(|wait| wait.saturating_add(patience())),
@@ -343,7 +343,7 @@ impl Call {
         }
     }
 
-    /// The call and the time since the beginning at which it should have returned: 45 bits of
+    /// Packs the call and the time since the beginning at which it should have returned: 45 bits of
     /// milliseconds, 16 of a node, 3 of the kind.
     fn pack(self, until: Option<Duration>) -> u64 {
         let (kind, node) = match self {
@@ -402,6 +402,6 @@ fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frames received of one peer that are remembered, to know one that comes twice.
+/// Number of received frames of one peer that are remembered, to detect repeated ones.
 const LATEST_MAX: usize = 64;
 const MILLIS_MAX: u64 = (1 << 45) - 1;
