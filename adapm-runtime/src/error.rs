@@ -46,7 +46,7 @@ pub enum BuildError {
     },
     /// A cluster too large for this process's memory.
     #[error(
-        "the cluster needs {:.1} GiB of memory here, which cannot be had: use fewer nodes or workers, fewer keys, \
+        "the cluster needs {:.1} GiB of memory here, which is not available: use fewer nodes or workers, fewer keys, \
          shorter values, more processes, or Layout::sparse",
         *bytes as f64 / f64::from(1 << 30)
     )]

@@ -443,11 +443,11 @@ pub enum TraceFault {
     #[error("the first line is not `{FIRST_LINE}`; give a file that was written by --trace-keys")]
     NotATrace,
     /// Neither a line of the head, nor an event, nor a mark, nor the end.
-    #[error("neither of the head nor an event; trace again if the file was edited")]
+    #[error("neither a line of the head nor an event; trace again if the file was edited")]
     Unknown,
     /// A line of the head is missing, repeated, or behind the first event.
     #[error(
-        "the head needs nodes, system, origin and keys, of a part its run, each once and before all events"
+        "the head needs nodes, system, origin, keys, and for a part its run, each once and before all events"
     )]
     Head,
     /// Not 1 to 65,536 nodes, or more than 65,536 pairs of key and node.
@@ -460,16 +460,16 @@ pub enum TraceFault {
     #[error("{0} is not among the nodes of this file")]
     UnknownNode(NodeId),
     /// An event earlier than the one before it of the same key at the same node.
-    #[error("earlier than what happened before to this key at this node")]
+    #[error("earlier than the event before it of this key at this node")]
     Backwards,
     /// An event that cannot follow the one before it of the same key at the same node.
-    #[error("cannot happen after what happened before to this key at this node")]
+    #[error("cannot follow the event before it of this key at this node")]
     Impossible,
     /// A line behind the end.
     #[error("behind the end; put one trace into a file")]
     BehindTheEnd,
     /// Longer than 4,096 bytes, or not UTF-8.
-    #[error("no text of at most {LINE_BYTES_MAX} bytes")]
+    #[error("not UTF-8 text of at most {LINE_BYTES_MAX} bytes")]
     NoText,
     /// More than 2^24 events or marks.
     #[error("more than {EVENTS_MAX} events; trace fewer keys or fewer epochs")]
@@ -481,10 +481,10 @@ pub enum TraceFault {
 #[non_exhaustive]
 pub enum MergeError {
     /// There are no parts.
-    #[error("there is no part; give at least one file")]
+    #[error("there are no files; give at least one")]
     Nothing,
     /// The part at this index, from 0, has all nodes already.
-    #[error("one of the files is of all nodes; give it alone")]
+    #[error("one of the files covers all nodes; give it alone")]
     Whole(usize),
     /// Two parts of this node.
     #[error("two of the files are of {0}; give one for each node")]

@@ -156,10 +156,7 @@ fn what_is_no_trace_or_no_key_is_refused() {
         &["csv is not a trace; give a file written by --trace-keys"],
     );
     let impossible = TOLD.replace("main-left n1", "replica-dropped");
-    assert_refused(
-        &told("edited", &impossible),
-        &["edited:9: cannot happen after what happened before"],
-    );
+    assert_refused(&told("edited", &impossible), &["edited:9: cannot follow the event before"]);
     assert_refused(&told("empty", ""), &["empty is not a trace"]);
     assert_refused(
         &run(&["trace", text(&folder.join("none"))]),

@@ -57,7 +57,7 @@ pub enum NetError {
         kind: Kind,
     },
     /// The system refuses a resource of an endpoint.
-    #[error("the system refuses what a network endpoint needs: {}", advised(*error))]
+    #[error("the system refuses a resource of a network endpoint: {}", advised(*error))]
     System {
         /// The cause.
         error: SystemError,

@@ -48,7 +48,7 @@ pub(crate) struct Passed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
     /// It does not begin like ZMTP.
-    #[error("what came is not ZMTP")]
+    #[error("the received bytes are not ZMTP")]
     Greeting,
     /// Flags that do not exist.
     #[error("a ZMTP frame with unknown flags {0:#04x}")]

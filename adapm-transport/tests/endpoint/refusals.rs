@@ -99,7 +99,7 @@ fn an_address_of_another_node() {
         lost.peer(NodeId(0))?.refused
     });
     let text = text.expect("the reason is known");
-    assert!(text.contains("node n1 is where node n0 was to be"), "{text}");
+    assert!(text.contains("node n1 is at the address of node n0"), "{text}");
     // Once the right address is known they meet.
     lost.connect(&[Some(cluster.end(0).address().clone())]);
     let is_up = (0..2_000).any(|_| {

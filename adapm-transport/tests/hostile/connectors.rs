@@ -199,5 +199,5 @@ cases! {
     }
 }
 
-const NOT_OURS: &str = "what came is not from an adapm node";
+const NOT_OURS: &str = "the received bytes are not from an adapm node";
 const SLOW: &str = "the handshake took too long";

@@ -81,12 +81,12 @@ cases! {
     fn a_web_server() {
         troubled(
             says(b"HTTP/1.1 400 Bad Request\r\nServer: nginx\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
-            "what came is not from an adapm node",
+            "the received bytes are not from an adapm node",
         );
     }
 
     fn a_shell_server() {
-        troubled(says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7\r\n"), "what came is not from an adapm node");
+        troubled(says(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7\r\n"), "the received bytes are not from an adapm node");
     }
 
     fn one_who_hangs_up() {
@@ -112,7 +112,7 @@ cases! {
                     let _ = stream.write_all(&piece[..count]);
                 }
             },
-            "the handshake makes no sense: is that an adapm node?",
+            "the handshake is invalid: is that an adapm node?",
         );
     }
 
@@ -126,7 +126,7 @@ cases! {
 
     fn one_who_talks_without_end() {
         let serve = |mut stream: TcpStream| while stream.write_all(&[0x61; 64 << 10]).is_ok() {};
-        troubled(serve, "what came is not from an adapm node");
+        troubled(serve, "the received bytes are not from an adapm node");
     }
 
     fn one_who_refuses_without_the_token() {
@@ -163,7 +163,7 @@ cases! {
             stranger.greet(Greeting::Opened, &[7; 48]);
             stranger.hear_end();
         };
-        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+        troubled(serve, "the handshake is invalid: is that an adapm node?");
     }
 
     fn one_who_has_no_key() {
@@ -173,7 +173,7 @@ cases! {
             stranger.greet(Greeting::Opened, &[]);
             stranger.hear_end();
         };
-        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+        troubled(serve, "the handshake is invalid: is that an adapm node?");
     }
 
     fn one_who_welcomes_before_it_was_asked() {
@@ -182,7 +182,7 @@ cases! {
             stranger.greet(Greeting::Welcome, &[0]);
             stranger.hear_end();
         };
-        troubled(serve, "the handshake makes no sense: is that an adapm node?");
+        troubled(serve, "the handshake is invalid: is that an adapm node?");
     }
 
     fn one_who_cannot_be_reached_yet_and_then_can() {

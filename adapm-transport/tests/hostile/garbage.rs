@@ -120,5 +120,5 @@ cases! {
     }
 }
 
-const NOT_OURS: &str = "what came is not from an adapm node";
-const NO_SENSE: &str = "the handshake makes no sense: is that an adapm node?";
+const NOT_OURS: &str = "the received bytes are not from an adapm node";
+const NO_SENSE: &str = "the handshake is invalid: is that an adapm node?";

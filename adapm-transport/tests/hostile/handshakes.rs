@@ -55,7 +55,7 @@ fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
         stranger.greet(*greeting, bytes);
     }
     assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
-    sound.notice(0, "the handshake makes no sense: is that an adapm node?");
+    sound.notice(0, "the handshake is invalid: is that an adapm node?");
     assert_eq!(sound.foreign_so_far(0), 0);
     sound.finish(&[]);
 }
@@ -71,7 +71,7 @@ fn does_not_open(bytes: &[u8]) {
     stranger.hear_any().expect("the node answers");
     stranger.say(bytes);
     assert_eq!(stranger.hear_end(), None, "it learns nothing");
-    sound.notice(0, "a packet is not what the peer has sealed");
+    sound.notice(0, "a packet is not the one that the peer sealed");
     assert_eq!(sound.foreign_so_far(0), 0);
     sound.finish(&[]);
 }
@@ -123,7 +123,7 @@ cases! {
         stranger.greet(Greeting::Open, &[]);
         stranger.link(link::Kind::Data, 0, 0, b"trust me");
         assert_eq!(stranger.hear_end(), Some(HandshakeError::Malformed));
-        sound.notice(0, "the handshake makes no sense");
+        sound.notice(0, "the handshake is invalid");
         assert_eq!(sound.foreign_so_far(0), 0);
         sound.finish(&[]);
     }
@@ -175,7 +175,7 @@ cases! {
             thief.say(&hello);
             assert_eq!(thief.hear_end(), Some(HandshakeError::Repeated));
         }
-        sound.notice(0, "it repeats an earlier handshake: somebody may have recorded it");
+        sound.notice(0, "it repeats an earlier handshake, which may have been recorded");
         sound.finish(&[]);
     }
 
@@ -187,7 +187,7 @@ cases! {
         thief.hear_any().expect("it cannot know");
         thief.say(&hello);
         assert_eq!(thief.hear_end(), None);
-        sound.notice(1, "a packet is not what the peer has sealed");
+        sound.notice(1, "a packet is not the one that the peer sealed");
         sound.finish(&[]);
     }
 
@@ -262,7 +262,7 @@ cases! {
     }
 
     fn one_who_knows_the_token_but_has_a_lower_id_and_dials() {
-        refused_as(identity(0), 1, "the handshake makes no sense", "the handshake makes no sense");
+        refused_as(identity(0), 1, "the handshake is invalid", "the handshake is invalid");
     }
 
     fn one_who_says_that_it_is_the_node_it_dials() {

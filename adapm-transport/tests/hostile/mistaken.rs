@@ -153,7 +153,7 @@ cases! {
         let sound = SoundNodes::start(4, &[0, 1, 2], |_| {});
         let mut net = Net::listen(config(3, 4)).expect("it can listen");
         net.connect(&only(0, sound.address(1), 4));
-        let words = "node n1 is where node n0 was to be: check the addresses";
+        let words = "node n1 is at the address of node n0: check the addresses";
         let error = is_kept_from_node_0(&mut net);
         assert!(error.contains(words), "{error}");
         sound.notice(1, words);
@@ -166,7 +166,7 @@ cases! {
         let own = net.address().socket().expect("TCP has one");
         net.connect(&only(0, own, 4));
         let error = is_kept_from_node_0(&mut net);
-        assert!(error.contains("node n3 is where node n0 was to be: check the addresses"), "{error}");
+        assert!(error.contains("node n3 is at the address of node n0: check the addresses"), "{error}");
         sound.finish(&[]);
     }
 

@@ -59,7 +59,7 @@ pub enum HandshakeError {
         address: Option<SocketAddr>,
     },
     /// The address belongs to another node than the dialed one.
-    #[error("node {found} is where node {meant} was to be: check the addresses")]
+    #[error("node {found} is at the address of node {meant}: check the addresses")]
     WrongNode {
         /// The node that was dialed.
         meant: NodeId,
@@ -84,10 +84,10 @@ pub enum HandshakeError {
     #[error("it was silent for too long and counts as lost: start the whole cluster again")]
     GivenUp,
     /// A handshake message that cannot be decoded or does not belong here.
-    #[error("the handshake makes no sense: is that an adapm node?")]
+    #[error("the handshake is invalid: is that an adapm node?")]
     Malformed,
     /// A copy of an earlier handshake's first message: a replay.
-    #[error("it repeats an earlier handshake: somebody may have recorded it")]
+    #[error("it repeats an earlier handshake, which may have been recorded")]
     Repeated,
 }
 

@@ -129,7 +129,7 @@ pub struct Packet {
 #[non_exhaustive]
 pub enum Fault {
     /// The bytes are not those of a node.
-    #[error("what came is not from an adapm node")]
+    #[error("the received bytes are not from an adapm node")]
     Magic,
     /// The peer speaks another version.
     #[error("the peer speaks version {theirs} of the protocol, this node {PROTOCOL_VERSION}")]
@@ -153,7 +153,7 @@ pub enum Fault {
     Checksum,
     /// It is not the packet that the other end of the link has sealed here.
     #[error(
-        "a packet is not what the peer has sealed: something on the way changes, repeats or drops packets"
+        "a packet is not the one that the peer sealed: something on the way changes, repeats or drops packets"
     )]
     Unopened,
     /// The pipe ended between two packets.
