@@ -1,5 +1,5 @@
-//! A store of your own: here one that counts how often each node's slots are entered, around a
-//! store that exists.
+//! A store of your own: a wrapper of an existing store that counts how often each node's slots are
+//! entered.
 //!
 //! Test a new store with `adapm_verify::store_suite!`. `cargo run -p adapm-runtime --example
 //! custom_store`

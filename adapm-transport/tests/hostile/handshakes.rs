@@ -16,7 +16,7 @@ fn sound() -> SoundNodes {
     SoundNodes::start(4, &[0, 1, 2], |_| {})
 }
 
-/// Starts a sound without a token, to which anybody may claim any identity.
+/// Starts sound nodes without a token, to which anybody may claim any identity.
 fn open_crew() -> SoundNodes {
     SoundNodes::start(4, &[0, 1, 2], |config| config.token = None)
 }

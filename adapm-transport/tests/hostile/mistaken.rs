@@ -46,8 +46,8 @@ pub(crate) fn only(node: usize, address: SocketAddr, nodes: usize) -> Vec<Option
     (0..nodes).map(|index| (index == node).then_some(Address::Tcp(address))).collect()
 }
 
-/// Lets a node with other settings than the `sound` dial its node 0; `here` and `there` are the
-/// reports of the two.
+/// Lets a node with other settings than the sound nodes dial their node 0; `here` and `there` are
+/// the reports of the two.
 #[track_caller]
 fn refused_by(sound: SoundNodes, configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     let mut config = config(3, 4);
@@ -62,7 +62,7 @@ fn refused_by(sound: SoundNodes, configure: impl Fn(&mut NetConfig), here: &str,
     sound.finish(&[]);
 }
 
-/// Like [`refused_by`], with a sound that is configured as usual.
+/// Like [`refused_by`], with sound nodes that are configured as usual.
 #[track_caller]
 fn refused(configure: impl Fn(&mut NetConfig), here: &str, there: &str) {
     refused_by(SoundNodes::start(4, &[0, 1, 2], |_| {}), configure, here, there);

@@ -61,12 +61,12 @@ pub(crate) struct Careless {
     /// Frames sent or received.
     frames: usize,
     is_full: bool,
-    /// What is delivered again, or later.
+    /// The report that is delivered again, or later.
     kept: Option<(Received, Frame)>,
     /// Frames that wait to be sent.
     held: VecDeque<(NodeId, Frame)>,
     is_woken_for_ever: bool,
-    /// A wake is not told.
+    /// Swallows a wake.
     swallows: bool,
     has_left: bool,
     /// Of all nodes.
@@ -239,8 +239,8 @@ impl Careless {
         self.frames.is_multiple_of(RARELY)
     }
 
-    /// Sends over a way for one frame. The sender says that it was refused and does not look again:
-    /// the receiver may have made room just before, and nobody tells of it.
+    /// Sends over a way for one frame. The sender records that it was refused and does not look
+    /// again: the receiver may have made room just before, without a wake.
     fn send_one(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Infallible>> {
         let peer = &self.shared[to.index()];
         if peer.queued.load(SeqCst) > 0 {

@@ -2,8 +2,8 @@
 //! pair of nodes.
 //!
 //! The contract is that of [`Transport`]: frames arrive once, whole and in order; `send` never
-//! blocks; a refused sender hears of room; wakes and frames take turns; a peer that ends without a
-//! close reason is told as lost. Not here: processes.
+//! blocks; a refused sender is woken when there is room; wakes and frames take turns; a peer that
+//! ends without a close reason is reported as lost. Not here: processes.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use std::time::{Duration, Instant};
 use adapm_core::NodeId;
 use adapm_core::transport::{CloseReason, Frame, Loss, Received, SendError, Transport, Wake};
 
-/// Frames that may be under way from one node to another, and their bytes: a single larger frame
-/// goes alone.
+/// Maximum frames in flight from one node to another, and their bytes: a single larger frame goes
+/// alone.
 const FRAMES_MAX: usize = 64;
 const BYTES_MAX: usize = 32 << 20;
 
-/// What goes through a channel.
+/// A message in a channel.
 enum Post {
     Frame(NodeId, Frame),
     /// That node ends; behind all its frames.
     Left(NodeId, CloseReason),
-    /// That node will never be heard of again.
+    /// That node is lost.
     Lost(NodeId, Loss),
-    /// Look at what has changed: a wake, or room.
+    /// A wake, or room: look at the flags.
     Nudge,
 }
 
@@ -35,7 +35,7 @@ enum Post {
 struct Way {
     frames: AtomicUsize,
     bytes: AtomicUsize,
-    /// Whether the sender was refused and waits for room.
+    /// True if the sender was refused and waits for room.
     refused: AtomicBool,
 }
 
@@ -48,20 +48,20 @@ pub struct ChannelEnd {
     ways: Arc<[Way]>,
     /// Nodes that have left, or whose endpoints were dropped.
     gone: Arc<[AtomicBool]>,
-    /// Whether the last `recv` returned `Woken`: then a frame that waits goes first.
+    /// True if the last `recv` returned `Woken`: then a queued frame goes first.
     just_woken: bool,
-    /// Peers that were told as lost.
+    /// Peers that were reported as lost.
     lost: Vec<bool>,
 }
 
-/// Ends the wait of one endpoint. Harmless after the endpoint is gone.
+/// A handle that ends the wait of one endpoint. Harmless after the endpoint is gone.
 #[derive(Clone)]
 pub struct ChannelWaker {
     sender: Sender<Post>,
     woken: Arc<AtomicBool>,
 }
 
-/// A network of `nodes` endpoints, that of node `i` at index `i`.
+/// Creates a network of `nodes` endpoints, that of node `i` at index `i`.
 #[must_use]
 pub fn network(nodes: usize) -> Vec<ChannelEnd> {
     let (senders, inboxes): (Vec<_>, Vec<_>) = (0..nodes).map(|_| mpsc::channel()).unzip();
@@ -83,7 +83,7 @@ pub fn network(nodes: usize) -> Vec<ChannelEnd> {
 
 impl Wake for ChannelWaker {
     fn wake(&self) {
-        // One nudge is enough for all wakes that nobody has heard yet.
+        // One nudge is enough for all wakes not received yet.
         if !self.woken.swap(true, SeqCst) {
             self.sender.send(Post::Nudge).ok();
         }
@@ -106,8 +106,8 @@ impl Transport for ChannelEnd {
             frames > 0 && !fits && !self.gone[to.index()].load(SeqCst)
         };
         if is_full() {
-            // Said first, then looked again: whoever makes room in between hears of it, or we see
-            // the room.
+            // First the flag, then a second look: either the receiver that makes room sees the
+            // flag, or this sender sees the room.
             way.refused.store(true, SeqCst);
             if is_full() {
                 return Err(SendError::Full);
@@ -172,7 +172,7 @@ impl ChannelEnd {
         &self.ways[from.index() * self.wakers.len() + to.index()]
     }
 
-    /// Notes what the end of a peer means for this node, to be told next.
+    /// Turns the end of a peer into losses for this node, to be reported next.
     fn hear(&self, from: NodeId, reason: CloseReason) {
         let losses = match reason {
             CloseReason::Finished => vec![],
@@ -185,7 +185,7 @@ impl ChannelEnd {
         }
     }
 
-    /// The next post that is here already, nudges apart.
+    /// Returns the next post that is here already, except nudges.
     fn waiting(&self) -> Option<Post> {
         self.inbox.try_iter().find(|post| !matches!(post, Post::Nudge))
     }
