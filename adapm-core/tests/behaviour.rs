@@ -13,7 +13,7 @@ use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, None, Replica};
 use adapm_core::slot::{Location, PackedState, Slot};
 use adapm_core::{Clock, Counter, Instant, Key, Layout, NodeId, Version, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::rng::Rng;
 use adapm_verify::{Cluster, ReferenceStore, Setup, Violation};
 
@@ -23,7 +23,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 
-fn of(node: NodeId) -> Who {
+fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 
@@ -152,7 +152,7 @@ fn a_hot_key_counts_every_push() -> Case {
             let key = Key(9);
             let mut rng = Rng::new(9);
             for round in 0..20 {
-                let workers: Vec<Who> = cluster.workers().collect();
+                let workers: Vec<NodeWorker> = cluster.workers().collect();
                 for who in workers {
                     cluster.push(who, &[key])?;
                     if rng.chance(20) {
@@ -300,7 +300,7 @@ fn a_quiesce_brings_every_replica_up_to_date() -> Case {
     setup.layout = Layout::dense(&[(8, 5)]).expect("valid");
     let mut cluster = Cluster::new(setup);
     let keys: Vec<Key> = cluster.keys().collect();
-    let workers: Vec<Who> = cluster.workers().collect();
+    let workers: Vec<NodeWorker> = cluster.workers().collect();
     for who in &workers {
         cluster.intent(*who, &keys, 0..u64::MAX - 1)?;
     }
@@ -363,7 +363,7 @@ fn a_wait_sync_ends_before_a_quiesce_that_is_called_later() -> Case {
 #[test]
 fn a_barrier_waits_for_all_that_live() -> Case {
     let mut cluster = cluster(System::Adapm);
-    let workers: Vec<Who> = cluster.workers().collect();
+    let workers: Vec<NodeWorker> = cluster.workers().collect();
     cluster.end(workers[1])?;
     let mut barriers = Vec::new();
     for who in workers.iter().filter(|who| **who != workers[1] && **who != workers[5]) {

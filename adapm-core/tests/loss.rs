@@ -7,17 +7,17 @@ use adapm_core::error::{Fault, InputError, OpError};
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
 use adapm_core::{Key, NodeId, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, Setup, Violation};
 
 type Case = Result<(), Violation>;
-type Call = fn(&mut Cluster, Who) -> Result<OpId, Violation>;
+type Call = fn(&mut Cluster, NodeWorker) -> Result<OpId, Violation>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const N2: NodeId = NodeId(2);
 
-fn of(node: NodeId) -> Who {
+fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 

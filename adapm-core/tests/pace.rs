@@ -4,7 +4,7 @@
 use adapm_core::policy::System;
 use adapm_core::slot::State;
 use adapm_core::{Key, NodeId, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, Setup, Violation};
 
 const N0: NodeId = NodeId(0);
@@ -13,7 +13,7 @@ type Call = fn(&mut Cluster, Key) -> Result<(), Violation>;
 
 const LEAST_NANOS: u64 = 500_000;
 
-fn of(node: NodeId) -> Who {
+fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 

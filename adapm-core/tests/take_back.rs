@@ -5,7 +5,7 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::{Adaptive, System};
 use adapm_core::slot::State::{Main, Replica};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, ReferenceStore, Setup, Violation};
 
 type Case = Result<(), Violation>;
@@ -14,7 +14,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const ANY: SignalId = SignalId(0);
 
-fn of(node: NodeId) -> Who {
+fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 

@@ -9,7 +9,7 @@ use adapm_core::error::{InputError, OpError};
 use adapm_core::policy::System;
 use adapm_core::slot::State::Requested;
 use adapm_core::{Key, NodeId, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, Setup, Violation};
 
 type Case = Result<(), Violation>;
@@ -21,7 +21,7 @@ const MINUTE_NANOS: u64 = 60_000_000_000;
 /// One check that asks, six that find no answer.
 const LOOKS: usize = 7;
 
-fn of(node: NodeId) -> Who {
+fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::{Key, NodeId, WorkerId};
 use adapm_verify::arb::Choices;
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::random::RandomPolicy;
 use adapm_verify::{Cluster, Setup, Violation};
 
@@ -161,7 +161,7 @@ fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
 }
 
 /// Takes back the latest signal of a worker.
-fn take_back(cluster: &mut Cluster, who: Who) -> Result<(), Violation> {
+fn take_back(cluster: &mut Cluster, who: NodeWorker) -> Result<(), Violation> {
     let Some(intent) = cluster.latest_intent(who).cloned() else { return Ok(()) };
     cluster.take_back(who, intent.id, &intent.keys, intent.clocks.start.0..intent.clocks.end.0)
 }
@@ -213,18 +213,18 @@ fn lose(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
 }
 
 /// Returns the workers that have neither ended nor vanished.
-fn working(cluster: &Cluster) -> Vec<Who> {
-    let ended = |who: &Who| cluster.member(who.0).workers[who.1.index()].ended;
-    let gone = |who: &Who| cluster.losses().is_gone(who.0);
+fn working(cluster: &Cluster) -> Vec<NodeWorker> {
+    let ended = |who: &NodeWorker| cluster.member(who.0).workers[who.1.index()].ended;
+    let gone = |who: &NodeWorker| cluster.losses().is_gone(who.0);
     cluster.workers().filter(|who| !ended(who) && !gone(who)).collect()
 }
 
-fn worker(cluster: &Cluster, choices: &mut Choices<'_>) -> Option<Who> {
+fn worker(cluster: &Cluster, choices: &mut Choices<'_>) -> Option<NodeWorker> {
     let working = working(cluster);
     working.get(choices.below(working.len() as u64) as usize).copied()
 }
 
-fn is_free(cluster: &Cluster, who: Who) -> bool {
+fn is_free(cluster: &Cluster, who: NodeWorker) -> bool {
     cluster.member(who.0).workers[who.1.index()].blocked.is_none()
 }
 

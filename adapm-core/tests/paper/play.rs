@@ -7,7 +7,7 @@ use std::rc::Rc;
 use adapm_core::policy::System;
 use adapm_core::slot::State;
 use adapm_core::{Key, NodeId, WorkerId};
-use adapm_verify::oracle::Who;
+use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, Setup, Violation};
 
 pub(crate) type Claim = Result<(), Violation>;
@@ -18,7 +18,7 @@ pub(crate) const N2: NodeId = NodeId(2);
 pub(crate) const N3: NodeId = NodeId(3);
 
 /// Returns worker 0 of a node.
-pub(crate) fn of(node: NodeId) -> Who {
+pub(crate) fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 

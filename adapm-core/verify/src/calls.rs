@@ -6,7 +6,7 @@ use adapm_core::engine::OpId;
 use adapm_core::id::Key;
 
 use crate::digits::Seen;
-use crate::oracle::{AccessId, Who};
+use crate::oracle::{AccessId, NodeWorker};
 
 /// All operations of all workers.
 #[derive(Default)]
@@ -17,7 +17,7 @@ pub struct Calls {
 
 /// One operation.
 struct Call {
-    who: Who,
+    who: NodeWorker,
     kind: CallKind,
     /// The accesses that the engine executes, with their positions among the operation's keys.
     slow: Vec<(AccessId, usize)>,
@@ -76,7 +76,7 @@ impl Calls {
     }
 
     /// Returns the unfinished operations, with their workers.
-    pub fn open(&self) -> impl Iterator<Item = (OpId, Who)> + '_ {
+    pub fn open(&self) -> impl Iterator<Item = (OpId, NodeWorker)> + '_ {
         let calls = self.calls.iter().enumerate().filter(|(_, call)| !call.done);
         calls.map(|(id, call)| (OpId(id as u64), call.who))
     }
@@ -91,13 +91,13 @@ impl Calls {
     }
 
     /// Returns the keys of unfinished operations, by worker; a key may occur more than once.
-    pub fn open_keys(&self) -> impl Iterator<Item = (Who, Key)> + '_ {
+    pub fn open_keys(&self) -> impl Iterator<Item = (NodeWorker, Key)> + '_ {
         let open = self.calls.iter().filter(|call| !call.done);
         open.flat_map(|call| call.slow.iter().map(|(access, _)| (call.who, access.key)))
     }
 
     /// Returns the number of barriers that the worker has called.
-    pub(crate) fn barriers(&self, who: Who) -> usize {
+    pub(crate) fn barriers(&self, who: NodeWorker) -> usize {
         let is_barrier =
             |call: &&Call| call.who == who && matches!(call.kind, CallKind::Barrier { .. });
         self.calls.iter().filter(is_barrier).count()
@@ -114,7 +114,7 @@ impl Calls {
     }
 
     /// Begins an operation on `places` keys.
-    pub(crate) fn begin(&mut self, who: Who, kind: CallKind, places: usize) -> OpId {
+    pub(crate) fn begin(&mut self, who: NodeWorker, kind: CallKind, places: usize) -> OpId {
         let read = vec![None; places];
         self.calls.push(Call { who, kind, slow: Vec::new(), read, done: false, failed: false });
         self.unfinished += 1;
@@ -137,7 +137,7 @@ impl Calls {
     }
 
     /// Ends an operation. Returns its worker, kind, and the accesses that the engine executed.
-    pub(crate) fn end(&mut self, op: OpId) -> (Who, CallKind, Vec<(AccessId, usize)>) {
+    pub(crate) fn end(&mut self, op: OpId) -> (NodeWorker, CallKind, Vec<(AccessId, usize)>) {
         let call = &mut self.calls[op.0 as usize];
         call.done = true;
         self.unfinished -= 1;
@@ -146,7 +146,7 @@ impl Calls {
 
     /// Ends an operation without a result. Returns its worker, and the accesses that the engine had
     /// not executed.
-    pub(crate) fn give_up(&mut self, op: OpId) -> (Who, Vec<(AccessId, usize)>) {
+    pub(crate) fn give_up(&mut self, op: OpId) -> (NodeWorker, Vec<(AccessId, usize)>) {
         let (who, _, slow) = self.end(op);
         self.calls[op.0 as usize].failed = true;
         (who, slow)

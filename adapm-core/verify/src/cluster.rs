@@ -25,7 +25,7 @@ use crate::check::Checks;
 use crate::invariants;
 use crate::member::{Member, Row};
 use crate::network::Pairs;
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::picture::Picture;
 use crate::recorder::Recorder;
 use crate::setup::Setup;
@@ -117,7 +117,7 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn intent(
         &mut self,
-        who: Who,
+        who: NodeWorker,
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
@@ -130,7 +130,7 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn intent_as(
         &mut self,
-        who: Who,
+        who: NodeWorker,
         id: SignalId,
         keys: &[Key],
         clocks: core::ops::Range<u64>,
@@ -147,7 +147,7 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn take_back(
         &mut self,
-        who: Who,
+        who: NodeWorker,
         id: SignalId,
         keys: &[Key],
         clocks: core::ops::Range<u64>,
@@ -158,7 +158,7 @@ impl Cluster {
     }
 
     /// Raises the clock of a worker by `clocks`; its node learns of it with the next timeout.
-    pub fn advance_clock(&mut self, who: Who, clocks: u64) {
+    pub fn advance_clock(&mut self, who: NodeWorker, clocks: u64) {
         let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.clock = worker.clock + clocks;
     }
@@ -376,7 +376,7 @@ impl Cluster {
         for peer in self.nodes().filter(|peer| *peer != node) {
             let travels = |from, to| self.picture.network.queue(from, to).next().is_some();
             if travels(node, peer) || travels(peer, node) {
-                self.hear(node, peer)?;
+                self.note_heard(node, peer)?;
             }
         }
         self.look_behind(node)
@@ -386,7 +386,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn hear(&mut self, node: NodeId, peer: NodeId) -> Result<(), Violation> {
+    pub fn note_heard(&mut self, node: NodeId, peer: NodeId) -> Result<(), Violation> {
         self.feed(node, Input::Heard(peer))
     }
 
@@ -507,7 +507,7 @@ impl Deref for Cluster {
 }
 
 /// Returns the signal of a worker.
-fn intent_of(who: Who, id: SignalId, keys: &[Key], clocks: core::ops::Range<u64>) -> Intent {
+fn intent_of(who: NodeWorker, id: SignalId, keys: &[Key], clocks: core::ops::Range<u64>) -> Intent {
     let clocks = Clock(clocks.start)..Clock(clocks.end);
     Intent { worker: who.1, id, keys: keys.to_vec(), clocks }
 }

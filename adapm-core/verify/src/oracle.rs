@@ -1,8 +1,11 @@
-//! The accesses of every worker with their results, key by key: the judge of reads (invariants 8
-//! and 9) and of the content of main copies.
+//! The record of all accesses, key by key, that judges what reads and main copies may contain.
 //!
 //! Each access of one key is recorded when it is issued, in program order, and again when it is
-//! done. Checks cost one pass over the accesses of the key.
+//! done. Values are encoded as in [`digits`]: each push of a key adds a digit of its own, and each
+//! set writes its own number, so that a value tells which pushes and which set it contains.
+//!
+//! Here: soundness of values, and loss at rest (invariant 2). The order of reads (invariants 8 and
+//! 9) is checked in [`crate::invariants`] on the same record.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +15,17 @@ use crate::check::Checks;
 use crate::digits::{self, Seen};
 use crate::violation::{Violation, hold};
 
-/// A worker of the cluster.
-pub type Who = (NodeId, WorkerId);
+/// A worker of the cluster, with its node.
+pub type NodeWorker = (NodeId, WorkerId);
 
 /// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
-    /// Reads; carries the content read, once done.
+pub enum AccessKind {
+    /// Reads. The content is empty until the read is done.
     Pull(Seen),
-    /// Adds its digit.
+    /// Adds this digit, counted from 0 per key.
     Push(usize),
-    /// Overwrites with the set of this number, counted from 1.
+    /// Overwrites the value with the set of this number, counted from 1 per key.
     Set(u32),
 }
 
@@ -30,14 +33,14 @@ pub enum What {
 #[derive(Clone, Debug)]
 pub struct Access {
     /// The worker.
-    pub who: Who,
+    pub worker: NodeWorker,
     /// The kind.
-    pub what: What,
+    pub kind: AccessKind,
     /// The step in which the worker issued it.
     pub issued: u64,
-    /// The step in which it was done.
+    /// The step in which it was done; `None` while it is pending or after it failed.
     pub done: Option<u64>,
-    /// True if it failed: it may or may not have been applied.
+    /// True if it failed: it may have been applied or not.
     pub failed: bool,
 }
 
@@ -60,11 +63,15 @@ pub struct Oracle {
 
 #[derive(Clone, Debug)]
 struct KeyHistory {
+    /// Number of pushes that a value can tell apart.
     capacity: usize,
+    /// Number of pushes issued.
     pushes: usize,
+    /// Number of sets issued.
     sets: u32,
+    /// In the order in which they were issued.
     accesses: Vec<Access>,
-    /// Pushes that are done.
+    /// Pushes that are done: bit `d` for the push with digit `d`.
     acknowledged: u128,
 }
 
@@ -84,32 +91,37 @@ impl Oracle {
 
     /// Restricts the oracle to these checkers.
     #[must_use]
-    pub fn judged_by(self, checks: Checks) -> Self {
+    pub fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
     }
 
     /// Records a pull of `key`.
-    pub fn issue_pull(&mut self, who: Who, key: Key, step: u64) -> AccessId {
-        self.issue(who, key, What::Pull(Seen::default()), step)
+    pub fn issue_pull(&mut self, worker: NodeWorker, key: Key, step: u64) -> AccessId {
+        self.issue(worker, key, AccessKind::Pull(Seen::default()), step)
     }
 
-    /// Records a push to `key`, with the next digit; `None` if the key has no digit left.
-    pub fn issue_push(&mut self, who: Who, key: Key, step: u64) -> Option<(AccessId, usize)> {
+    /// Records a push to `key`, and returns its digit; `None` if the key has no digit left.
+    pub fn issue_push(
+        &mut self,
+        worker: NodeWorker,
+        key: Key,
+        step: u64,
+    ) -> Option<(AccessId, usize)> {
         let history = &mut self.keys[key.0 as usize];
         if history.pushes == history.capacity {
             return None;
         }
         let digit = history.pushes;
         history.pushes += 1;
-        Some((self.issue(who, key, What::Push(digit), step), digit))
+        Some((self.issue(worker, key, AccessKind::Push(digit), step), digit))
     }
 
-    /// Records a set of `key`, with the next number.
-    pub fn issue_set(&mut self, who: Who, key: Key, step: u64) -> (AccessId, u32) {
+    /// Records a set of `key`, and returns its number.
+    pub fn issue_set(&mut self, worker: NodeWorker, key: Key, step: u64) -> (AccessId, u32) {
         let history = &mut self.keys[key.0 as usize];
         history.sets += 1;
         let set = history.sets;
-        (self.issue(who, key, What::Set(set), step), set)
+        (self.issue(worker, key, AccessKind::Set(set), step), set)
     }
 
     /// Records that a push or set is done.
@@ -117,7 +129,7 @@ impl Oracle {
         let history = &mut self.keys[id.key.0 as usize];
         let access = &mut history.accesses[id.index];
         access.done = Some(step);
-        if let What::Push(digit) = access.what {
+        if let AccessKind::Push(digit) = access.kind {
             history.acknowledged |= 1 << digit;
         }
     }
@@ -137,22 +149,22 @@ impl Oracle {
         value: &[i64],
         step: u64,
     ) -> Result<(), Violation> {
-        let seen = self.judge(id.key, value)?;
+        let seen = self.decode(id.key, value)?;
         let access = &mut self.keys[id.key.0 as usize].accesses[id.index];
         access.done = Some(step);
-        access.what = What::Pull(seen);
+        access.kind = AccessKind::Pull(seen);
         Ok(())
     }
 
-    /// Returns the content of `value` of `key`.
+    /// Decodes `value` of `key`, and checks that it contains only sets and pushes that were issued.
     ///
     /// # Errors
     /// Invariant 2 if no worker can have written that value.
-    pub fn judge(&self, key: Key, value: &[i64]) -> Result<Seen, Violation> {
+    pub fn decode(&self, key: Key, value: &[i64]) -> Result<Seen, Violation> {
         let history = &self.keys[key.0 as usize];
         let seen = match digits::seen(key, value) {
             Ok(seen) => seen,
-            Err(unsound) => hold_unsound(key, unsound)?,
+            Err(unsound) => refuse_unsound(key, unsound)?,
         };
         hold!(Checks::ALL => ValueSound, seen.set <= history.sets, "{key} holds a set nobody made: {seen}");
         hold!(Checks::ALL => ValueSound, seen.pushes >> history.pushes == 0, "{key} holds a push nobody made: {seen}");
@@ -165,23 +177,23 @@ impl Oracle {
         self.keys[key.0 as usize].sets > 0
     }
 
-    /// Returns the pushes to `key` that are done.
+    /// Returns the pushes to `key` that are done: bit `d` for digit `d`.
     #[must_use]
     pub fn acknowledged(&self, key: Key) -> u128 {
         self.keys[key.0 as usize].acknowledged
     }
 
-    /// Returns the pushes that workers of `node` have made to `key`.
+    /// Returns the pushes that workers of `node` have issued to `key`: bit `d` for digit `d`.
     #[must_use]
     pub fn pushes_of(&self, node: NodeId, key: Key) -> u128 {
-        let of_node = self.accesses(key).iter().filter(|access| access.who.0 == node);
-        of_node.fold(0, |mask, access| match access.what {
-            What::Push(digit) => mask | 1 << digit,
-            What::Pull(_) | What::Set(_) => mask,
+        let of_node = self.accesses(key).iter().filter(|access| access.worker.0 == node);
+        of_node.fold(0, |mask, access| match access.kind {
+            AccessKind::Push(digit) => mask | 1 << digit,
+            AccessKind::Pull(_) | AccessKind::Set(_) => mask,
         })
     }
 
-    /// Returns the number of pushes to `key`.
+    /// Returns the number of pushes issued to `key`.
     #[must_use]
     pub fn pushes(&self, key: Key) -> usize {
         self.keys[key.0 as usize].pushes
@@ -193,10 +205,13 @@ impl Oracle {
         &self.keys[key.0 as usize].accesses
     }
 
-    /// Checks that no later set can have come after that of `seen`, the value at rest.
+    /// Checks `seen`, the value at rest, for lost accesses.
+    ///
+    /// A set that was issued after another was done must replace it; sets that overlap in time may
+    /// come in any order. The same holds for pushes after sets.
     ///
     /// # Errors
-    /// Invariant 2 if a set that was certainly later is missing, or a push that certainly came
+    /// Invariant 2 if a set that certainly came later is missing, or a push that certainly came
     /// after the last set.
     pub fn check_final(&self, key: Key, seen: Seen) -> Result<(), Violation> {
         let history = &self.keys[key.0 as usize];
@@ -205,9 +220,11 @@ impl Oracle {
             hold!(self.checks => KeptAtRest, missing == 0, "{key} has lost push p{}: {seen}", missing.trailing_zeros());
             return Ok(());
         }
-        let sets = || history.accesses.iter().filter(|access| matches!(access.what, What::Set(_)));
-        let last =
-            sets().find(|access| access.what == What::Set(seen.set)).and_then(|access| access.done);
+        let sets =
+            || history.accesses.iter().filter(|access| matches!(access.kind, AccessKind::Set(_)));
+        let last = sets()
+            .find(|access| access.kind == AccessKind::Set(seen.set))
+            .and_then(|access| access.done);
         let Some(last) = last else {
             hold!(Checks::ALL => SetKept, false, "{key} has been set and yet holds {seen}");
             return Ok(());
@@ -215,7 +232,7 @@ impl Oracle {
         hold!(self.checks => LastSetKept, sets().all(|set| set.issued <= last), "{key} holds {seen}, and a later set is lost");
         let all_done = sets().map(|set| set.done.unwrap_or(u64::MAX)).max().unwrap_or(0);
         for access in &history.accesses {
-            let What::Push(digit) = access.what else { continue };
+            let AccessKind::Push(digit) = access.kind else { continue };
             let lost = access.issued > all_done && seen.pushes >> digit & 1 == 0;
             hold!(self.checks => KeptBehindSet, !lost, "{key} has lost push p{digit} behind its last set: {seen}");
         }
@@ -224,19 +241,21 @@ impl Oracle {
 
     /// Returns the workers that touched `key`, in order.
     #[must_use]
-    pub fn workers(&self, key: Key) -> Vec<Who> {
-        let who: BTreeSet<Who> = self.accesses(key).iter().map(|access| access.who).collect();
-        who.into_iter().collect()
+    pub fn workers(&self, key: Key) -> Vec<NodeWorker> {
+        let workers: BTreeSet<NodeWorker> =
+            self.accesses(key).iter().map(|access| access.worker).collect();
+        workers.into_iter().collect()
     }
 
-    fn issue(&mut self, who: Who, key: Key, what: What, issued: u64) -> AccessId {
+    fn issue(&mut self, worker: NodeWorker, key: Key, kind: AccessKind, issued: u64) -> AccessId {
         let accesses = &mut self.keys[key.0 as usize].accesses;
-        accesses.push(Access { who, what, issued, done: None, failed: false });
+        accesses.push(Access { worker, kind, issued, done: None, failed: false });
         AccessId { key, index: accesses.len() - 1 }
     }
 }
 
-fn hold_unsound(key: Key, unsound: digits::Unsound) -> Result<Seen, Violation> {
+/// Returns the violation of an undecodable value.
+fn refuse_unsound(key: Key, unsound: digits::Unsound) -> Result<Seen, Violation> {
     match unsound {
         digits::Unsound::Tag(tag) => {
             hold!(Checks::ALL => ValueSound, false, "{key} holds the tag {tag}, which no set has written")

@@ -14,7 +14,7 @@ use crate::flight::{self, Entry};
 use crate::losses::Losses;
 use crate::member::{Member, Row, Told};
 use crate::network::Network;
-use crate::oracle::{Oracle, Who};
+use crate::oracle::{NodeWorker, Oracle};
 use crate::setup::Setup;
 use crate::violation::Violation;
 
@@ -49,7 +49,7 @@ impl Picture {
                 .map(|node| Member::new(&setup, NodeId(node as u16)))
                 .collect(),
             network: Network::new(&setup.layout, setup.nodes, setup.codec),
-            oracle: Oracle::new(&value_lens).judged_by(setup.checks),
+            oracle: Oracle::new(&value_lens).with_checks(setup.checks),
             calls: Calls::default(),
             losses: Losses::default(),
             told: Vec::new(),
@@ -76,7 +76,7 @@ impl Picture {
     }
 
     /// Returns all workers, in order.
-    pub fn workers(&self) -> impl Iterator<Item = Who> + use<> {
+    pub fn workers(&self) -> impl Iterator<Item = NodeWorker> + use<> {
         let workers = self.setup.workers as u16;
         self.nodes().flat_map(move |node| (0..workers).map(move |worker| (node, WorkerId(worker))))
     }
@@ -140,7 +140,7 @@ impl Picture {
 
     /// Returns the content of the main copy of `key`, `None` if there is none.
     pub(crate) fn judged_main(&self, key: Key) -> Result<Option<Seen>, Violation> {
-        self.main_value(key).map(|value| self.oracle.judge(key, &value)).transpose()
+        self.main_value(key).map(|value| self.oracle.decode(key, &value)).transpose()
     }
 
     /// Returns the value of the main copy that an ownership entry in flight to `to` stands for:
@@ -190,12 +190,12 @@ impl Picture {
 
     /// Returns the worker's last intent that may not have expired.
     #[must_use]
-    pub fn latest_intent(&self, who: Who) -> Option<&Intent> {
+    pub fn latest_intent(&self, who: NodeWorker) -> Option<&Intent> {
         self.intents_of(who).next()
     }
 
     /// Returns the worker's intents that may not have expired, the latest first.
-    pub(crate) fn intents_of(&self, who: Who) -> impl Iterator<Item = &Intent> {
+    pub(crate) fn intents_of(&self, who: NodeWorker) -> impl Iterator<Item = &Intent> {
         let of_worker = move |(node, intent): &&(NodeId, Intent)| (*node, intent.worker) == who;
         self.signalled.iter().rev().filter(of_worker).map(|(_, intent)| intent)
     }

@@ -1,4 +1,4 @@
-//! A host that records an engine's outputs, for tests.
+//! A [`Host`] that records the outputs of an engine, for tests.
 
 use adapm_core::driver::Host;
 use adapm_core::engine::Event;
@@ -8,11 +8,11 @@ use adapm_core::{Key, NodeId};
 /// The environment of one engine: the dirty keys of its workers, and its outputs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorder<V> {
-    /// Keys that workers have made dirty and the engine does not know of.
+    /// Keys that workers have changed since the engine last took them.
     pub dirty: Vec<Key>,
-    /// Messages that it has sent, in order, each with its receiver.
+    /// Messages that the engine has sent, in order, each with its receiver.
     pub sent: Vec<(NodeId, Message)>,
-    /// Its events for workers, in order.
+    /// Events of the engine for workers, in order.
     pub events: Vec<Event<V>>,
 }
 

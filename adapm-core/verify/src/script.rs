@@ -30,7 +30,7 @@ use adapm_core::slot::State;
 
 use crate::cluster::Cluster;
 use crate::digits::{self, Seen};
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::setup::Setup;
 use crate::violation::Violation;
 
@@ -218,7 +218,12 @@ impl Stage {
         }])
     }
 
-    fn act(&mut self, who: Who, words: &[&str], command: &str) -> Result<Vec<String>, Fault> {
+    fn act(
+        &mut self,
+        who: NodeWorker,
+        words: &[&str],
+        command: &str,
+    ) -> Result<Vec<String>, Fault> {
         let (verb, names) = words.split_first().ok_or(Fault::Unreadable("something to do"))?;
         let cluster = self.cluster();
         let op = match (*verb, names) {

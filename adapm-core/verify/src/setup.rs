@@ -1,4 +1,5 @@
-//! The shape of a [`super::Cluster`], and the invariants to check.
+//! The configuration of a lockstep [`Cluster`](crate::cluster::Cluster): its size, policy, planted
+//! bug, and the invariants to check.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use adapm_core::policy::{System, SystemPolicy};
 use crate::check::Checks;
 use crate::planted::{Bug, bug_from_environment};
 
-/// A constructor of a node's policy.
+/// A constructor of the policy of each node.
 pub type MakePolicy = Arc<dyn Fn(NodeId) -> SystemPolicy + Send + Sync>;
 
-/// The shape of a cluster.
+/// The configuration of a lockstep cluster.
 #[derive(Clone)]
 pub struct Setup {
     /// Number of nodes.
@@ -21,13 +22,13 @@ pub struct Setup {
     pub workers: usize,
     /// Keys and value lengths.
     pub layout: Layout,
-    /// The channel under test, and the number of channels: only its keys are used.
+    /// The channel under test, whose keys alone are used, and the number of channels.
     pub channel: (ChannelId, usize),
     /// The policy of each node.
     pub policy: MakePolicy,
-    /// True if invariant 5 holds: for the policies `adapm*`.
+    /// True if invariant 5 must hold, as it does under the systems `adapm*`.
     pub adaptive: bool,
-    /// True if invariant 9 holds: replication is off.
+    /// True if invariant 9 must hold, as it does without replication.
     pub sequential: bool,
     /// See [`adapm_core::config::NodeConfig::location_caches`].
     pub location_caches: bool,
@@ -41,11 +42,11 @@ pub struct Setup {
     pub parked_max: usize,
     /// See [`adapm_core::config::NodeConfig::unresponsive_nanos`].
     pub unresponsive_nanos: Option<u64>,
-    /// True if messages travel as encoded frames.
+    /// True if messages are encoded and decoded on the way.
     pub codec: bool,
-    /// Most nodes that random schedules may let vanish; less than the number of nodes.
+    /// Most nodes that vanish in a random schedule; less than the number of nodes.
     pub losses: usize,
-    /// True if random schedules take signals back.
+    /// True if random schedules take back signalled intents.
     pub takes_back: bool,
     /// The mistake planted in every node: [`bug_from_environment`] by default.
     pub bug: Option<Bug>,
@@ -54,8 +55,8 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Creates a cluster of `nodes` nodes with `workers` workers each under `system`, with `keys`
-    /// keys of 2 elements.
+    /// Creates the setup of `nodes` nodes with `workers` workers each under `system`, with `keys`
+    /// keys of 2 elements: a tag and digits ([`crate::digits`]).
     ///
     /// # Panics
     /// If there is no key.
@@ -103,7 +104,7 @@ impl Setup {
             .filter(move |key| Layout::channel(*key, channels) == channel)
     }
 
-    /// Returns the first key whose home is `node`.
+    /// Returns the first key of the channel whose home is `node`.
     ///
     /// # Panics
     /// If the layout has too few keys to have one.

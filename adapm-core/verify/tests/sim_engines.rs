@@ -9,7 +9,7 @@ use adapm_core::store::Store as _;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::rng::Rng;
 use adapm_verify::sim::engines::{Engines, EnginesConfig, LightStore, Machine, Totals};
-use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
+use adapm_verify::sim::{NodeWorker, Perfect, Program, Simulator, Step, Then};
 use adapm_verify::store_suite;
 
 store_suite!(one_thread light, |layout: &Layout| LightStore::new(layout.clone()));
@@ -22,14 +22,14 @@ const COMPUTE: Duration = Duration::from_micros(700);
 /// A program in which every worker signals, reads, computes, writes and advances; a fifth of its
 /// accesses go to four hot keys.
 struct Random {
-    lanes: BTreeMap<Who, (Rng, Vec<Step>, u64)>,
+    lanes: BTreeMap<NodeWorker, (Rng, Vec<Step>, u64)>,
     pushed: BTreeMap<Key, i64>,
     localizes: bool,
 }
 
 impl Random {
     fn new(seed: u64, localizes: bool) -> Self {
-        let lane = |who: Who| {
+        let lane = |who: NodeWorker| {
             (Rng::new(seed ^ u64::from(who.0.0) << 8 ^ u64::from(who.1.0)), Vec::new(), 0)
         };
         let places = (0..8).flat_map(|node| {
@@ -44,7 +44,7 @@ impl Random {
 }
 
 impl Program for Random {
-    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+    fn next(&mut self, _now: Instant, who: NodeWorker) -> Option<Step> {
         let (rng, steps, done) = self.lanes.get_mut(&who)?;
         if steps.is_empty() && *done <= STEPS {
             *done += 1;

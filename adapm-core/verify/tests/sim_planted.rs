@@ -12,7 +12,7 @@ use std::thread;
 
 use adapm_verify::LinkBug;
 use adapm_verify::sim::Failure;
-use adapm_verify::sim::checked::{Conditions, Run, Wrong};
+use adapm_verify::sim::checked::{Conditions, Finding, Run};
 use adapm_verify::{Bug, Checks};
 
 /// Number of runs after which a bug counts as not found.
@@ -103,7 +103,9 @@ fn detect(seed: u64, bug: Bug, checks: Checks) -> Option<String> {
         _ => Run::new(seed),
     };
     match quietly(&run.with_bug(bug, checks))? {
-        Failure::Violation(Wrong::Invariant(violation)) if checks.contains(violation.invariant) => {
+        Failure::Violation(Finding::Invariant(violation))
+            if checks.contains(violation.invariant) =>
+        {
             Some(violation.what)
         }
         // Invariant 6: every operation completes.
@@ -130,7 +132,7 @@ fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
     }
     // Over a dead link it is a failure that no peer is given up.
     let is_loss =
-        |failure: &Failure<Wrong>| matches!(failure, Failure::Violation(Wrong::Delivery(_)));
+        |failure: &Failure<Finding>| matches!(failure, Failure::Violation(Finding::Delivery(_)));
     let is_right =
         quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
     match with_bug(Conditions::DeadLink) {
@@ -145,7 +147,7 @@ fn brief(what: &str) -> String {
 }
 
 /// Returns the failure of the run, if there is one; a panic does not count.
-fn quietly(run: &Run) -> Option<Failure<Wrong>> {
+fn quietly(run: &Run) -> Option<Failure<Finding>> {
     hush_panics();
     panic::catch_unwind(AssertUnwindSafe(|| run.run())).ok()?.err()
 }

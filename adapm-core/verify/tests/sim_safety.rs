@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use adapm_verify::sim::checked::{Conditions, Report, Run, Wrong};
+use adapm_verify::sim::checked::{Conditions, Finding, Report, Run};
 use adapm_verify::sim::{Coverage, Fact, Failure, FaultKind};
 
 const SEEDS: u64 = 2_000;
@@ -94,7 +94,7 @@ fn ends_of_a_dead_link_give_each_other_up() {
         match Run::under(seed, Conditions::DeadLink).run() {
             // Nothing large had to pass.
             Ok(_) => {}
-            Err(Failure::Violation(Wrong::Delivery(what))) if what.contains("gives") => lost += 1,
+            Err(Failure::Violation(Finding::Delivery(what))) if what.contains("gives") => lost += 1,
             Err(failure) => panic!("seed {seed}: {failure}"),
         }
     }

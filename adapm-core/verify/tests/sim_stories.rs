@@ -8,11 +8,13 @@ use adapm_core::policy::System;
 use adapm_core::slot::State;
 use adapm_core::{Instant, Key, NodeId, WorkerId};
 use adapm_verify::Setup;
-use adapm_verify::sim::checked::{Checked, Costs, Stopped};
-use adapm_verify::sim::faults::{Fault, Faulty, Plan, When};
-use adapm_verify::sim::{Fact, Failure, FaultKind, Script, Simulator, Step, Then, Who, WireConfig};
+use adapm_verify::sim::checked::{CheckedCluster, Costs, RunFailure};
+use adapm_verify::sim::faults::{Fault, FaultyLinks, Plan, When};
+use adapm_verify::sim::{
+    Fact, Failure, FaultKind, NodeWorker, Script, Simulator, Step, Then, WireConfig,
+};
 
-type Simulation = Simulator<Checked, Faulty>;
+type Simulation = Simulator<CheckedCluster, FaultyLinks>;
 
 /// Latency of a message; a peer is given up after 200 ms of silence, and suspected after 40.
 const LATENCY: Duration = Duration::from_millis(1);
@@ -37,10 +39,10 @@ fn with_window(system: System, window_packets: usize) -> Simulation {
     let mut link = LinkConfig::dead_after(DEAD_AFTER);
     link.window_packets = window_packets;
     let costs = Costs { access_nanos: 0, input_nanos: 10_000 };
-    Simulator::new(Checked::new(setup, costs), Faulty::new(link, wire, 3, 7), 7)
+    Simulator::new(CheckedCluster::new(setup, costs), FaultyLinks::new(link, wire, 3, 7), 7)
 }
 
-fn worker(node: NodeId) -> Who {
+fn worker(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
 }
 
@@ -58,9 +60,9 @@ fn millis(count: u64) -> Duration {
 }
 
 /// Runs to the end and checks the cluster at rest. Returns the time when the last worker was done.
-fn run(simulation: &mut Simulation, mut program: Script) -> Result<Instant, Stopped> {
+fn run(simulation: &mut Simulation, mut program: Script) -> Result<Instant, RunFailure> {
     let end = simulation.run(&mut program, PATIENCE)?;
-    simulation.subject_mut().check_at_rest().map_err(Failure::Violation)?;
+    simulation.under_test_mut().check_at_rest().map_err(Failure::Violation)?;
     Ok(end)
 }
 

@@ -9,7 +9,7 @@ use crate::calls::CallKind;
 use crate::check::Checks;
 use crate::digits;
 use crate::invariants;
-use crate::oracle::{AccessId, Who};
+use crate::oracle::{AccessId, NodeWorker};
 use crate::violation::{Violation, hold};
 
 impl Cluster {
@@ -18,7 +18,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn pull(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+    pub fn pull(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
         let op = self.picture.calls.begin(who, CallKind::Pull, keys.len());
         let mut slow = Vec::new();
         for (place, &key) in keys.iter().enumerate() {
@@ -39,7 +39,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn push(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+    pub fn push(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
         let op = self.picture.calls.begin(who, CallKind::Write, 0);
         let mut slow = Vec::new();
         let mut updates = Vec::new();
@@ -63,7 +63,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn set(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+    pub fn set(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
         let op = self.picture.calls.begin(who, CallKind::Write, 0);
         let mut values = Vec::new();
         for (place, &key) in keys.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn localize(&mut self, who: Who, keys: &[Key]) -> Result<OpId, Violation> {
+    pub fn localize(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
         self.picture.localized.extend(keys.iter().map(|key| (who.0, *key)));
         let op = self.picture.calls.begin(who, CallKind::Localize, 0);
         self.submit(op, who, keys.is_empty(), |_| OpBody::Localize { keys: keys.to_vec() })
@@ -88,7 +88,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn wait_sync(&mut self, who: Who) -> Result<OpId, Violation> {
+    pub fn wait_sync(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         let mains =
             self.all_keys().map(|key| self.judged_main(key)).collect::<Result<Vec<_>, _>>()?;
         let own = self.all_keys().map(|key| self.picture.oracle.pushes_of(who.0, key)).collect();
@@ -100,7 +100,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn barrier(&mut self, who: Who) -> Result<OpId, Violation> {
+    pub fn barrier(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         let number = self.picture.calls.barriers(who) + 1;
         let op = self.picture.calls.begin(who, CallKind::Barrier { number }, 0);
         self.submit(op, who, false, |_| OpBody::Barrier)
@@ -110,7 +110,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn quiesce(&mut self, who: Who) -> Result<OpId, Violation> {
+    pub fn quiesce(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         let pushes =
             self.all_keys().map(|key| (1 << self.picture.oracle.pushes(key)) - 1).collect();
         let op = self.picture.calls.begin(who, CallKind::Quiesce { pushes }, 0);
@@ -121,7 +121,7 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn end(&mut self, who: Who) -> Result<OpId, Violation> {
+    pub fn end(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         self.picture.members[who.0.index()].workers[who.1.index()].ended = true;
         let op = self.picture.calls.begin(who, CallKind::Control, 0);
         self.submit(op, who, false, |_| OpBody::End)
@@ -131,14 +131,14 @@ impl Cluster {
     ///
     /// # Errors
     /// If that breaks an invariant.
-    pub fn leave(&mut self, who: Who) -> Result<OpId, Violation> {
+    pub fn leave(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         let op = self.picture.calls.begin(who, CallKind::Control, 0);
         self.submit(op, who, false, |_| OpBody::Leave)
     }
 
     /// Pushes zeros to all copies of the worker's node: they change, but no count does. The engine
     /// learns of it with its next input.
-    pub fn touch(&mut self, who: Who) {
+    pub fn touch(&mut self, who: NodeWorker) {
         let keys: Vec<Key> = self.keys().collect();
         for key in keys {
             let zeros = vec![0; self.picture.setup.value_len(key)];
@@ -147,7 +147,7 @@ impl Cluster {
     }
 
     /// Suspends the worker until `op` is done.
-    pub fn block(&mut self, who: Who, op: OpId) {
+    pub fn block(&mut self, who: NodeWorker, op: OpId) {
         if !self.picture.calls.is_done(op) {
             self.picture.members[who.0.index()].workers[who.1.index()].blocked = Some(op);
         }
@@ -217,7 +217,7 @@ impl Cluster {
     }
 
     /// Stops the worker's wait for the operation, and for its later ones on the same keys.
-    fn release(&mut self, who: Who, op: OpId) {
+    fn release(&mut self, who: NodeWorker, op: OpId) {
         let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
         worker.order.finish(&op);
         if worker.blocked == Some(op) {
@@ -228,7 +228,7 @@ impl Cluster {
     fn submit(
         &mut self,
         op: OpId,
-        who: Who,
+        who: NodeWorker,
         is_done: bool,
         body: impl FnOnce(&mut Self) -> OpBody<i64>,
     ) -> Result<OpId, Violation> {
@@ -244,7 +244,7 @@ impl Cluster {
         Ok(op)
     }
 
-    fn queue(&mut self, who: Who, op: OpId, place: usize, access: AccessId) {
+    fn queue(&mut self, who: NodeWorker, op: OpId, place: usize, access: AccessId) {
         self.picture.calls.note_slow(op, place, access);
         self.picture.members[who.0.index()].workers[who.1.index()].order.mark(access.key);
     }
@@ -257,7 +257,7 @@ impl Cluster {
         value: &[i64],
     ) -> Result<(), Violation> {
         self.picture.oracle.complete_pull(access, value, self.step)?;
-        let seen = self.picture.oracle.judge(access.key, value)?;
+        let seen = self.picture.oracle.decode(access.key, value)?;
         self.picture.calls.note_read(op, place, seen);
         invariants::check_read(&self.picture, access)
     }

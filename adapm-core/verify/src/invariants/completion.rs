@@ -5,7 +5,7 @@ use adapm_core::engine::{OpId, Reason};
 use adapm_core::id::NodeId;
 
 use crate::member::Told;
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
@@ -32,7 +32,7 @@ pub(super) fn check_hops(picture: &Picture) -> Result<(), Violation> {
 
 /// Checks, when a barrier ends, that every worker that has not ended has called it.
 pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Result<(), Violation> {
-    let ended = |who: &Who| picture.member(who.0).workers[who.1.index()].ended;
+    let ended = |who: &NodeWorker| picture.member(who.0).workers[who.1.index()].ended;
     let mut missing =
         picture.workers().filter(|who| !ended(who) && picture.calls.barriers(*who) < number);
     let missing = missing.next();

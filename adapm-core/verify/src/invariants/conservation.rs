@@ -96,7 +96,7 @@ pub(crate) fn check_quiet(
             );
         }
         for node in picture.nodes().filter(|node| picture.state(*node, key) == State::Replica) {
-            let lost = made & !picture.oracle.judge(key, &picture.row(node, key).value)?.pushes;
+            let lost = made & !picture.oracle.decode(key, &picture.row(node, key).value)?.pushes;
             hold!(
                 picture.setup.checks => QuiesceSeen,
                 lost == 0,

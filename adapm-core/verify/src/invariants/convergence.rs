@@ -5,7 +5,7 @@ use adapm_core::id::Key;
 use adapm_core::slot::State;
 
 use crate::digits::Seen;
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
@@ -17,8 +17,8 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
             if row.state() != State::Replica {
                 continue;
             }
-            let replica = || picture.oracle.judge(key, &row.value);
-            let owner = || picture.oracle.judge(key, &main);
+            let replica = || picture.oracle.decode(key, &row.value);
+            let owner = || picture.oracle.decode(key, &main);
             hold!(
                 picture.setup.checks => ReplicasEqual,
                 row.value == main,
@@ -37,7 +37,7 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
 /// replicas include the content of the main copies at the call.
 pub(crate) fn check_synced(
     picture: &Picture,
-    who: Who,
+    who: NodeWorker,
     mains: &[Option<Seen>],
     own: &[u128],
 ) -> Result<(), Violation> {
@@ -55,7 +55,7 @@ pub(crate) fn check_synced(
         }
         let row = picture.row(who.0, key);
         if row.state() == State::Replica {
-            let missing = before & !picture.oracle.judge(key, &row.value)?.pushes;
+            let missing = before & !picture.oracle.decode(key, &row.value)?.pushes;
             hold!(
                 picture.setup.checks => SyncSeen,
                 missing == 0,

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use crate::digits::Seen;
-use crate::oracle::{Access, What};
+use crate::oracle::{Access, AccessKind};
 use crate::picture::Picture;
 use crate::violation::{Violation, hold};
 
@@ -57,7 +57,7 @@ pub fn is_linear(accesses: &[Access], end: Seen) -> bool {
 fn predecessors(accesses: &[Access]) -> Vec<u128> {
     let precedes = |earlier: usize, later: usize| {
         let (a, b) = (&accesses[earlier], &accesses[later]);
-        (a.who == b.who && earlier < later) || a.done.is_some_and(|done| done < b.issued)
+        (a.worker == b.worker && earlier < later) || a.done.is_some_and(|done| done < b.issued)
     };
     let all = || 0..accesses.len();
     let mask = |later| {
@@ -92,7 +92,8 @@ impl Search<'_> {
     fn take_reads(&self, mut state: State) -> State {
         loop {
             let fits = |at: &usize| {
-                self.is_next(&state, *at) && self.accesses[*at].what == What::Pull(state.value)
+                self.is_next(&state, *at)
+                    && self.accesses[*at].kind == AccessKind::Pull(state.value)
             };
             match (0..self.accesses.len()).find(fits) {
                 Some(at) => state.taken |= 1 << at,
@@ -104,12 +105,12 @@ impl Search<'_> {
     /// Returns the states after each write that can come next.
     fn writes<'b>(&'b self, state: &'b State) -> impl Iterator<Item = State> + 'b {
         (0..self.accesses.len()).filter(|at| self.is_next(state, *at)).filter_map(|at| {
-            let value = match self.accesses[at].what {
-                What::Pull(_) => return None,
-                What::Push(digit) => {
+            let value = match self.accesses[at].kind {
+                AccessKind::Pull(_) => return None,
+                AccessKind::Push(digit) => {
                     Seen { pushes: state.value.pushes | 1 << digit, ..state.value }
                 }
-                What::Set(set) => Seen { set, pushes: 0 },
+                AccessKind::Set(set) => Seen { set, pushes: 0 },
             };
             Some(self.take_reads(State { taken: state.taken | 1 << at, value }))
         })
@@ -122,8 +123,14 @@ mod tests {
 
     use super::*;
 
-    fn access(node: u16, what: What, issued: u64, done: u64) -> Access {
-        Access { who: (NodeId(node), WorkerId(0)), what, issued, done: Some(done), failed: false }
+    fn access(node: u16, kind: AccessKind, issued: u64, done: u64) -> Access {
+        Access {
+            worker: (NodeId(node), WorkerId(0)),
+            kind,
+            issued,
+            done: Some(done),
+            failed: false,
+        }
     }
 
     fn seen(set: u32, pushes: u128) -> Seen {
@@ -133,13 +140,16 @@ mod tests {
     #[test]
     fn overlapping_writes_may_come_in_any_order() {
         let history = [
-            access(0, What::Set(1), 0, 9),
-            access(1, What::Push(0), 1, 8),
-            access(2, What::Pull(seen(1, 1)), 10, 11),
+            access(0, AccessKind::Set(1), 0, 9),
+            access(1, AccessKind::Push(0), 1, 8),
+            access(2, AccessKind::Pull(seen(1, 1)), 10, 11),
         ];
         assert!(is_linear(&history, seen(1, 1)));
-        let erased =
-            [history[0].clone(), history[1].clone(), access(2, What::Pull(seen(1, 0)), 10, 11)];
+        let erased = [
+            history[0].clone(),
+            history[1].clone(),
+            access(2, AccessKind::Pull(seen(1, 0)), 10, 11),
+        ];
         assert!(is_linear(&erased, seen(1, 0)));
         assert!(!is_linear(&erased, seen(1, 1)), "the push cannot come after the last read");
     }
@@ -147,18 +157,20 @@ mod tests {
     #[test]
     fn a_read_of_what_was_replaced_is_noticed() {
         let history = [
-            access(0, What::Set(1), 0, 1),
-            access(0, What::Set(2), 2, 3),
-            access(1, What::Pull(seen(1, 0)), 4, 5),
+            access(0, AccessKind::Set(1), 0, 1),
+            access(0, AccessKind::Set(2), 2, 3),
+            access(1, AccessKind::Pull(seen(1, 0)), 4, 5),
         ];
         assert!(!is_linear(&history, seen(2, 0)));
     }
 
     #[test]
     fn program_order_holds_for_asynchronous_operations() {
-        let history = [access(0, What::Push(0), 0, 9), access(0, What::Pull(seen(0, 0)), 1, 8)];
+        let history =
+            [access(0, AccessKind::Push(0), 0, 9), access(0, AccessKind::Pull(seen(0, 0)), 1, 8)];
         assert!(!is_linear(&history, seen(0, 1)));
-        let others = [access(0, What::Push(0), 0, 9), access(1, What::Pull(seen(0, 0)), 1, 8)];
+        let others =
+            [access(0, AccessKind::Push(0), 0, 9), access(1, AccessKind::Pull(seen(0, 0)), 1, 8)];
         assert!(is_linear(&others, seen(0, 1)));
     }
 }

@@ -6,16 +6,16 @@
 //! acknowledged before it began. Program order of reads is invariant 8.
 
 use crate::digits::Seen;
-use crate::oracle::{Access, AccessId, Oracle, What, Who};
+use crate::oracle::{Access, AccessId, AccessKind, NodeWorker, Oracle};
 use crate::violation::{Violation, hold};
 
 pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violation> {
     let access = &oracle.accesses(read.key)[read.index];
-    let What::Pull(seen) = access.what else { return Ok(()) };
+    let AccessKind::Pull(seen) = access.kind else { return Ok(()) };
     if oracle.was_set(read.key) {
         return check_set_read(oracle, read, access, seen);
     }
-    check_program_order(oracle, read, access.who, seen)?;
+    check_program_order(oracle, read, access.worker, seen)?;
     check_chain(oracle, read, seen)?;
     check_real_time(oracle, read, access, seen)?;
     check_writers(oracle, read, seen)
@@ -25,18 +25,18 @@ pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violatio
 fn check_program_order(
     oracle: &Oracle,
     read: AccessId,
-    who: Who,
+    worker: NodeWorker,
     seen: Seen,
 ) -> Result<(), Violation> {
     for (index, other) in oracle.accesses(read.key).iter().enumerate() {
-        let What::Push(digit) = other.what else { continue };
-        if other.who == who && !other.failed {
+        let AccessKind::Push(digit) = other.kind else { continue };
+        if other.worker == worker && !other.failed {
             let contained = seen.pushes >> digit & 1 == 1;
             let expected = index < read.index;
             hold!(
                 oracle.checks => ProgramOrder,
                 contained == expected,
-                "{who:?} reads {seen} of {}, against its order at p{digit}",
+                "{worker:?} reads {seen} of {}, against its order at p{digit}",
                 read.key
             );
         }
@@ -46,7 +46,7 @@ fn check_program_order(
 
 fn check_chain(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Violation> {
     for (index, other) in oracle.accesses(read.key).iter().enumerate() {
-        let What::Pull(then) = other.what else { continue };
+        let AccessKind::Pull(then) = other.kind else { continue };
         if index == read.index || other.done.is_none() {
             continue;
         }
@@ -67,10 +67,10 @@ fn check_real_time(
         if other.done.is_none_or(|done| done >= access.issued) {
             continue;
         }
-        let required = match other.what {
-            What::Push(digit) => 1 << digit,
-            What::Pull(then) => then.pushes,
-            What::Set(_) => 0,
+        let required = match other.kind {
+            AccessKind::Push(digit) => 1 << digit,
+            AccessKind::Pull(then) => then.pushes,
+            AccessKind::Set(_) => 0,
         };
         let missed = required & !seen.pushes;
         hold!(
@@ -86,10 +86,10 @@ fn check_real_time(
 
 /// Checks that pushes of one worker become visible in program order.
 fn check_writers(oracle: &Oracle, read: AccessId, seen: Seen) -> Result<(), Violation> {
-    for who in oracle.workers(read.key) {
+    for worker in oracle.workers(read.key) {
         let mut missed = None;
-        for other in oracle.accesses(read.key).iter().filter(|other| other.who == who) {
-            let What::Push(digit) = other.what else { continue };
+        for other in oracle.accesses(read.key).iter().filter(|other| other.worker == worker) {
+            let AccessKind::Push(digit) = other.kind else { continue };
             if seen.pushes >> digit & 1 == 0 {
                 missed = missed.or(Some(digit).filter(|_| !other.failed));
             } else {
@@ -108,14 +108,15 @@ fn check_set_read(
     access: &Access,
     seen: Seen,
 ) -> Result<(), Violation> {
-    let sets =
-        || oracle.accesses(read.key).iter().filter(|other| matches!(other.what, What::Set(_)));
-    let written = match sets().find(|set| set.what == What::Set(seen.set)) {
+    let sets = || {
+        oracle.accesses(read.key).iter().filter(|other| matches!(other.kind, AccessKind::Set(_)))
+    };
+    let written = match sets().find(|set| set.kind == AccessKind::Set(seen.set)) {
         Some(set) => set.done.unwrap_or(u64::MAX),
         None => 0,
     };
     let replaced = sets().find(|set| {
-        let later = set.issued > written || (seen.set == 0 && set.what != What::Set(0));
+        let later = set.issued > written || (seen.set == 0 && set.kind != AccessKind::Set(0));
         later && set.done.is_some_and(|done| done < access.issued)
     });
     hold!(oracle.checks => SetReplaced, replaced.is_none(), "a read of {} returns {seen}, which {replaced:?} had replaced", read.key);

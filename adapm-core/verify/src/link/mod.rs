@@ -1,14 +1,14 @@
-//! Two link sessions over a pipe that delays, cuts, drops and repeats, under a test's control, in
-//! virtual time.
+//! A test bench for link sessions: two of them over a pipe that delays, cuts, drops and repeats
+//! packets, step by step as a test chooses, in virtual time.
 //!
 //! | file | subject |
 //! | --- | --- |
-//! | `pipe` | packets in flight, and the rest after a cut |
-//! | [`End`] | the two ends |
-//! | `pair` | both ends, step by step |
-//! | `judge` | checks after every step |
+//! | `pipe` | packets in flight, and those that still arrive after a cut |
+//! | [`End`] | one end: a session, and the frames sent and received |
+//! | `pair` | both ends and the pipe; the steps that a test can take |
+//! | `judge` | checks of all claims after every step |
 //! | `lie` | packets that no sound peer sends |
-//! | `random` | schedules from seeds |
+//! | `random` | random schedules from seeds |
 //!
 //! A step that breaks a claim of [`adapm_core::link::Session`] returns a [`Broken`].
 
@@ -27,26 +27,26 @@ pub use end::End;
 pub use lie::Lie;
 pub use pair::{Pair, Side};
 
-/// A promise of a session.
+/// A promise of [`adapm_core::link::Session`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Claim {
-    /// Every frame arrives exactly once, in order.
+    /// Frames arrive exactly once, in order.
     Once,
     /// Unacknowledged data stays within the window.
     Memory,
     /// Only delivered frames are acknowledged.
     Acknowledged,
-    /// After a refusal, room is reported once, when there is some.
+    /// After a frame was refused for lack of room, room is reported once, as soon as there is some.
     Room,
-    /// A peer that is silent or acknowledges nothing is suspected, recovers or is dead exactly when
-    /// it should be.
+    /// A peer that is silent or acknowledges nothing is suspected, and counts as dead, exactly when
+    /// the configured times have passed; a suspected peer recovers with its first byte.
     FailureDetector,
-    /// A pipe carries at most four times the bytes acknowledged on it, and one packet.
+    /// A pipe carries at most four times the bytes acknowledged on it, plus one packet.
     Pace,
-    /// A goodbye is reported after everything sent before, with its reason; and its sender learns
-    /// that it arrived.
+    /// A goodbye is reported with its reason, after everything sent before it; its sender is told
+    /// of the arrival.
     CloseReason,
-    /// Nothing is written before it is due, and due packets have a deadline.
+    /// No packet is written before it is due, and a session with a future packet has a deadline.
     Quiet,
     /// Impossible packets are refused and change nothing; possible ones are accepted.
     Refusal,

@@ -9,7 +9,7 @@ use adapm_core::wire::message::{Body, Message};
 
 use crate::cluster::Cluster;
 use crate::invariants::refusal;
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::rng::Rng;
 use crate::setup::Setup;
 use crate::violation::Violation;
@@ -225,28 +225,29 @@ impl Schedule {
 
     pub(super) fn all_call(
         &mut self,
-        call: fn(&mut Cluster, Who) -> Result<OpId, Violation>,
+        call: fn(&mut Cluster, NodeWorker) -> Result<OpId, Violation>,
     ) -> Result<(), Violation> {
         self.live().into_iter().try_for_each(|who| call(&mut self.cluster, who).map(|_| ()))
     }
 
-    fn live(&self) -> Vec<Who> {
-        let ended = |who: &Who| self.cluster.member(who.0).workers[who.1.index()].ended;
+    fn live(&self) -> Vec<NodeWorker> {
+        let ended = |who: &NodeWorker| self.cluster.member(who.0).workers[who.1.index()].ended;
         self.cluster.workers().filter(|who| !ended(who)).collect()
     }
 
-    fn is_free(&self, who: Who) -> bool {
+    fn is_free(&self, who: NodeWorker) -> bool {
         self.cluster.member(who.0).workers[who.1.index()].blocked.is_none()
     }
 
-    fn free_worker(&mut self) -> Option<Who> {
-        let free: Vec<Who> = self.live().into_iter().filter(|who| self.is_free(*who)).collect();
+    fn free_worker(&mut self) -> Option<NodeWorker> {
+        let free: Vec<NodeWorker> =
+            self.live().into_iter().filter(|who| self.is_free(*who)).collect();
         if free.is_empty() { None } else { Some(self.rng.choose(&free)) }
     }
 
-    fn worker(&mut self) -> Who {
-        let gone = |who: &Who| self.cluster.losses().is_gone(who.0);
-        let workers: Vec<Who> = self.cluster.workers().filter(|who| !gone(who)).collect();
+    fn worker(&mut self) -> NodeWorker {
+        let gone = |who: &NodeWorker| self.cluster.losses().is_gone(who.0);
+        let workers: Vec<NodeWorker> = self.cluster.workers().filter(|who| !gone(who)).collect();
         self.rng.choose(&workers)
     }
 

@@ -24,18 +24,18 @@
 //! use adapm_core::transport::Frame;
 //! use adapm_core::{Instant, NodeId, WorkerId};
 //! use adapm_verify::sim::{
-//!     Outcome, Perfect, Script, Sent, Simulator, Step, SystemUnderTest, Turn, Who, WireConfig,
+//!     Outcome, Perfect, Script, Sent, Simulator, Step, SystemUnderTest, Turn, NodeWorker, WireConfig,
 //! };
 //!
 //! /// Two nodes: every step of a worker sends ten bytes to the other one, and waits until they are there.
 //! #[derive(Default)]
-//! struct Post(Vec<Sent>, Vec<Who>);
+//! struct Post(Vec<Sent>, Vec<NodeWorker>);
 //!
 //! impl SystemUnderTest for Post {
 //!     type Violation = Infallible;
 //!     fn nodes(&self) -> usize { 2 }
 //!     fn workers(&self) -> usize { 1 }
-//!     fn step(&mut self, _: Instant, who: Who, _: Step) -> Result<Turn, Infallible> {
+//!     fn step(&mut self, _: Instant, who: NodeWorker, _: Step) -> Result<Turn, Infallible> {
 //!         let to = NodeId(1 - who.0.0);
 //!         self.0.push(Sent { from: who.0, to, asks: false, bytes: 10, frame: Frame::default() });
 //!         Ok(Turn::free(Outcome::Waits))
@@ -46,7 +46,7 @@
 //!     }
 //!     fn timeout(&mut self, _: Instant, _: NodeId) -> Result<u64, Infallible> { Ok(0) }
 //!     fn poll_sent(&mut self) -> Option<Sent> { self.0.pop() }
-//!     fn poll_ready(&mut self) -> Option<Who> { self.1.pop() }
+//!     fn poll_ready(&mut self) -> Option<NodeWorker> { self.1.pop() }
 //!     fn wake_at(&self, _: NodeId) -> Option<Instant> { None }
 //!     fn is_at_rest(&self) -> bool { self.0.is_empty() }
 //!     fn waiting(&self) -> String { String::new() }
@@ -77,7 +77,7 @@ mod wire;
 pub use coverage::{Coverage, Fact, Facts, FaultKind};
 pub use event_queue::EventQueue;
 pub use links::{Broken, Effects, Links, Perfect};
-pub use program::{Program, Script, Step, Then, Who};
+pub use program::{NodeWorker, Program, Script, Step, Then};
 pub use simulator::{Failure, Simulator};
 pub use trace::TraceHash;
 pub use under_test::{Outcome, Sent, SystemUnderTest, Turn};

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use adapm_core::{Instant, Key, NodeId, WorkerId};
 
 /// A worker of a cluster.
-pub type Who = (NodeId, WorkerId);
+pub type NodeWorker = (NodeId, WorkerId);
 
 /// The wait of a worker for its operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,11 +56,11 @@ pub enum Step {
 /// A choice of the steps of all workers.
 pub trait Program {
     /// Returns the next step of a worker that is not waiting; `None` if it is finished.
-    fn next(&mut self, now: Instant, who: Who) -> Option<Step>;
+    fn next(&mut self, now: Instant, who: NodeWorker) -> Option<Step>;
 }
 
-impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
-    fn next(&mut self, now: Instant, who: Who) -> Option<Step> {
+impl<F: FnMut(Instant, NodeWorker) -> Option<Step>> Program for F {
+    fn next(&mut self, now: Instant, who: NodeWorker) -> Option<Step> {
         self(now, who)
     }
 }
@@ -78,19 +78,19 @@ impl<F: FnMut(Instant, Who) -> Option<Step>> Program for F {
 /// assert_eq!(script.next(Instant::ZERO, who), None);
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Script(BTreeMap<Who, VecDeque<Step>>);
+pub struct Script(BTreeMap<NodeWorker, VecDeque<Step>>);
 
 impl Script {
     /// Appends steps to those of `who`.
     #[must_use]
-    pub fn with(mut self, who: Who, steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn with(mut self, who: NodeWorker, steps: impl IntoIterator<Item = Step>) -> Self {
         self.0.entry(who).or_default().extend(steps);
         self
     }
 }
 
 impl Program for Script {
-    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+    fn next(&mut self, _now: Instant, who: NodeWorker) -> Option<Step> {
         self.0.get_mut(&who)?.pop_front()
     }
 }

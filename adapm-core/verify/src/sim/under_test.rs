@@ -6,7 +6,7 @@ use adapm_core::transport::Frame;
 use adapm_core::{Instant, NodeId};
 
 use super::coverage::Facts;
-use super::program::{Step, Who};
+use super::program::{NodeWorker, Step};
 use crate::rng::Rng;
 
 /// The outcome of a step.
@@ -44,7 +44,7 @@ pub struct Sent {
     pub from: NodeId,
     /// The receiver.
     pub to: NodeId,
-    /// True if the receiver owes an answer.
+    /// True if it is a request, which the receiver has to answer.
     pub asks: bool,
     /// Size on the wire in bytes.
     pub bytes: usize,
@@ -74,7 +74,7 @@ pub trait SystemUnderTest {
     ///
     /// # Errors
     /// A violation after it.
-    fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, Self::Violation>;
+    fn step(&mut self, now: Instant, who: NodeWorker, step: Step) -> Result<Turn, Self::Violation>;
 
     /// Delivers the next message from `from` to `to`: the oldest that has not arrived.
     ///
@@ -96,16 +96,22 @@ pub trait SystemUnderTest {
 
     /// Returns the time at which `node` checks its peers in its next [`SystemUnderTest::timeout`];
     /// `None` if it does not.
-    fn looks_at(&self, node: NodeId) -> Option<Instant> {
+    fn next_peer_check(&self, node: NodeId) -> Option<Instant> {
         let _ = node;
         None
     }
 
-    /// Tells `node`, which is about to check its peers, that links hold up the answer of `peer`.
+    /// Tells `node`, which is about to check its peers, that links hold up the answer of `peer`: it
+    /// is then not unresponsive.
     ///
     /// # Errors
     /// A violation after it.
-    fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Self::Violation> {
+    fn note_held_up(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        peer: NodeId,
+    ) -> Result<(), Self::Violation> {
         let _ = (now, node, peer);
         Ok(())
     }
@@ -114,7 +120,7 @@ pub trait SystemUnderTest {
     fn poll_sent(&mut self) -> Option<Sent>;
 
     /// Returns the next worker that waited and may go on.
-    fn poll_ready(&mut self) -> Option<Who>;
+    fn poll_ready(&mut self) -> Option<NodeWorker>;
 
     /// Returns the time for which `node` wants [`SystemUnderTest::timeout`]; `None` if it waits for
     /// other inputs.
@@ -133,8 +139,8 @@ pub trait SystemUnderTest {
         Facts::default()
     }
 
-    /// Makes `node` vanish, or stop working. Of its messages to each other node, a number still
-    /// arrives.
+    /// Makes `node` vanish, or stop working. The first `arriving(peer)` of its messages in flight
+    /// to each peer still arrive.
     ///
     /// # Errors
     /// A violation after it.

@@ -2,7 +2,7 @@
 
 use adapm_core::{Key, NodeId};
 use adapm_verify::rng::Rng;
-use adapm_verify::sim::Who;
+use adapm_verify::sim::NodeWorker;
 
 pub(crate) const NODES: usize = 4;
 pub(crate) const WORKERS: usize = 2;
@@ -51,7 +51,7 @@ impl Pattern {
     }
 
     /// Returns the keys of a worker at a clock, ascending, each once.
-    pub(crate) fn keys(self, (node, worker): Who, clock: u64) -> Vec<Key> {
+    pub(crate) fn keys(self, (node, worker): NodeWorker, clock: u64) -> Vec<Key> {
         let index = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
         let mut rng = Rng::new(index << 32 | clock);
         let quarter = |NodeId(node): NodeId, turns: u64| {

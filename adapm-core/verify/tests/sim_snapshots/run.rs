@@ -7,7 +7,7 @@ use std::rc::Rc;
 use adapm_core::policy::System;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::sim::engines::{Engines, EnginesConfig, Machine, SharedState, Totals};
-use adapm_verify::sim::{Perfect, Program, Simulator, Step, Then, Who};
+use adapm_verify::sim::{NodeWorker, Perfect, Program, Simulator, Step, Then};
 
 use crate::pattern::{KEYS, NODES, Pattern, WORKERS};
 
@@ -102,7 +102,7 @@ struct Workers {
     system: System,
     setting: Setting,
     shared: Rc<SharedState>,
-    lanes: BTreeMap<Who, Lane>,
+    lanes: BTreeMap<NodeWorker, Lane>,
     /// Time when the first worker began to work.
     began: Instant,
     has_begun: bool,
@@ -144,7 +144,7 @@ impl Workers {
     }
 
     /// Returns the steps before the first clock: the replicas for full replication.
-    fn prepare(&self, who: Who) -> VecDeque<Step> {
+    fn prepare(&self, who: NodeWorker) -> VecDeque<Step> {
         let mut steps = VecDeque::new();
         match self.system {
             System::Full if who.1 == WorkerId(0) => {
@@ -160,12 +160,12 @@ impl Workers {
         steps
     }
 
-    fn signal(&self, who: Who, clock: u64, ahead: u64) -> Step {
+    fn signal(&self, who: NodeWorker, clock: u64, ahead: u64) -> Step {
         Step::Intent { keys: self.pattern.keys(who, clock), ahead, clocks: 1 }
     }
 
     /// Returns the steps of a worker at a clock, signals of later clocks first.
-    fn work(&self, who: Who, clock: u64) -> VecDeque<Step> {
+    fn work(&self, who: NodeWorker, clock: u64) -> VecDeque<Step> {
         let Setting { clocks, ahead } = self.setting;
         let mut steps = VecDeque::new();
         match self.system {
@@ -192,7 +192,7 @@ impl Workers {
 }
 
 impl Program for Workers {
-    fn next(&mut self, now: Instant, who: Who) -> Option<Step> {
+    fn next(&mut self, now: Instant, who: NodeWorker) -> Option<Step> {
         let lane = self.lanes.get_mut(&who)?;
         if let Some(step) = lane.steps.pop_front() {
             if self.has_begun {

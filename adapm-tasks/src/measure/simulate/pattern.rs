@@ -18,7 +18,7 @@
 use std::collections::{HashMap, HashSet};
 
 use adapm_core::{Key, Layout, NodeId};
-use adapm_verify::sim::Who;
+use adapm_verify::sim::NodeWorker;
 use rand::RngExt as _;
 
 use crate::measure::simulate::zipf::Ranks;
@@ -115,7 +115,7 @@ pub trait Pattern {
     fn facts(&self) -> &Facts;
 
     /// The next step of a worker.
-    fn draw(&mut self, who: Who, chance: &mut Chance) -> Work;
+    fn draw(&mut self, who: NodeWorker, chance: &mut Chance) -> Work;
 
     /// Keys with at least a hundred times the mean frequency: what a static choice of techniques
     /// replicates.
@@ -212,7 +212,7 @@ impl Pattern for Kge {
         &self.facts
     }
 
-    fn draw(&mut self, _who: Who, chance: &mut Chance) -> Work {
+    fn draw(&mut self, _who: NodeWorker, chance: &mut Chance) -> Work {
         let subject = chance.random_range(0..KGE_ENTITIES);
         let object = self.objects.draw(chance);
         let relation = KGE_ENTITIES + self.relations.draw(chance);
@@ -279,7 +279,7 @@ impl Pattern for Wv {
         &self.facts
     }
 
-    fn draw(&mut self, _who: Who, chance: &mut Chance) -> Work {
+    fn draw(&mut self, _who: NodeWorker, chance: &mut Chance) -> Work {
         let length = chance.random_range(WV_SENTENCE / 2..=WV_SENTENCE + WV_SENTENCE / 2);
         let words = (0..length).map(|_| self.words.draw(chance));
         let keys = words.flat_map(|word| [input(word), output(word)]).collect();
@@ -328,7 +328,7 @@ pub(super) struct Mf {
     rows: Ranks,
     columns: Ranks,
     /// Column and cells left in it, of each worker.
-    current: HashMap<Who, (u64, u64)>,
+    current: HashMap<NodeWorker, (u64, u64)>,
     /// Rows for which each node has signaled its lasting intent.
     seen: Vec<HashSet<u64>>,
 }
@@ -390,7 +390,7 @@ impl Pattern for Mf {
         &self.facts
     }
 
-    fn draw(&mut self, who: Who, chance: &mut Chance) -> Work {
+    fn draw(&mut self, who: NodeWorker, chance: &mut Chance) -> Work {
         let (mut column, mut left) = match self.current.get(&who) {
             Some(current) => *current,
             None => self.enter(true, chance),
@@ -471,7 +471,7 @@ impl Pattern for Ctr {
         &self.facts
     }
 
-    fn draw(&mut self, _who: Who, chance: &mut Chance) -> Work {
+    fn draw(&mut self, _who: NodeWorker, chance: &mut Chance) -> Work {
         let mut keys: Vec<Key> = (self.dense..self.dense + CTR_DENSE).map(Key).collect();
         for (start, ranks) in &self.features {
             keys.extend((0..CTR_BATCH / CTR_KEYS_PER_KEY).map(|_| Key(start + ranks.draw(chance))));
@@ -532,7 +532,7 @@ impl Pattern for Gnn {
         &self.facts
     }
 
-    fn draw(&mut self, (node, _): Who, chance: &mut Chance) -> Work {
+    fn draw(&mut self, (node, _): NodeWorker, chance: &mut Chance) -> Work {
         let own = u64::from(node.0);
         let mut keys = Vec::new();
         for _ in 0..GNN_SAMPLED / GNN_KEYS_PER_KEY {

@@ -10,7 +10,7 @@ use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
 use adapm_verify::sim::engines::{
     EngineError, Engines, EnginesConfig, LightStore, Machine, SharedState, Totals,
 };
-use adapm_verify::sim::{Failure, Perfect, Program, Simulator, Step, Then, Who};
+use adapm_verify::sim::{Failure, NodeWorker, Perfect, Program, Simulator, Step, Then};
 use rand::RngExt as _;
 use rand::distr::Distribution as _;
 use rand_distr::Binomial;
@@ -266,7 +266,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Fills the worker's list of steps.
-    fn fill(&mut self, who: Who) {
+    fn fill(&mut self, who: NodeWorker) {
         let at = who.0.index() * self.workers + who.1.index();
         match self.lanes[at].stage {
             Stage::Start => {
@@ -290,7 +290,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Workers start somewhere in a step.
-    fn start(&mut self, who: Who, at: usize) {
+    fn start(&mut self, who: NodeWorker, at: usize) {
         if who.1 == WorkerId(0) && !self.hot_list.is_empty() {
             let (keys, clocks) = (self.hot_list.clone(), u64::MAX);
             self.lanes[at].out.push_back(Step::Intent { keys, ahead: 0, clocks });
@@ -303,7 +303,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Draws steps ahead, signals intent for them or localizes their keys.
-    fn prepare(&mut self, who: Who, at: usize) {
+    fn prepare(&mut self, who: NodeWorker, at: usize) {
         let facts = self.pattern.facts();
         let (clocks, sample_keys) = (facts.clocks, facts.sample_keys);
         let ahead = if self.nodes == 1 { 1 } else { facts.ahead };
@@ -341,7 +341,7 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    fn read(&mut self, who: Who, at: usize) {
+    fn read(&mut self, who: NodeWorker, at: usize) {
         self.prepare(who, at);
         let lane = &mut self.lanes[at];
         let Some(work) = lane.works.front() else { return };
@@ -349,7 +349,7 @@ impl<'a> Trainer<'a> {
         lane.out.push_back(Step::Compute(Duration::from_nanos(work.nanos)));
     }
 
-    fn write(&mut self, who: Who, at: usize) {
+    fn write(&mut self, who: NodeWorker, at: usize) {
         let facts = self.pattern.facts();
         let clocks = facts.clocks;
         let haste = self.contender.haste();
@@ -397,7 +397,7 @@ impl Lane {
 }
 
 impl Program for Trainer<'_> {
-    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+    fn next(&mut self, _now: Instant, who: NodeWorker) -> Option<Step> {
         let at = who.0.index() * self.workers + who.1.index();
         while self.lanes[at].out.is_empty() {
             if self.lanes[at].stage == Stage::Ended {

@@ -9,7 +9,7 @@ use adapm_core::slot::State;
 use super::Schedule;
 use crate::check::Checks;
 use crate::cluster::Cluster;
-use crate::oracle::Who;
+use crate::oracle::NodeWorker;
 use crate::violation::{Violation, hold};
 
 impl Schedule {
@@ -23,8 +23,8 @@ impl Schedule {
             return Ok(false);
         }
         let key = self.rng.choose(&moving);
-        let away = |who: &Who| self.cluster.state(who.0, key) == State::None;
-        let free: Vec<Who> =
+        let away = |who: &NodeWorker| self.cluster.state(who.0, key) == State::None;
+        let free: Vec<NodeWorker> =
             self.live().into_iter().filter(|who| self.is_free(*who) && away(who)).collect();
         if free.is_empty() {
             return Ok(false);
@@ -61,7 +61,8 @@ impl Schedule {
             return Ok(false);
         }
         let (key, not) = self.rng.choose(&lagging);
-        let third: Vec<Who> = self.live().into_iter().filter(|who| !not.contains(&who.0)).collect();
+        let third: Vec<NodeWorker> =
+            self.live().into_iter().filter(|who| !not.contains(&who.0)).collect();
         if third.is_empty() {
             return Ok(false);
         }
@@ -173,7 +174,7 @@ impl Schedule {
         let due: Vec<(Key, NodeId)> = held.iter().copied().filter(due).collect();
         let among = if !due.is_empty() && self.rng.chance(50) { &due } else { &held };
         let (key, owner) = self.rng.choose(among);
-        let free: Vec<Who> =
+        let free: Vec<NodeWorker> =
             self.live().into_iter().filter(|who| who.0 == owner && self.is_free(*who)).collect();
         if free.is_empty() {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! The random program of a seed: hot keys, intents with offsets, sets, localizes, waits, and
-//! meetings of all workers.
+//! The random program of the first phase of a run: hot keys, intents with offsets, sets, localizes,
+//! waits, and barriers and quiesces (*meetings*) of all workers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use adapm_core::{Instant, Key};
 
 use crate::rng::Rng;
-use crate::sim::program::{Program, Step, Then, Who};
+use crate::sim::program::{NodeWorker, Program, Step, Then};
 
 /// The program of all workers in the first phase of a run.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Hardship {
     hot: (usize, u64),
     /// Longest pause between two steps, in microseconds.
     pause_micros: u64,
-    workers: BTreeMap<Who, Worker>,
+    workers: BTreeMap<NodeWorker, Worker>,
     /// Steps of all workers together, each after a part of the operations.
     meetings: Vec<Option<Step>>,
     operations_each: u64,
@@ -28,7 +28,7 @@ pub struct Hardship {
     /// explains them.
     set_accesses: BTreeMap<Key, u64>,
     /// The worker that ends before the others.
-    quits: Option<Who>,
+    quits: Option<NodeWorker>,
     operations: u64,
 }
 
@@ -43,7 +43,7 @@ struct Worker {
 impl Hardship {
     /// Creates the program of `seed`: at least `operations` operations on `keys`, by `workers`.
     #[must_use]
-    pub fn new(seed: u64, keys: Vec<Key>, workers: &[Who], operations: u64) -> Self {
+    pub fn new(seed: u64, keys: Vec<Key>, workers: &[NodeWorker], operations: u64) -> Self {
         let mut rng = Rng::new(seed);
         let meeting = |rng: &mut Rng| match rng.number(0..3) {
             0 => Some(Step::Barrier),
@@ -148,7 +148,7 @@ impl Hardship {
 }
 
 impl Program for Hardship {
-    fn next(&mut self, _now: Instant, who: Who) -> Option<Step> {
+    fn next(&mut self, _now: Instant, who: NodeWorker) -> Option<Step> {
         let quits = self.quits == Some(who);
         let parts = self.meetings.len() as u64 + 1;
         let each = self.operations_each;

@@ -1,5 +1,10 @@
-//! The system under test with every invariant checked after every step: a lockstep cluster of
-//! [`crate::cluster`], whose messages travel as frames over the links of the simulation.
+//! A simulated cluster of real engines with every invariant checked after every step: the lockstep
+//! cluster of [`crate::cluster`], whose messages travel as frames over the links of the simulation.
+//!
+//! | file | subject |
+//! | --- | --- |
+//! | `run` | one run from a seed: its faults, phases and report |
+//! | `hardship` | the random program of the first phase |
 
 mod hardship;
 mod run;
@@ -14,7 +19,7 @@ use adapm_core::wire::message::Body;
 use adapm_core::{Instant, Key, NodeId, wire};
 
 use super::coverage::{Fact, Facts};
-use super::program::{Step, Then, Who};
+use super::program::{NodeWorker, Step, Then};
 use super::under_test::{Outcome, Sent, SystemUnderTest, Turn};
 use crate::flight::Kind;
 use crate::invariants::refusal;
@@ -22,25 +27,27 @@ use crate::rng::Rng;
 use crate::{Cluster, Setup, Violation};
 
 pub use hardship::Hardship;
-pub use run::{Conditions, OPERATIONS, Report, Run, Stopped};
+pub use run::{Conditions, OPERATIONS, Report, Run, RunFailure};
 
-/// A cluster under judgement.
+/// A system under test that checks invariants and links.
 ///
-/// The cluster keeps every message until it is delivered, and so knows which must arrive next: a
-/// frame that the links deliver must be that message, byte for byte, or the links have lost,
+/// The lockstep cluster keeps every message until it is delivered, and so knows which must arrive
+/// next: a frame that the links deliver must decode to that message, or the links have lost,
 /// doubled or reordered one.
-pub struct Checked {
+pub struct CheckedCluster {
     cluster: Cluster,
     costs: Costs,
-    /// Number of messages given to the links that have not arrived, by link.
-    handed: Vec<usize>,
+    /// Number of messages given to the links that have not arrived, by [`Self::link_index`].
+    handed_over: Vec<usize>,
+    /// Messages that the simulator has not taken yet.
     buffer: VecDeque<Sent>,
-    ready: VecDeque<Who>,
-    /// Operations that were not done at once.
-    open: Vec<Open>,
+    /// Workers whose wait has ended, for the simulator.
+    ready: VecDeque<NodeWorker>,
+    /// Operations that are not done yet.
+    open: Vec<OpenOperation>,
 }
 
-/// Durations of a cluster's work, in nanoseconds.
+/// Durations of the work of workers and engines, in nanoseconds of virtual time.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Costs {
     /// An access of a worker.
@@ -49,27 +56,27 @@ pub struct Costs {
     pub input_nanos: u64,
 }
 
-/// A fault found by a checked cluster.
+/// A bug found by a checked cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Wrong {
+pub enum Finding {
     /// An invariant is broken.
     Invariant(Violation),
     /// The links have delivered something other than what was sent.
     Delivery(String),
 }
 
-/// An operation that has not ended.
-struct Open {
-    who: Who,
+/// An operation that is not done yet.
+struct OpenOperation {
+    who: NodeWorker,
     op: OpId,
     fact: Option<Fact>,
     waits: bool,
     step: String,
 }
 
-impl Checked {
-    /// Creates a cluster before its first step. Frames are made here, so the cluster's own encoding
-    /// is turned off.
+impl CheckedCluster {
+    /// Creates a cluster before its first step. Messages are encoded here, so the cluster's own
+    /// encoding is turned off.
     #[must_use]
     pub fn new(mut setup: Setup, costs: Costs) -> Self {
         setup.codec = false;
@@ -77,7 +84,7 @@ impl Checked {
         Self {
             cluster: Cluster::new(setup),
             costs,
-            handed: vec![0; nodes * nodes],
+            handed_over: vec![0; nodes * nodes],
             buffer: VecDeque::new(),
             ready: VecDeque::new(),
             open: Vec::new(),
@@ -90,7 +97,7 @@ impl Checked {
         &self.cluster
     }
 
-    /// Calls `tell` with every step in words.
+    /// Calls `tell` with a description of every step.
     pub fn tell(&mut self, tell: impl FnMut(&str) + 'static) {
         self.cluster.tell_steps(tell);
     }
@@ -99,25 +106,31 @@ impl Checked {
     ///
     /// # Errors
     /// The invariant that is broken.
-    pub fn check_at_rest(&mut self) -> Result<(), Wrong> {
-        self.cluster.check_at_rest().map_err(Wrong::Invariant)
+    pub fn check_at_rest(&mut self) -> Result<(), Finding> {
+        self.cluster.check_at_rest().map_err(Finding::Invariant)
     }
 
-    fn pass(&mut self, now: Instant) {
+    fn advance_to(&mut self, now: Instant) {
         self.cluster.advance_time(now.nanos_since(self.cluster.now()));
     }
 
-    /// Takes the messages of `node`, and finds finished operations.
+    /// Collects the new messages of `node` and the workers whose operations are done.
     fn collect(&mut self, node: NodeId) {
         for to in self.cluster.nodes() {
-            let way = self.way(node, to);
+            let link = self.link_index(node, to);
             let queue = self.cluster.network().queue(node, to);
-            for message in queue.skip(self.handed[way]) {
+            for message in queue.skip(self.handed_over[link]) {
                 let mut frame = Frame::default();
-                let asks = matches!(*message.body, Body::SyncRequest(_));
+                let is_request = matches!(*message.body, Body::SyncRequest(_));
                 wire::encode(message.clone(), &mut frame);
-                self.handed[way] += 1;
-                self.buffer.push_back(Sent { from: node, to, asks, bytes: frame.len(), frame });
+                self.handed_over[link] += 1;
+                self.buffer.push_back(Sent {
+                    from: node,
+                    to,
+                    asks: is_request,
+                    bytes: frame.len(),
+                    frame,
+                });
             }
         }
         let (cluster, ready) = (&self.cluster, &mut self.ready);
@@ -130,11 +143,13 @@ impl Checked {
         });
     }
 
-    fn way(&self, from: NodeId, to: NodeId) -> usize {
+    /// Returns the index in `handed_over` of the link from `from` to `to`.
+    fn link_index(&self, from: NodeId, to: NodeId) -> usize {
         from.index() * self.cluster.setup().nodes + to.index()
     }
 
-    fn call(&mut self, who: Who, step: &Step) -> Result<Option<OpId>, Violation> {
+    /// Takes a step of a worker. Returns its operation if it began one.
+    fn call(&mut self, who: NodeWorker, step: &Step) -> Result<Option<OpId>, Violation> {
         let cluster = &mut self.cluster;
         let op = match step {
             Step::Pull(keys, _) => cluster.pull(who, keys)?,
@@ -161,8 +176,8 @@ impl Checked {
     }
 }
 
-impl SystemUnderTest for Checked {
-    type Violation = Wrong;
+impl SystemUnderTest for CheckedCluster {
+    type Violation = Finding;
 
     fn nodes(&self) -> usize {
         self.cluster.setup().nodes
@@ -172,17 +187,23 @@ impl SystemUnderTest for Checked {
         self.cluster.setup().workers
     }
 
-    fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, Wrong> {
-        self.pass(now);
-        let op = self.call(who, &step).map_err(Wrong::Invariant)?;
+    fn step(&mut self, now: Instant, who: NodeWorker, step: Step) -> Result<Turn, Finding> {
+        self.advance_to(now);
+        let op = self.call(who, &step).map_err(Finding::Invariant)?;
         let mut outcome = Outcome::Done;
         if let Some(op) = op.filter(|op| !self.cluster.is_done(*op)) {
-            let waits = waits(&step);
+            let waits = blocks_worker(&step);
             if waits {
                 self.cluster.block(who, op);
                 outcome = Outcome::Waits;
             }
-            self.open.push(Open { who, op, fact: fact(&step), waits, step: format!("{step:?}") });
+            self.open.push(OpenOperation {
+                who,
+                op,
+                fact: waiting_fact(&step),
+                waits,
+                step: format!("{step:?}"),
+            });
         }
         self.collect(who.0);
         Ok(Turn {
@@ -198,44 +219,46 @@ impl SystemUnderTest for Checked {
         from: NodeId,
         to: NodeId,
         mut frame: Frame,
-    ) -> Result<u64, Wrong> {
-        self.pass(now);
+    ) -> Result<u64, Finding> {
+        self.advance_to(now);
         let message = wire::decode(&mut frame).map_err(|error| {
-            Wrong::Delivery(format!("what {from} sent to {to} cannot be read: {error}"))
+            Finding::Delivery(format!("the frame of {from} for {to} cannot be decoded: {error}"))
         })?;
         if self.cluster.network().first(from, to) != Some(&message) {
             let due = self.cluster.network().first(from, to).map(|due| self.cluster.describe(due));
             let came = self.cluster.describe(&message);
-            return Err(Wrong::Delivery(format!("{to} gets {came} of {from}, and {due:?} is due")));
+            return Err(Finding::Delivery(format!(
+                "{to} receives {came} from {from}, but {due:?} is next"
+            )));
         }
-        let way = self.way(from, to);
-        self.handed[way] -= 1;
-        self.cluster.deliver(from, to).map_err(Wrong::Invariant)?;
+        let link = self.link_index(from, to);
+        self.handed_over[link] -= 1;
+        self.cluster.deliver(from, to).map_err(Finding::Invariant)?;
         self.collect(to);
         Ok(self.costs.input_nanos)
     }
 
-    fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Wrong> {
-        self.pass(now);
-        self.cluster.timeout(node).map_err(Wrong::Invariant)?;
+    fn timeout(&mut self, now: Instant, node: NodeId) -> Result<u64, Finding> {
+        self.advance_to(now);
+        self.cluster.timeout(node).map_err(Finding::Invariant)?;
         self.collect(node);
         Ok(self.costs.input_nanos)
     }
 
-    fn looks_at(&self, node: NodeId) -> Option<Instant> {
+    fn next_peer_check(&self, node: NodeId) -> Option<Instant> {
         self.cluster.member(node).node.engine().next_look_at()
     }
 
-    fn hear(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Wrong> {
-        self.pass(now);
-        self.cluster.hear(node, peer).map_err(Wrong::Invariant)
+    fn note_held_up(&mut self, now: Instant, node: NodeId, peer: NodeId) -> Result<(), Finding> {
+        self.advance_to(now);
+        self.cluster.note_heard(node, peer).map_err(Finding::Invariant)
     }
 
     fn poll_sent(&mut self) -> Option<Sent> {
         self.buffer.pop_front()
     }
 
-    fn poll_ready(&mut self) -> Option<Who> {
+    fn poll_ready(&mut self) -> Option<NodeWorker> {
         self.ready.pop_front()
     }
 
@@ -288,43 +311,50 @@ impl SystemUnderTest for Checked {
         now: Instant,
         node: NodeId,
         arriving: &dyn Fn(NodeId) -> usize,
-    ) -> Result<(), Wrong> {
-        self.pass(now);
+    ) -> Result<(), Finding> {
+        self.advance_to(now);
         self.cluster.vanish(node, |to, count| arriving(to).min(count));
         self.open.retain(|open| open.who.0 != node);
         for from in self.cluster.nodes() {
             for to in self.cluster.nodes() {
-                let way = self.way(from, to);
-                self.handed[way] =
-                    self.handed[way].min(self.cluster.network().queue(from, to).count());
+                let link = self.link_index(from, to);
+                self.handed_over[link] =
+                    self.handed_over[link].min(self.cluster.network().queue(from, to).count());
             }
         }
         Ok(())
     }
 
-    fn lose(&mut self, now: Instant, survivor: NodeId, peer: NodeId) -> Result<u64, Wrong> {
-        self.pass(now);
+    fn lose(&mut self, now: Instant, survivor: NodeId, peer: NodeId) -> Result<u64, Finding> {
+        self.advance_to(now);
         if !self.cluster.losses().is_gone(peer) {
-            return Err(Wrong::Delivery(format!("{survivor} gives {peer} up, which lives")));
+            return Err(Finding::Delivery(format!("{survivor} gives {peer} up, which is alive")));
         }
-        self.cluster.tell_lost(survivor, peer).map_err(Wrong::Invariant)?;
+        self.cluster.tell_lost(survivor, peer).map_err(Finding::Invariant)?;
         self.collect(survivor);
         Ok(self.costs.input_nanos)
     }
 
-    fn lie(&mut self, now: Instant, from: NodeId, to: NodeId, rng: &mut Rng) -> Result<(), Wrong> {
-        self.pass(now);
-        // After a loss, otherwise impossible messages may just be late.
+    fn lie(
+        &mut self,
+        now: Instant,
+        from: NodeId,
+        to: NodeId,
+        rng: &mut Rng,
+    ) -> Result<(), Finding> {
+        self.advance_to(now);
+        // After a loss, messages that are impossible otherwise may be late ones. 11: bad messages
+        // are refused.
         if self.cluster.losses().any() || !self.cluster.setup().checks.contains(11) {
             return Ok(());
         }
         let message = refusal::bad_message(&self.cluster, &mut Rng::new(rng.bits()), from, to);
-        self.cluster.feed_bad(from, to, message).map_err(Wrong::Invariant)
+        self.cluster.feed_bad(from, to, message).map_err(Finding::Invariant)
     }
 }
 
-impl Checked {
-    /// Notes entries in flight to and from `node` about `key`.
+impl CheckedCluster {
+    /// Adds facts about the entries for `key` in flight to and from `node`.
     fn note_in_flight(&self, node: NodeId, key: Key, facts: &mut Facts) {
         for in_flight in self.cluster.network().about(key) {
             let (here, away) = (in_flight.to == node, in_flight.from == node);
@@ -337,7 +367,7 @@ impl Checked {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invariant(violation) => violation.fmt(f),
@@ -346,7 +376,8 @@ impl fmt::Display for Wrong {
     }
 }
 
-fn waits(step: &Step) -> bool {
+/// Returns true if the worker waits until the step is done.
+fn blocks_worker(step: &Step) -> bool {
     match step {
         Step::Pull(_, then)
         | Step::Push(_, then)
@@ -358,7 +389,8 @@ fn waits(step: &Step) -> bool {
     }
 }
 
-fn fact(step: &Step) -> Option<Fact> {
+/// Returns the fact that an operation of this kind is pending.
+fn waiting_fact(step: &Step) -> Option<Fact> {
     match step {
         Step::Pull(..) => Some(Fact::PullWaits),
         Step::Push(..) => Some(Fact::PushWaits),
@@ -372,6 +404,7 @@ fn fact(step: &Step) -> Option<Fact> {
     }
 }
 
+/// Returns the fact that a key is in this state.
 fn state_fact(state: State) -> Fact {
     match state {
         State::None => Fact::KeyNone,

@@ -1,5 +1,8 @@
-//! One run from one seed: hardship, then all faults heal, and the cluster drains, meets, ends and
-//! leaves.
+//! One run from one seed, in two phases.
+//!
+//! First *hardship*: a random program under random faults, until the cluster is at rest. Then all
+//! faults heal, and the workers take a barrier and a quiesce, end, and leave; the main copies and
+//! replicas are checked at rest after each.
 
 use core::fmt;
 use core::time::Duration;
@@ -7,12 +10,12 @@ use core::time::Duration;
 use adapm_core::link::LinkConfig;
 use adapm_core::{Instant, WorkerId};
 
-use super::{Checked, Costs, Hardship, Wrong};
+use super::{CheckedCluster, Costs, Finding, Hardship};
 use crate::network::Pairs;
 use crate::rng::Rng;
 use crate::sim::coverage::Coverage;
-use crate::sim::faults::{Fault, Faulty, Plan, When};
-use crate::sim::program::{Program, Step, Who};
+use crate::sim::faults::{Fault, FaultyLinks, Plan, When};
+use crate::sim::program::{NodeWorker, Program, Step};
 use crate::sim::simulator::{Failure, Simulator};
 use crate::sim::wire::WireConfig;
 use crate::{Bug, Checks, LinkBug, Setup, random};
@@ -20,67 +23,68 @@ use crate::{Bug, Checks, LinkBug, Setup, random};
 /// Number of operations of the first phase of a full run.
 pub const OPERATIONS: u64 = 500;
 
-/// The description of a run: everything random about it follows from the seed.
+/// The description of a run. Everything random about it follows from the seed.
 #[derive(Clone)]
 pub struct Run {
     /// The seed.
     pub seed: u64,
     /// The cluster.
     pub setup: Setup,
-    /// Least number of operations of all workers together.
+    /// Least number of operations of all workers together, in the first phase.
     pub operations: u64,
     /// The mistake planted in every link session.
     pub link_bug: Option<LinkBug>,
-    /// The kinds of faults.
+    /// The choice of faults.
     pub conditions: Conditions,
     /// True to print each step on standard output.
     pub tells: bool,
 }
 
-/// The kinds of faults in a run.
+/// The choice of faults in a run.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub enum Conditions {
-    /// Faults of any kind, one by one, none so long that a live node is given up.
+    /// Random faults, none so long that a live node is given up.
     #[default]
     Any,
-    /// Links of one node that are slow from the start, cut, and a node that is stopped: all at
-    /// once, and no node is given up.
+    /// All links of one node are slow from the start; one of them is cut, and a node is paused. No
+    /// node is given up.
     SlowLinks,
-    /// A link on which handshakes pass, or bytes, and large packets never do: its ends give each
-    /// other up.
+    /// On one link large packets never arrive, though handshakes or single bytes do: its ends give
+    /// each other up.
     DeadLink,
-    /// As any, and a node that stops working while its links live: nodes that wait for it find out.
+    /// As `Any`; also the engine of one node stops while its links stay alive (in the glossary:
+    /// unresponsive), and nodes that wait for it notice.
     Mute,
 }
 
 /// The results of a run that kept every invariant.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// The fingerprint of all events.
+    /// A hash of all events in order: equal for equal runs.
     pub trace: u64,
-    /// Counts of faults by the situations that they struck.
+    /// Counts of faults by kind and by the situations in which they struck.
     pub coverage: Coverage,
-    /// Counts of message entries by the states of their key that they met.
+    /// Counts of delivered message entries by kind and by the state of their key at the receiver.
     pub pairs: Pairs,
     /// Operations begun in the first phase.
     pub operations: u64,
-    /// Keys that were set with replication off: for each of them an order that explains all
-    /// accesses was searched.
+    /// Number of keys that were set with replication off: for each of them an order that explains
+    /// all accesses was searched.
     pub set_histories: u64,
     /// The most accesses of such a key.
     pub set_accesses: u64,
-    /// Steps of workers.
+    /// Number of steps of workers.
     pub steps: u64,
-    /// Events of all kinds.
+    /// Number of events of the simulator.
     pub events: u64,
-    /// Virtual time that passed.
+    /// Virtual time at the end.
     pub time: Instant,
 }
 
 /// The failure of a run.
-pub type Stopped = Failure<Wrong>;
+pub type RunFailure = Failure<Finding>;
 
-type Simulation = Simulator<Checked, Faulty>;
+type Simulation = Simulator<CheckedCluster, FaultyLinks>;
 
 impl Run {
     /// Creates the run of a seed: any system or a random policy, 3 or more nodes, 2 or more
@@ -97,12 +101,13 @@ impl Run {
         }
     }
 
-    /// Creates the run of a seed in which a node vanishes.
+    /// Creates the run of a seed in which one node vanishes.
     #[must_use]
     pub fn with_loss(seed: u64) -> Self {
         let mut run = Self::new(seed);
         run.setup.losses = 1;
-        // The share of the vanished node is not done.
+        // The vanished node leaves a part of its share undone; with more operations about as many
+        // as in other runs are done.
         run.operations = OPERATIONS * 8 / 5;
         run
     }
@@ -141,47 +146,48 @@ impl Run {
         )
     }
 
-    /// Runs it.
+    /// Executes the run.
     ///
     /// # Errors
     /// The first failure.
-    pub fn run(&self) -> Result<Report, Stopped> {
+    pub fn run(&self) -> Result<Report, RunFailure> {
         let mut report = Report::default();
         self.run_into(&mut report).map(|()| report)
     }
 
-    /// Runs it; `report` has the results until it ended, even if badly.
+    /// Executes the run like [`Run::run`]; `report` has the results up to a failure, too.
     ///
     /// # Errors
     /// The first failure.
-    pub fn run_into(&self, report: &mut Report) -> Result<(), Stopped> {
+    pub fn run_into(&self, report: &mut Report) -> Result<(), RunFailure> {
         let mut rng = Rng::new(self.seed ^ RUN_SALT);
         let mut simulation = self.simulation(&mut rng);
         let result = self.hardship(&mut simulation, &mut rng, report);
         self.conclude(result, simulation, rng, report)
     }
 
-    /// Runs `program` in place of a random one, under the same faults, of which the last comes no
-    /// later than the worker's step of number [`operations`](Self::operations): for custom access
-    /// patterns. Their operations are not counted.
+    /// Runs `program` in place of a random one, under the same faults: for custom access patterns.
+    ///
+    /// All faults strike before the workers have taken [`operations`](Self::operations) steps. The
+    /// report does not count the operations.
     ///
     /// # Errors
     /// The first failure.
-    pub fn follow(&self, program: &mut dyn Program) -> Result<Report, Stopped> {
+    pub fn follow(&self, program: &mut dyn Program) -> Result<Report, RunFailure> {
         let (mut rng, mut report) = (Rng::new(self.seed ^ RUN_SALT), Report::default());
         let mut simulation = self.simulation(&mut rng);
-        let result = simulation.run(program, PATIENCE).and_then(|_| rest(&mut simulation));
+        let result = simulation.run(program, TIME_MAX).and_then(|_| check_at_rest(&mut simulation));
         self.conclude(result, simulation, rng, &mut report).map(|()| report)
     }
 
-    /// Drains the cluster after the first phase, and completes the report.
+    /// Runs the second phase if the first succeeded, and completes the report.
     fn conclude(
         &self,
-        result: Result<(), Stopped>,
+        result: Result<(), RunFailure>,
         mut simulation: Simulation,
         mut rng: Rng,
         report: &mut Report,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), RunFailure> {
         let result = result.and_then(|()| self.drain(&mut simulation, &mut rng));
         report.trace = simulation.trace();
         report.coverage = simulation.coverage().clone();
@@ -192,6 +198,7 @@ impl Run {
         result
     }
 
+    /// Creates the cluster, its links, and the plan of faults.
     fn simulation(&self, rng: &mut Rng) -> Simulation {
         let nodes = self.setup.nodes;
         let costs = Costs {
@@ -206,14 +213,14 @@ impl Run {
         let mut link = LinkConfig::dead_after(Duration::from_millis(rng.choose(&DEAD_MILLIS)));
         link.packet_bytes = rng.choose(&[16 << 10, 256, 40]);
         link.window_packets = rng.choose(&[4_096, 16, 2, 1]);
-        let mut links = Faulty::new(link, wire, nodes, rng.bits());
+        let mut links = FaultyLinks::new(link, wire, nodes, rng.bits());
         if let Some(bug) = self.link_bug {
             links.plant(bug);
         }
         let mut setup = self.setup.clone();
         setup.unresponsive_nanos =
             Some(UNRESPONSIVE_DEAD_TIMES * link.dead_after.as_nanos() as u64);
-        let mut under_test = Checked::new(setup, costs);
+        let mut under_test = CheckedCluster::new(setup, costs);
         if self.tells {
             under_test.tell(|line| println!("{line}"));
         }
@@ -221,10 +228,10 @@ impl Run {
         if self.tells {
             simulation.tell(|line| println!("{line}"));
         }
-        // Nothing lasts so long that a live node is given up: faults on one link add up to less
-        // than the dead time.
+        // A live node must not be given up: the faults of one link together last less than the dead
+        // time.
         let longest = link.dead_after / 4;
-        // Faults of a node that has vanished do not count.
+        // Many of the faults strike a vanished node and have no effect.
         let count = rng.number(4..9) + 6 * self.setup.losses as u64;
         let steps = self.operations / 10..self.operations;
         let mut plan = match self.conditions {
@@ -247,8 +254,8 @@ impl Run {
                 Fault::Vanish(node)
             };
             plan = plan.and((When::Steps(moment), fault));
-            // A run whose faults all strike the lost node shows little of the others.
-            while plan.others_than(node) < OTHERS_MIN {
+            // A run whose faults all strike the lost node would test little.
+            while plan.count_elsewhere(node) < LIVE_FAULTS_MIN {
                 let more = Plan::random(rng, nodes, 1, steps.clone(), longest);
                 plan = more.0.into_iter().fold(plan, Plan::and);
             }
@@ -257,6 +264,7 @@ impl Run {
         simulation
     }
 
+    /// Counts the keys whose histories [`Run`] judges by a search for an order.
     fn note_sets(&self, simulation: &Simulation, report: &mut Report) {
         if !self.setup.sequential || self.setup.losses > 0 {
             return;
@@ -269,84 +277,89 @@ impl Run {
         }
     }
 
+    /// Runs the first phase.
     fn hardship(
         &self,
         simulation: &mut Simulation,
         rng: &mut Rng,
         report: &mut Report,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), RunFailure> {
         let cluster = simulation.under_test().cluster();
-        let (keys, workers) = (cluster.keys().collect(), cluster.workers().collect::<Vec<Who>>());
+        let (keys, workers) =
+            (cluster.keys().collect(), cluster.workers().collect::<Vec<NodeWorker>>());
         let mut program = Hardship::new(rng.bits(), keys, &workers, self.operations);
-        // A node that waits for none need not notice a mute one, so in the end all wait: for a
-        // quiesce, which a node must answer after its workers have called. A node that falls mute
-        // after a barrier would keep owners from rest for good.
-        let mut late = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
-        let mut then_meet = |now: Instant, who: Who| {
+        // A node notices an unresponsive one only while it waits for it, so under `Mute` each
+        // worker ends with a quiesce, to which every engine must answer. A barrier would not do:
+        // a node that stops after it has answered would keep owners from rest for good.
+        let mut unquiesced = if self.conditions == Conditions::Mute { workers } else { Vec::new() };
+        let mut then_quiesce = |now: Instant, who: NodeWorker| {
             let step = program.next(now, who);
             if matches!(step, None | Some(Step::End))
-                && let Some(at) = late.iter().position(|other| *other == who)
+                && let Some(at) = unquiesced.iter().position(|other| *other == who)
             {
-                late.swap_remove(at);
+                unquiesced.swap_remove(at);
                 return step.or(Some(Step::Quiesce));
             }
             step
         };
-        let result = simulation.run(&mut then_meet as &mut dyn Program, PATIENCE);
+        let result = simulation.run(&mut then_quiesce as &mut dyn Program, TIME_MAX);
         report.operations = program.operations();
         result?;
-        rest(simulation)
+        check_at_rest(simulation)
     }
 
-    fn drain(&self, simulation: &mut Simulation, rng: &mut Rng) -> Result<(), Stopped> {
+    /// Runs the second phase.
+    fn drain(&self, simulation: &mut Simulation, rng: &mut Rng) -> Result<(), RunFailure> {
         simulation.heal();
         for step in [Step::Barrier, Step::Quiesce] {
-            all(simulation, &step)?;
+            all_take(simulation, &step)?;
         }
-        all(simulation, &Step::End)?;
-        // Some runs end in hardship, too.
+        all_take(simulation, &Step::End)?;
+        // In half of the runs faults strike during the goodbyes, too.
         if self.setup.losses == 0 && rng.chance(50) {
             let nodes = self.setup.nodes;
             let last = Plan::random(rng, nodes, 4, 0..300_000, Duration::from_millis(1));
             simulation.plan(last.after(simulation.now()));
         }
-        each(simulation, &Step::Leave)?;
+        one_each_takes(simulation, &Step::Leave)?;
         simulation.heal();
-        simulation.close(PATIENCE)
+        simulation.close(TIME_MAX)
     }
 }
 
-/// Makes all live workers take `step`, brings the cluster to rest and checks it.
-fn all(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
-    together(simulation, step, |_| true)
+/// Makes all live workers take `step`, and checks the cluster at rest.
+fn all_take(simulation: &mut Simulation, step: &Step) -> Result<(), RunFailure> {
+    take_and_rest(simulation, step, |_| true)
 }
 
-/// Makes the first worker of each node take `step`.
-fn each(simulation: &mut Simulation, step: &Step) -> Result<(), Stopped> {
-    together(simulation, step, |who| who.1 == WorkerId(0))
+/// Makes the first worker of each node take `step`, and checks the cluster at rest.
+fn one_each_takes(simulation: &mut Simulation, step: &Step) -> Result<(), RunFailure> {
+    take_and_rest(simulation, step, |who| who.1 == WorkerId(0))
 }
 
-fn together(
+fn take_and_rest(
     simulation: &mut Simulation,
     step: &Step,
-    takes: fn(&Who) -> bool,
-) -> Result<(), Stopped> {
+    takes: fn(&NodeWorker) -> bool,
+) -> Result<(), RunFailure> {
     let cluster = simulation.under_test().cluster();
-    let is_live =
-        |who: &Who| !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave;
-    let mut left: Vec<Who> = cluster.workers().filter(|who| takes(who) && is_live(who)).collect();
-    let mut program = |_: Instant, who: Who| {
+    let is_live = |who: &NodeWorker| {
+        !cluster.member(who.0).workers[who.1.index()].ended || *step == Step::Leave
+    };
+    let mut left: Vec<NodeWorker> =
+        cluster.workers().filter(|who| takes(who) && is_live(who)).collect();
+    let mut program = |_: Instant, who: NodeWorker| {
         let at = left.iter().position(|other| *other == who)?;
         left.swap_remove(at);
         Some(step.clone())
     };
     let program: &mut dyn Program = &mut program;
-    simulation.run(program, PATIENCE)?;
-    rest(simulation)
+    simulation.run(program, TIME_MAX)?;
+    check_at_rest(simulation)
 }
 
-fn rest(simulation: &mut Simulation) -> Result<(), Stopped> {
-    simulation.subject_mut().check_at_rest().map_err(Failure::Violation)
+fn check_at_rest(simulation: &mut Simulation) -> Result<(), RunFailure> {
+    simulation.under_test_mut().check_at_rest().map_err(Failure::Violation)
 }
 
 impl fmt::Display for Report {
@@ -360,12 +373,14 @@ impl fmt::Display for Report {
     }
 }
 
-/// Bound on the virtual time of a run.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// As in clusters of processes.
+/// Virtual time within which a phase must end.
+const TIME_MAX: Duration = Duration::from_secs(20);
+/// Dead times of the links after which a peer whose engine does not answer counts as unresponsive:
+/// the factor of clusters of processes.
 const UNRESPONSIVE_DEAD_TIMES: u64 = 6;
-/// Silences after which a peer is given up, in milliseconds.
+/// Choices of the time after which a silent peer is given up, in milliseconds.
 const DEAD_MILLIS: [u64; 3] = [40, 200, 1_000];
-/// Number of faults of live nodes in a run in which one is lost.
-const OTHERS_MIN: usize = 3;
+/// Least number of faults that strike live nodes in a run in which one is lost.
+const LIVE_FAULTS_MIN: usize = 3;
+/// Makes the random choices of the run independent of those of its setup, which have the same seed.
 const RUN_SALT: u64 = 0x51ac_95a1_7000_0003;

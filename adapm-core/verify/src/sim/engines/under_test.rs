@@ -18,7 +18,7 @@ use foldhash::fast::FixedState;
 use super::machine::keys_in;
 use super::member::{Accessed, ELEMENTS_MAX, Member};
 use super::{LightStore, Machine, SharedState, Totals};
-use crate::sim::{Outcome, Sent, Step, SystemUnderTest, Then, Turn, Who};
+use crate::sim::{NodeWorker, Outcome, Sent, Step, SystemUnderTest, Then, Turn};
 
 /// The shape of a cluster of bare engines.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub struct Engines {
     ways: HashMap<(NodeId, NodeId), VecDeque<Message>, FixedState>,
     on_the_way: usize,
     sent: VecDeque<Sent>,
-    ready: VecDeque<Who>,
+    ready: VecDeque<NodeWorker>,
     /// Time that each node's channels took from its cores; then the share of it that each of its
     /// workers has paid.
     taken_nanos: Vec<u64>,
@@ -189,7 +189,7 @@ impl Engines {
 
     /// Returns the part of a worker's time that its node's channels took from its core since the
     /// last call.
-    fn toll(&mut self, (node, worker): Who) -> u64 {
+    fn toll(&mut self, (node, worker): NodeWorker) -> u64 {
         let cores = self.config.machine.cores;
         if cores == 0 {
             return 0;
@@ -213,7 +213,7 @@ impl SystemUnderTest for Engines {
         self.config.workers
     }
 
-    fn step(&mut self, now: Instant, who: Who, step: Step) -> Result<Turn, EngineError> {
+    fn step(&mut self, now: Instant, who: NodeWorker, step: Step) -> Result<Turn, EngineError> {
         self.note(now);
         let (node, worker) = who;
         let reads = matches!(step, Step::Pull(..));
@@ -292,7 +292,7 @@ impl SystemUnderTest for Engines {
         self.sent.pop_front()
     }
 
-    fn poll_ready(&mut self) -> Option<Who> {
+    fn poll_ready(&mut self) -> Option<NodeWorker> {
         self.ready.pop_front()
     }
 

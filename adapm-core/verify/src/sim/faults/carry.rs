@@ -7,7 +7,7 @@ use adapm_core::Instant;
 use adapm_core::link::{Arrival, Content, Event, Header, LinkError, Seq};
 use adapm_core::transport::Frame;
 
-use super::event::{Around, LinkEvent, Side, What};
+use super::event::{EventKind, LinkEvent, Shared, Side};
 use super::link::Link;
 use super::way::{HEADER_BYTES, Item, Parcel};
 use crate::sim::links::{Broken, Effects};
@@ -18,7 +18,7 @@ impl Link {
         now: Instant,
         side: Side,
         parcel: Parcel,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let Parcel { pipe, item, .. } = parcel;
@@ -29,7 +29,7 @@ impl Link {
                 end.session.handle_down();
                 self.come_up(now, side, stands)?;
                 let stands = self.ends[side as usize].session.expects();
-                self.post(now, side.other(), pipe, Item::Answer(stands), around, effects);
+                self.post(now, side.other(), pipe, Item::Answer(stands), shared, effects);
                 Ok(())
             }
             Item::Answer(stands) if pipe == end.pipe && !end.is_up && !end.is_dead => {
@@ -44,7 +44,7 @@ impl Link {
                 Ok(())
             }
             Item::Break if pipe == end.pipe => {
-                self.lower(now, side, around, effects);
+                self.lower(now, side, shared, effects);
                 Ok(())
             }
             // Belongs to an old pipe.
@@ -95,7 +95,7 @@ impl Link {
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         let end = &mut self.ends[side as usize];
@@ -104,19 +104,19 @@ impl Link {
         let pipe = end.pipe;
         match side {
             Side::Dialer => {
-                let pause = around.rng.number(REDIAL_NANOS);
-                effects.later.push((now.plus_nanos(pause), self.event(What::Dial(pipe))));
+                let pause = shared.rng.number(REDIAL_NANOS);
+                effects.later.push((now.plus_nanos(pause), self.event(EventKind::Dial(pipe))));
             }
-            Side::Listener => self.post(now, Side::Dialer, pipe, Item::Break, around, effects),
+            Side::Listener => self.post(now, Side::Dialer, pipe, Item::Break, shared, effects),
         }
     }
 
-    /// Takes the reports of the session of `side`: each must be true.
-    pub(super) fn hear(
+    /// Carries out the events of the session of `side`, and checks that each is true.
+    pub(super) fn check_events(
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let (node, peer) = (self.node(side), self.node(side.other()));
@@ -132,7 +132,7 @@ impl Link {
                 Event::Suspect => {
                     let is_true = is_long(quiet, self.config.suspect_after);
                     if end.is_up {
-                        self.lower(now, side, around, effects);
+                        self.lower(now, side, shared, effects);
                     }
                     is_true
                 }
@@ -171,7 +171,7 @@ impl Link {
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         let reader = side.other();
@@ -188,7 +188,7 @@ impl Link {
                     reader,
                     pipe,
                     Item::Packet(header, content.clone()),
-                    around,
+                    shared,
                     effects,
                 );
             }
@@ -196,14 +196,14 @@ impl Link {
         self.arm(now, side, effects);
     }
 
-    /// Sends something to `reader`.
+    /// Puts an item on the way to `reader`.
     pub(super) fn post(
         &mut self,
         now: Instant,
         reader: Side,
         pipe: u32,
         item: Item,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         let (from, to) = (self.node(reader.other()), self.node(reader));
@@ -212,15 +212,15 @@ impl Link {
             _ => 0,
         };
         let bytes = HEADER_BYTES + frame_bytes;
-        let arrival = around.wire.depart(now, from, to, bytes, &mut around.rng);
-        let (event, step) = (self.event(What::Arrive(reader)), self.config.suspect_after / 4);
+        let arrival = shared.wire.depart(now, from, to, bytes, &mut shared.rng);
+        let (event, step) = (self.event(EventKind::Arrive(reader)), self.config.suspect_after / 4);
         let later = |moment| effects.later.push((moment, event));
         self.ways[reader as usize].put(now, (pipe, item), bytes, arrival, step, later);
     }
 
     /// Sets the alarm of the session of `side`, unless an earlier one is set.
     pub(super) fn arm(&mut self, now: Instant, side: Side, effects: &mut Effects<LinkEvent>) {
-        let what = self.event(What::Alarm(side));
+        let what = self.event(EventKind::Alarm(side));
         let end = &mut self.ends[side as usize];
         let Some(deadline) = end.session.deadline() else { return };
         let deadline = deadline.max(now.plus_nanos(1));
@@ -230,7 +230,8 @@ impl Link {
         }
     }
 
-    pub(super) fn judge(&self, side: Side) -> Result<(), Broken> {
+    /// Checks that the session of `side` keeps no more packets than its window allows.
+    pub(super) fn check_window(&self, side: Side) -> Result<(), Broken> {
         let (packets, bytes) = self.end(side).session.unacknowledged();
         let byes = usize::from(self.end(side).has_closed);
         // A frame alone may be larger than the window.

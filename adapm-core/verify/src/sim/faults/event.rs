@@ -1,16 +1,16 @@
-//! Events of links, and their shared state.
+//! Events of links, and the state that all links share.
 
 use adapm_core::{Instant, NodeId};
 
 use crate::rng::Rng;
 use crate::sim::wire::Wire;
 
-/// The shared state of all links.
+/// The state that all links share.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct Shared {
     pub(super) wire: Wire,
     pub(super) rng: Rng,
-    /// End of each node's pause.
+    /// The end of each node's last pause.
     pub(super) paused_until: Vec<Instant>,
 }
 
@@ -21,28 +21,28 @@ pub(super) type Pair = (NodeId, NodeId);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkEvent {
     pub(super) pair: Pair,
-    pub(super) what: What,
+    pub(super) kind: EventKind,
 }
 
 /// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum What {
-    /// This side reads what has arrived.
+pub(super) enum EventKind {
+    /// This side reads an arrived item.
     Arrive(Side),
     /// This side's node has finished a frame.
     Depart(Side),
-    /// This side's session asks to be called.
+    /// This side's session has asked to be called at this time.
     Alarm(Side),
-    /// The dialer replaces that pipe, if it does not work.
+    /// The dialer replaces the pipe of this number, unless it is up.
     Dial(u32),
 }
 
 /// An end of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
-    /// The node with the lower id: it makes the pipes.
+    /// The node with the lower id, which dials.
     Dialer,
-    /// The other one.
+    /// The node with the higher id.
     Listener,
 }
 

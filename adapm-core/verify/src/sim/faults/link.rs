@@ -6,7 +6,7 @@ use adapm_core::link::LinkConfig;
 use adapm_core::{Instant, NodeId};
 
 use super::end::End;
-use super::event::{Around, LinkEvent, Pair, Side, What};
+use super::event::{EventKind, LinkEvent, Pair, Shared, Side};
 use super::way::{HEADER_BYTES, Item, Way};
 use crate::sim::links::{Broken, Effects};
 use crate::sim::under_test::Sent;
@@ -48,16 +48,16 @@ impl Link {
         now: Instant,
         when: Instant,
         sent: Sent,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let side = self.sided(sent.from);
         self.ends[side as usize].announce(sent.frame, sent.asks);
         if when > now {
-            effects.later.push((when, self.event(What::Depart(side))));
+            effects.later.push((when, self.event(EventKind::Depart(side))));
             return Ok(());
         }
-        self.depart(now, side, around, effects)
+        self.depart(now, side, shared, effects)
     }
 
     /// Sends the next frame that the node of `side` has finished, unless it is paused.
@@ -65,26 +65,26 @@ impl Link {
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        let paused = around.paused_until[self.node(side).index()];
+        let paused = shared.paused_until[self.node(side).index()];
         if paused > now {
-            effects.later.push((paused, self.event(What::Depart(side))));
+            effects.later.push((paused, self.event(EventKind::Depart(side))));
             return Ok(());
         }
         let end = &mut self.ends[side as usize];
         let Some(frame) = end.buffer.pop_front() else { return Ok(()) };
         end.send(frame);
-        self.write(now, side, around, effects);
-        self.judge(side)
+        self.write(now, side, shared, effects);
+        self.check_window(side)
     }
 
-    /// Makes a new pipe at the dialer.
+    /// Dials a new pipe.
     pub(super) fn dial(
         &mut self,
         now: Instant,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         let end = &mut self.ends[Side::Dialer as usize];
@@ -93,10 +93,10 @@ impl Link {
         end.pipe += 1;
         let (pipe, stands) = (end.pipe, end.session.expects());
         effects.tell(|| format!("{} dials {}: pipe {pipe}", self.pair.0, self.pair.1));
-        self.post(now, Side::Listener, pipe, Item::Hello(stands), around, effects);
+        self.post(now, Side::Listener, pipe, Item::Hello(stands), shared, effects);
         // Dials again if no answer comes.
         let patience = self.config.suspect_after.as_nanos() as u64;
-        effects.later.push((now.plus_nanos(patience), self.event(What::Dial(pipe))));
+        effects.later.push((now.plus_nanos(patience), self.event(EventKind::Dial(pipe))));
         self.arm(now, Side::Dialer, effects);
     }
 
@@ -105,16 +105,16 @@ impl Link {
         &mut self,
         now: Instant,
         pipe: u32,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         let end = &self.ends[Side::Dialer as usize];
         let is_needed = end.pipe == pipe && !end.is_up && !end.is_dead && !end.is_gone;
-        let paused = around.paused_until[self.pair.0.index()];
+        let paused = shared.paused_until[self.pair.0.index()];
         if is_needed && paused > now {
-            effects.later.push((paused, self.event(What::Dial(pipe))));
+            effects.later.push((paused, self.event(EventKind::Dial(pipe))));
         } else if is_needed {
-            self.dial(now, around, effects);
+            self.dial(now, shared, effects);
         }
     }
 
@@ -123,34 +123,34 @@ impl Link {
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         let reader = self.node(side);
-        let later = self.ways[side as usize].blocked_until.max(around.paused_until[reader.index()]);
+        let later = self.ways[side as usize].blocked_until.max(shared.paused_until[reader.index()]);
         if later > now {
-            effects.later.push((later, self.event(What::Arrive(side))));
+            effects.later.push((later, self.event(EventKind::Arrive(side))));
             return Ok(());
         }
         let Some(parcel) = self.ways[side as usize].take(now) else { return Ok(()) };
         if self.ends[side as usize].is_gone {
             return Ok(());
         }
-        self.read(now, side, parcel, around, effects)?;
-        self.hear(now, side, around, effects)?;
-        self.write(now, side, around, effects);
-        self.judge(side)
+        self.read(now, side, parcel, shared, effects)?;
+        self.check_events(now, side, shared, effects)?;
+        self.write(now, side, shared, effects);
+        self.check_window(side)
     }
 
     /// Handles an alarm of the session of `side`, which may be outdated.
-    pub(super) fn sound(
+    pub(super) fn handle_alarm(
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
-        let paused = around.paused_until[self.node(side).index()];
+        let paused = shared.paused_until[self.node(side).index()];
         let end = &mut self.ends[side as usize];
         if end.alarm != Some(now) || end.is_gone {
             return Ok(());
@@ -159,33 +159,33 @@ impl Link {
             // Items that have arrived meanwhile are read first.
             let later = paused.plus_nanos(1);
             end.alarm = Some(later);
-            effects.later.push((later, self.event(What::Alarm(side))));
+            effects.later.push((later, self.event(EventKind::Alarm(side))));
             return Ok(());
         }
         end.alarm = None;
         end.session.handle_timeout(now);
-        self.hear(now, side, around, effects)?;
-        self.write(now, side, around, effects);
-        self.judge(side)
+        self.check_events(now, side, shared, effects)?;
+        self.write(now, side, shared, effects);
+        self.check_window(side)
     }
 
     /// Breaks the pipe; of the parcels in flight, the first few still arrive.
     pub(super) fn reset(
         &mut self,
         now: Instant,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) {
         for side in Side::BOTH {
             let parcels = &mut self.ways[side as usize].parcels;
             let all = parcels.len() as u64;
-            let keep = if around.rng.chance(50) { 0 } else { around.rng.number(0..all + 1) };
+            let keep = if shared.rng.chance(50) { 0 } else { shared.rng.number(0..all + 1) };
             parcels.truncate(keep as usize);
             effects.tell(|| {
                 format!("the pipe {:?} loses {} parcels for {side:?}", self.pair, all - keep)
             });
             let pipe = self.ends[side as usize].pipe;
-            self.post(now, side, pipe, Item::Break, around, effects);
+            self.post(now, side, pipe, Item::Break, shared, effects);
         }
     }
 
@@ -205,8 +205,8 @@ impl Link {
 
     /// Drops packets of `from` above `bytes_max` until then, and everything after them on the same
     /// pipe.
-    pub(super) fn tear(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
-        self.ways[self.sided(from).other() as usize].tear(bytes_max, until);
+    pub(super) fn drop_large(&mut self, from: NodeId, bytes_max: usize, until: Instant) {
+        self.ways[self.sided(from).other() as usize].drop_large(bytes_max, until);
     }
 
     /// Doubles the next packet of `from`.
@@ -219,7 +219,7 @@ impl Link {
         &mut self,
         now: Instant,
         side: Side,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         self.ends[side as usize].is_gone = true;
@@ -235,13 +235,13 @@ impl Link {
             return Ok(());
         }
         let parcels = core::mem::take(&mut self.ways[survivor as usize].parcels);
-        let keep = around.rng.number(0..parcels.len() as u64 + 1);
+        let keep = shared.rng.number(0..parcels.len() as u64 + 1);
         for parcel in parcels.into_iter().take(keep as usize) {
-            self.read(now, survivor, parcel, around, effects)?;
-            self.hear(now, survivor, around, effects)?;
+            self.read(now, survivor, parcel, shared, effects)?;
+            self.check_events(now, survivor, shared, effects)?;
         }
-        self.write(now, survivor, around, effects);
-        self.judge(survivor)
+        self.write(now, survivor, shared, effects);
+        self.check_window(survivor)
     }
 
     pub(super) fn heal(&mut self, now: Instant, effects: &mut Effects<LinkEvent>) {
@@ -250,7 +250,9 @@ impl Link {
             way.blocked_until = now.min(way.blocked_until);
             way.mend();
             for _ in 0..way.parcels.len() {
-                effects.later.push((now, LinkEvent { pair: self.pair, what: What::Arrive(side) }));
+                effects
+                    .later
+                    .push((now, LinkEvent { pair: self.pair, kind: EventKind::Arrive(side) }));
             }
         }
     }
@@ -258,7 +260,7 @@ impl Link {
     pub(super) fn close(
         &mut self,
         now: Instant,
-        around: &mut Around,
+        shared: &mut Shared,
         effects: &mut Effects<LinkEvent>,
     ) -> Result<(), Broken> {
         if self.ends.iter().any(|end| end.is_gone) {
@@ -266,8 +268,8 @@ impl Link {
         }
         for side in Side::BOTH {
             self.ends[side as usize].close();
-            self.hear(now, side, around, effects)?;
-            self.write(now, side, around, effects);
+            self.check_events(now, side, shared, effects)?;
+            self.write(now, side, shared, effects);
         }
         Ok(())
     }
@@ -318,7 +320,7 @@ impl Link {
         if node == self.pair.0 { Side::Dialer } else { Side::Listener }
     }
 
-    pub(super) fn event(&self, what: What) -> LinkEvent {
-        LinkEvent { pair: self.pair, what }
+    pub(super) fn event(&self, kind: EventKind) -> LinkEvent {
+        LinkEvent { pair: self.pair, kind }
     }
 }

@@ -9,5 +9,5 @@ mod plan;
 mod way;
 
 pub use event::LinkEvent;
-pub use faulty::Faulty;
+pub use faulty::FaultyLinks;
 pub use plan::{Fault, Plan, When};

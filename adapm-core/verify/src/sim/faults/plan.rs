@@ -167,7 +167,7 @@ impl Plan {
 
     /// Returns the number of faults that do not strike this node.
     #[must_use]
-    pub fn others_than(&self, node: NodeId) -> usize {
+    pub fn count_elsewhere(&self, node: NodeId) -> usize {
         self.0.iter().filter(|(_, fault)| !fault.nodes().contains(&node)).count()
     }
 

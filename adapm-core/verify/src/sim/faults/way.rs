@@ -68,7 +68,7 @@ impl Way {
 
     /// Drops packets above `bytes_max` until then, and everything after them on the same pipe,
     /// forever.
-    pub(super) fn tear(&mut self, bytes_max: usize, until: Instant) {
+    pub(super) fn drop_large(&mut self, bytes_max: usize, until: Instant) {
         self.hole = Some(Hole { bytes_max, until });
     }
 

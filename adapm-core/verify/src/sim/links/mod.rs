@@ -1,4 +1,5 @@
-//! The network of a simulation: takes messages, and schedules their arrivals.
+//! The network of a simulation: the trait [`Links`], which takes messages and schedules their
+//! arrivals, and links without faults. Links with faults are in [`super::faults`].
 
 mod perfect;
 
@@ -15,13 +16,13 @@ pub trait Links {
     /// A future event of the links.
     type Event;
 
-    /// Begins a run: makes links that must be made, once.
+    /// Connects the nodes; called when a run begins, and again without effect.
     fn open(&mut self, now: Instant, effects: &mut Effects<Self::Event>) {
         let _ = (now, effects);
     }
 
-    /// Sends a message from `sent.from` at `when`, which is `now` or later, and never earlier than
-    /// for those before it.
+    /// Sends a message at `when`, the time at which its node has finished it: `now` or later, and
+    /// not before earlier messages of the same node.
     ///
     /// # Errors
     /// A broken promise.
@@ -66,7 +67,7 @@ pub trait Links {
         let _ = (now, effects);
     }
 
-    /// Makes all nodes say goodbye to all others.
+    /// Makes all nodes send a goodbye to all others.
     ///
     /// # Errors
     /// A broken promise.
@@ -75,38 +76,39 @@ pub trait Links {
         Ok(())
     }
 
-    /// Returns true if nothing is pending: everything has arrived, and every goodbye that was said.
+    /// Returns true if nothing is pending: all messages and goodbyes have arrived.
     fn is_at_rest(&self) -> bool {
         true
     }
 
     /// Returns true if the answer of `peer` to the last request of `node` may be late because of
-    /// the links; asked once before each check.
+    /// the links. Called once before each check for unresponsive peers, as it compares with the
+    /// call before.
     fn holds_up(&mut self, node: NodeId, peer: NodeId) -> bool {
         let _ = (node, peer);
         false
     }
 
-    /// Returns true if `node` has unacknowledged data; then true if it has to wait for room.
+    /// Returns (whether `node` has unacknowledged data, whether it waits for room in a link).
     fn backlog(&self, node: NodeId) -> (bool, bool) {
         let _ = node;
         (false, false)
     }
 
-    /// Describes unfinished work.
+    /// Describes unfinished work, for the report of a simulation that does not come to rest.
     fn waiting(&self) -> String {
         String::new()
     }
 }
 
-/// Immediate effects of links, and their future events.
+/// The results of a call of [`Links`]: immediate effects and future events.
 #[derive(Debug)]
 pub struct Effects<E> {
     /// Future events.
     pub later: Vec<(Instant, E)>,
-    /// Messages that arrive: sender, receiver, content.
+    /// Messages that arrive: (sender, receiver, content).
     pub arrived: Vec<(NodeId, NodeId, Frame)>,
-    /// Survivors that give a peer up.
+    /// Losses: (survivor, peer that it gives up).
     pub lost: Vec<(NodeId, NodeId)>,
     /// Descriptions of events; `None` without a listener.
     pub told: Option<Vec<String>>,
@@ -120,13 +122,13 @@ impl<E> Default for Effects<E> {
 
 impl<E> Effects<E> {
     /// Describes an event to the listener, if there is one.
-    pub fn tell(&mut self, what: impl FnOnce() -> String) {
+    pub fn tell(&mut self, describe: impl FnOnce() -> String) {
         if let Some(told) = &mut self.told {
-            told.push(what());
+            told.push(describe());
         }
     }
 }
 
-/// A broken promise of links; one line.
+/// A broken promise of links, described in one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken(pub String);

@@ -6,7 +6,7 @@ use super::{Event, Item, Simulator};
 use crate::sim::coverage::{Fact, Facts};
 use crate::sim::faults::Fault;
 use crate::sim::links::Links;
-use crate::sim::program::{Program, Step, Who};
+use crate::sim::program::{NodeWorker, Program, Step};
 use crate::sim::simulator::Failure;
 use crate::sim::under_test::{Outcome, SystemUnderTest};
 
@@ -37,7 +37,11 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     }
 
     /// Lets a worker take its next step.
-    fn turn(&mut self, who: Who, program: &mut dyn Program) -> Result<(), Failure<S::Violation>> {
+    fn turn(
+        &mut self,
+        who: NodeWorker,
+        program: &mut dyn Program,
+    ) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
         let host = &mut self.hosts[who.0.index()];
         if host.is_gone {
@@ -117,13 +121,13 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     /// driver does.
     fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();
-        if self.under_test.looks_at(node).is_none_or(|at| at > now) {
+        if self.under_test.next_peer_check(node).is_none_or(|at| at > now) {
             return Ok(());
         }
         let nodes = (0..self.hosts.len() as u16).map(NodeId);
         for peer in nodes.filter(|peer| *peer != node) {
             if self.links.holds_up(node, peer) {
-                self.under_test.hear(now, node, peer).map_err(Failure::Violation)?;
+                self.under_test.note_held_up(now, node, peer).map_err(Failure::Violation)?;
             }
         }
         Ok(())

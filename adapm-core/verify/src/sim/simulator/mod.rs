@@ -17,7 +17,7 @@ use crate::sim::coverage::Coverage;
 use crate::sim::event_queue::EventQueue;
 use crate::sim::faults::{Fault, Plan, When};
 use crate::sim::links::{Effects, Links};
-use crate::sim::program::{Program, Who};
+use crate::sim::program::{NodeWorker, Program};
 use crate::sim::trace::TraceHash;
 use crate::sim::under_test::SystemUnderTest;
 
@@ -53,7 +53,7 @@ type Tell = Box<dyn FnMut(&str)>;
 
 enum Event<E> {
     /// A worker takes its next step.
-    Turn(Who),
+    Turn(NodeWorker),
     /// A node looks at the first item of its inbox.
     Serve(NodeId),
     /// A node asks to be woken, unless the alarm is outdated.
@@ -214,7 +214,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
     }
 
     /// Returns the system under test, for changes between runs.
-    pub fn subject_mut(&mut self) -> &mut S {
+    pub fn under_test_mut(&mut self) -> &mut S {
         &mut self.under_test
     }
 
