@@ -133,11 +133,11 @@ impl NodeConfig {
     /// ```
     #[must_use]
     pub fn frame_bytes_max<V: Value>(&self, layout: &Layout) -> usize {
-        let longest =
-            layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0) * V::WIDTH;
+        let longest = layout.extents().iter().map(|extent| extent.value_len).max().unwrap_or(0);
+        let longest = longest.saturating_mul(size_of::<V>());
         // One key has at most a delta and a set in a request, and one value in each part of a
         // response.
-        let parts = self.block_bytes_max.max(HEAD_BYTES + longest).saturating_mul(2);
+        let parts = self.block_bytes_max.max(longest.saturating_add(HEAD_BYTES)).saturating_mul(2);
         // A barrier names nodes that are missing, each in 3 bytes.
         parts.saturating_add(LISTS_BYTES).max(LISTS_BYTES + 3 * self.nodes)
     }

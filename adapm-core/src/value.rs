@@ -5,56 +5,140 @@
 
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::marker::PhantomData;
+
+/// What an element is made of; derive them with the feature `derive` of the crate `bytemuck`.
+pub use bytemuck::{Pod, Zeroable};
 
 const _: () = assert!(cfg!(target_endian = "little"), "adapm supports little-endian hosts only");
-
-mod sealed {
-    /// Plain old data of a fixed little-endian form; sealed, as the wire knows these types only.
-    pub trait Element: bytemuck::Pod {}
-
-    impl Element for f32 {}
-    impl Element for f64 {}
-    impl Element for i64 {}
-}
 
 /// Elements of the longest value.
 pub(crate) const LEN_MAX: usize = 1 << 20;
 
-/// An element of a value: `f32`, `f64` or `i64`.
-pub trait Value:
-    sealed::Element + Copy + Default + Debug + PartialEq + Send + Sync + 'static
-{
-    /// Bytes of one element.
-    const WIDTH: usize = size_of::<Self>();
-    /// The type's name in layout digests and messages for people.
+/// An element of a value: plain bytes, and how two of them add up.
+///
+/// `f32`, `f64` and `i64` are elements, and any type of your own is one that keeps the laws below.
+/// The trait says how *elements* add up, and no more: pushes reach a main copy by several ways and
+/// in any order, some of them already added to others.
+///
+/// # Laws
+/// - `accumulate` commutes and associates: a replica adds pushes to its delta, and the owner adds
+///   the delta. Where sums are rounded ([`Value::ROUNDS`]), they associate up to that.
+/// - All zero bytes are the default and change nothing: new memory is zeroed, and a delta begins
+///   so.
+/// - The bytes are all there is: a node writes them, another one reads them. No pointer, no index
+///   into something that is not sent.
+/// - [`Value::magnitude`] is 0 for the default, and never negative or NaN.
+///
+/// Maximum, minimum and whatever has another neutral element than zero bytes are no such type.
+/// Check yours with `adapm_verify::value_suite!`.
+///
+/// # Size
+/// The size is at least a byte, the alignment at most 8. Any other type does not compile where a
+/// value of it is used first:
+///
+/// ```compile_fail
+/// #[repr(C, align(16))]
+/// #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
+/// struct Aligned([u64; 2]);
+///
+/// impl adapm_core::Value for Aligned {
+///     const NAME: &'static str = "aligned";
+///     fn accumulate(&mut self, _update: Self) {}
+/// }
+/// adapm_core::Block::new().push(&[Aligned::default()]);
+/// ```
+///
+/// # Example
+/// A counter that stops at its end, on any number of nodes:
+///
+/// ```
+/// use adapm_core::Value;
+///
+/// #[repr(transparent)]
+/// #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
+/// struct Saturating(u32);
+///
+/// impl Value for Saturating {
+///     const NAME: &'static str = "saturating u32";
+///
+///     fn accumulate(&mut self, update: Self) {
+///         self.0 = self.0.saturating_add(update.0);
+///     }
+///
+///     fn magnitude(self) -> f64 {
+///         f64::from(self.0)
+///     }
+/// }
+/// adapm_core::Block::new().push(&[Saturating(7)]);
+/// ```
+pub trait Value: Pod + Default + Debug + PartialEq + Send + Sync + 'static {
+    /// The type's name in layout digests and messages for people. Nodes whose digests are equal
+    /// exchange values: a type of another meaning has another name.
     const NAME: &'static str;
+    /// True if sums are rounded, so that they depend on the order of additions. Nothing that
+    /// rounds further, as a filter that quantises updates, is applied to a type that says false.
+    const ROUNDS: bool = false;
 
-    /// Adds an update, an integer wraps around.
+    /// Adds an update.
     fn accumulate(&mut self, update: Self);
+
+    /// The size of an update, for filters that hold small ones back: 0 for the default, never
+    /// negative or NaN. Defaults to 0 for all, and nothing can be told apart by it.
+    #[must_use]
+    fn magnitude(self) -> f64 {
+        0.0
+    }
 }
 
 impl Value for f32 {
     const NAME: &'static str = "f32";
+    const ROUNDS: bool = true;
 
     fn accumulate(&mut self, update: Self) {
         *self += update;
+    }
+
+    fn magnitude(self) -> f64 {
+        f64::from(self).magnitude()
     }
 }
 
 impl Value for f64 {
     const NAME: &'static str = "f64";
+    const ROUNDS: bool = true;
 
     fn accumulate(&mut self, update: Self) {
         *self += update;
     }
+
+    /// Of a NaN infinite: no filter holds it back.
+    fn magnitude(self) -> f64 {
+        if self.is_nan() { f64::INFINITY } else { self.abs() }
+    }
 }
 
+/// Wraps around.
 impl Value for i64 {
     const NAME: &'static str = "i64";
 
     fn accumulate(&mut self, update: Self) {
         *self = self.wrapping_add(update);
     }
+
+    fn magnitude(self) -> f64 {
+        self.unsigned_abs() as f64
+    }
+}
+
+/// Refuses to compile for elements that blocks cannot carry.
+struct Carried<V>(PhantomData<V>);
+
+impl<V> Carried<V> {
+    const CHECKED: () = {
+        assert!(size_of::<V>() > 0, "an element of a value has at least one byte");
+        assert!(align_of::<V>() <= 8, "an element of a value has an alignment of at most 8");
+    };
 }
 
 /// Adds `updates` to `values`, element by element; both `[value_len]`.
@@ -84,6 +168,7 @@ impl Block {
     /// Appends the elements of `values`.
     #[inline]
     pub fn push<V: Value>(&mut self, values: &[V]) {
+        const { Carried::<V>::CHECKED };
         self.push_bytes(bytemuck::cast_slice(values));
     }
 
@@ -100,8 +185,9 @@ impl Block {
 
     /// Appends `len` elements that `fill` writes; they are zero before.
     pub fn push_with<V: Value, R>(&mut self, len: usize, fill: impl FnOnce(&mut [V]) -> R) -> R {
+        const { Carried::<V>::CHECKED };
         let start = self.bytes;
-        self.resize(start + len * V::WIDTH);
+        self.resize(start + len * size_of::<V>());
         fill(bytemuck::cast_slice_mut(&mut self.bytes_mut()[start..]))
     }
 
@@ -116,6 +202,7 @@ impl Block {
     /// If the block's length is no multiple of the element's width; see [`Block::len_as`].
     #[must_use]
     pub fn values<V: Value>(&self) -> &[V] {
+        const { Carried::<V>::CHECKED };
         bytemuck::cast_slice(self.bytes())
     }
 
@@ -123,7 +210,8 @@ impl Block {
     /// width.
     #[must_use]
     pub fn len_as<V: Value>(&self) -> Option<usize> {
-        self.bytes.is_multiple_of(V::WIDTH).then(|| self.bytes / V::WIDTH)
+        const { Carried::<V>::CHECKED };
+        self.bytes.is_multiple_of(size_of::<V>()).then(|| self.bytes / size_of::<V>())
     }
 
     /// The bytes as they go on the wire.

@@ -164,7 +164,8 @@ impl Meter {
 fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
     let keys = layout.keys().end.0;
     let values = layout.extents().iter().map(|extent| {
-        u128::from(extent.keys.end.0 - extent.keys.start.0) * (extent.value_len * V::WIDTH) as u128
+        u128::from(extent.keys.end.0 - extent.keys.start.0)
+            * (extent.value_len * size_of::<V>()) as u128
     });
     let mean = (values.sum::<u128>() / u128::from(keys)).max(1);
     u64::try_from(BLOCK_BYTES * nodes as u128 / mean).unwrap_or(u64::MAX).clamp(1, BLOCK_KEYS_MAX)

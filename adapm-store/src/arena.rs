@@ -176,7 +176,7 @@ impl<V: Value> Arena<V> {
             return;
         }
         let slot = take();
-        let value_bytes = extent.value_len * V::WIDTH;
+        let value_bytes = extent.value_len * size_of::<V>();
         let delta_bytes = if with_delta { value_bytes } else { 0 };
         // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which
         // nobody else uses. The slot that is kept belongs to this key, whose latch is held, and has
@@ -224,7 +224,7 @@ impl<V: Value> Arena<V> {
         if let Some(extent) = self.extent(key)
             && let Some(slot) = self.entries[key.0 as usize].slot_hint()
         {
-            prefetch_slot(slot, HEADER_BYTES + extent.value_len * V::WIDTH);
+            prefetch_slot(slot, HEADER_BYTES + extent.value_len * size_of::<V>());
         }
     }
 
@@ -242,7 +242,7 @@ impl<V: Value> Arena<V> {
     /// bytes.
     #[inline]
     fn guess(&self, key: Key) -> Option<(*const u8, usize)> {
-        let bytes = HEADER_BYTES + self.extent(key)?.value_len * V::WIDTH;
+        let bytes = HEADER_BYTES + self.extent(key)?.value_len * size_of::<V>();
         self.guesses.of(key, bytes).map(|slot| (slot, bytes))
     }
 

@@ -24,7 +24,7 @@ use heapless::Vec;
 /// constant and let [`keys_of`] and [`elements_of`] compute both numbers.
 ///
 /// # Memory
-/// 17 B per key and [`Value::WIDTH`] per element, whether held or not, and some 320 B more. An
+/// 17 B per key and `size_of::<V>()` per element, whether held or not, and some 320 B more. An
 /// empty store is all zeros and can be made in a constant: a `static` one is in `.bss`, and the
 /// linker reports a chip that is too small.
 ///

@@ -57,9 +57,9 @@ impl Slabs {
     /// Creates slabs for at most `slots` values of `value_len` elements.
     pub(crate) fn new<V: Value>(value_len: usize, slots: usize) -> Self {
         let align = align_of::<V>().max(align_of::<Watch>());
-        let main = (HEADER_BYTES + value_len * V::WIDTH).next_multiple_of(align);
-        let replica =
-            (HEADER_BYTES + 2 * value_len * V::WIDTH).next_multiple_of(REPLICA_ALIGN.max(align));
+        let main = (HEADER_BYTES + value_len * size_of::<V>()).next_multiple_of(align);
+        let replica = (HEADER_BYTES + 2 * value_len * size_of::<V>())
+            .next_multiple_of(REPLICA_ALIGN.max(align));
         Self { main: Slab::new(main, slots), replica: Slab::new(replica, slots) }
     }
 

@@ -79,7 +79,9 @@ impl<V: Value> SparseStore<V> {
     pub fn memory(&self) -> usize {
         let maps = self.parts.iter().map(|part| {
             let maps = part.maps();
-            maps.held.allocation_size() + maps.packed.allocation_size() + maps.elements * V::WIDTH
+            maps.held.allocation_size()
+                + maps.packed.allocation_size()
+                + maps.elements * size_of::<V>()
         });
         size_of_val(&*self.parts) + maps.sum::<usize>()
     }

@@ -149,7 +149,7 @@ impl<E: Env> Ctx<E> {
             return;
         }
         let store = &self.store;
-        let bytes = |key| store.value_len(key) * E::Value::WIDTH;
+        let bytes = |key| store.value_len(key) * size_of::<E::Value>();
         let mut messages = self.outgoing.take_messages(self.config.block_bytes_max, bytes);
         for (to, message) in messages.drain(..) {
             self.send(to, message);
@@ -224,7 +224,7 @@ impl<E: Env> Ctx<E> {
 
     /// Returns the number of bytes of the value of a key of the layout.
     pub(super) fn value_bytes(&self, key: Key) -> usize {
-        self.value_len(key) * E::Value::WIDTH
+        self.value_len(key) * size_of::<E::Value>()
     }
 
     /// Returns the key's packed state. In a sparse layout, first creates the main copy of an

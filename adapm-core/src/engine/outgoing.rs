@@ -420,7 +420,7 @@ fn listed(entries: &[GrantEntry]) -> Grants {
 
 /// Returns the elements in a range of bytes of a block.
 fn elements<'b, V: Value>(block: &'b Block, bytes: &Range<usize>) -> &'b [V] {
-    &block.values::<V>()[bytes.start / V::WIDTH..bytes.end / V::WIDTH]
+    &block.values::<V>()[bytes.start / size_of::<V>()..bytes.end / size_of::<V>()]
 }
 
 /// Returns the operations of a forward; appends their tickets.

@@ -44,7 +44,7 @@ pub fn check<V: Value>(
         Body::Barrier(Barrier::Missing { nodes, .. }) => ruler.missing(nodes)?,
         Body::News | Body::Barrier(_) | Body::Quiesce(_) => 0,
     };
-    let (expected, given) = (elements.saturating_mul(V::WIDTH), message.values.len());
+    let (expected, given) = (elements.saturating_mul(size_of::<V>()), message.values.len());
     if expected == given { Ok(()) } else { Err(Fault::BlockLen { expected, given }) }
 }
 

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`ReferenceStore`] | the simplest store |
 //! | [`store_suite!`], [`transport_suite!`], [`policy_suite!`] | the contracts of plug-ins, checked in one line |
+//! | [`value_suite!`] | the laws of your own element types, checked in one line |
 //! | [`Numbered`], [`Shaky`] | decorators of transports: frames that go astray get a name; often full, too early, awake |
 //! | [`Faulty`] | a network of datagrams that get lost, repeated, reordered, cut |
 //! | [`arb`] | any message, for property tests |
@@ -77,6 +78,7 @@ pub mod silence;
 pub mod sim;
 pub mod store_suite;
 pub mod transport_suite;
+pub mod value_suite;
 #[cfg(feature = "checked")]
 pub mod violation;
 

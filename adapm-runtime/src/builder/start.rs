@@ -148,7 +148,7 @@ impl Need {
         if layout.kind() == Kind::Dense {
             let values = layout.extents().iter().map(|extent| {
                 let keys = u128::from(extent.keys.end.0 - extent.keys.start.0);
-                keys * (extent.value_len * V::WIDTH + HEADER_BYTES) as u128
+                keys * (extent.value_len * size_of::<V>() + HEADER_BYTES) as u128
             });
             let directories = here as u128 * u128::from(layout.keys().end.0) * ENTRY_BYTES;
             self.bytes += directories + values.sum::<u128>() * here as u128 / nodes as u128;

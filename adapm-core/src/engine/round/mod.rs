@@ -280,7 +280,7 @@ impl Round {
                         continue;
                     }
                     let values = usize::from(change.is_dirty) + usize::from(change.has_set);
-                    let bytes = values * change.len * E::Value::WIDTH;
+                    let bytes = values * change.len * size_of::<E::Value>();
                     candidates.push(Candidate {
                         is_sealed,
                         ..drafts.candidate(key, owner, bytes, change)

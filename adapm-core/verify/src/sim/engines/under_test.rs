@@ -12,7 +12,7 @@ use adapm_core::policy::SystemPolicy;
 use adapm_core::stats::Stats;
 use adapm_core::transport::Frame;
 use adapm_core::wire::{self, Message};
-use adapm_core::{Clock, Instant, Layout, NodeId, Value};
+use adapm_core::{Clock, Instant, Layout, NodeId};
 use foldhash::fast::FixedState;
 
 use super::machine::keys_in;
@@ -97,9 +97,9 @@ impl Engines {
                 (place.round_nanos_min, place.round_nanos_max) = (nanos, nanos);
             }
             // Bounds are in modelled bytes.
-            let scaled = place.block_bytes_max as u64 * <i64 as Value>::WIDTH as u64
+            let scaled = place.block_bytes_max as u64 * size_of::<i64>() as u64
                 / config.element_bytes.max(1);
-            place.block_bytes_max = (scaled as usize).max(<i64 as Value>::WIDTH * ELEMENTS_MAX);
+            place.block_bytes_max = (scaled as usize).max(size_of::<i64>() * ELEMENTS_MAX);
             let layout = config.layout.clone();
             let engine =
                 Engine::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
@@ -184,7 +184,7 @@ impl Engines {
 
     /// Returns the bytes of the message's values, scaled.
     fn scaled(&self, message: &Message) -> u64 {
-        (message.values.len() / <i64 as Value>::WIDTH) as u64 * self.config.element_bytes
+        (message.values.len() / size_of::<i64>()) as u64 * self.config.element_bytes
     }
 
     /// Returns the part of a worker's time that its node's channels took from its core since the
