@@ -15,7 +15,7 @@
 //! | --- | --- |
 //! | [`id`], [`clock`], [`time`], [`value`], [`layout`], [`config`], [`error`], [`node_set`] | vocabulary |
 //! | [`slot`] | transitions of one local copy |
-//! | [`store`], [`transport`], [`observe`] | traits that siblings implement |
+//! | [`store`], [`transport`], [`observe`] | traits that siblings implement; [`delegate_store!`] for a store around another one |
 //! | [`engine`] | the protocol engine of one channel of one node |
 //! | [`driver`] | duties of every program around an engine |
 //! | [`route`] | next hop of a key |
@@ -35,6 +35,7 @@ extern crate std;
 
 pub mod clock;
 pub mod config;
+mod delegate;
 pub mod docs;
 pub mod driver;
 pub mod engine;

@@ -1,7 +1,8 @@
 //! The store contract: latched slots, one per key. A store knows slots, not messages.
 //!
 //! A [`crate::engine::Engine`] and the workers of its node share one store (`&S`, `Arc<S>` and
-//! `Rc<S>` are stores too). Check an implementation with `adapm_verify::store_suite!`.
+//! `Rc<S>` are stores too). Check an implementation with `adapm_verify::store_suite!`; a store
+//! around another one passes on what it does not do itself by [`crate::delegate_store!`].
 
 use alloc::rc::Rc;
 use alloc::sync::Arc;
@@ -34,16 +35,33 @@ pub enum Look {
 /// - A key that was never reserved has [`crate::slot::PackedState::EMPTY`], version 0 and empty
 ///   value and delta. A packed state written by `f` is kept whether or not a value is held; a
 ///   version only while one is.
-/// - `f` is bounded and never calls the store.
+/// - `f` is bounded and never calls the store. If it panics, the latch is released, and the slot
+///   has what `f` wrote so far or what it had before.
+/// - [`Store::reserve`] cannot refuse: a bounded store compares its bound with the layout at
+///   construction. A node may hold values and deltas of all keys of the layout at once.
 /// - [`Store::look`] is exact, if not `Unknown`, for the caller of `reserve` and `release`: the
 ///   engine takes a value without a delta for a main copy.
 /// - Calls of `reserve`, `reserve_each` and `release` for one key come from one thread, or happen
 ///   after all calls of another; calls for different keys may be concurrent.
+///
+/// # Rounding
+/// Elements are kept bit for bit. A store that keeps them in fewer bits, such as an `f32` in 16,
+/// is *lossy*: pushes smaller than the last bit are lost, and sums are conserved up to rounding.
+/// It may be used for values with [`Value::ROUNDS`], by all nodes of a cluster, if
+///
+/// - zero and all integers between -128 and 128 are exact,
+/// - rounding depends on the element alone and is idempotent, so that a refreshed replica equals
+///   its main copy,
+/// - packed state and version are exact.
+///
+/// `adapm_verify::store_suite!(lossy ..)` checks such a store. A [`Value`] type of 16 bits saves
+/// as much memory, and half of each message.
 pub trait Store {
     /// The element type.
     type Value: Value;
 
-    /// Returns the number of elements of the value of `key`, 0 for unknown keys.
+    /// Returns the number of elements of the value of `key`, 0 for unknown keys. Waits for no
+    /// latch: the engine calls it for each key of a message.
     fn value_len(&self, key: Key) -> usize;
 
     /// Runs `f` on the slot of `key`, which must be a key of the layout, under its latch.
@@ -79,6 +97,10 @@ pub trait Store {
     }
 
     /// Runs `f` on the held slots of `keys` in ascending order, each under its latch.
+    ///
+    /// `keys` may be empty or reversed, which shows nothing, and reach beyond the layout. Keys that
+    /// come or go meanwhile are shown or not; what is shown is held: it is looked for and shown
+    /// under one latch.
     fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, Self::Value>));
 
     /// Returns the content of `key`, which must be a key of the layout, as far as visible without
@@ -154,53 +176,7 @@ macro_rules! delegate {
         impl<S: Store> Store for $pointer {
             type Value = S::Value;
 
-            fn value_len(&self, key: Key) -> usize {
-                (**self).value_len(key)
-            }
-
-            fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, S::Value>) -> R) -> R {
-                (**self).with_slot(key, f)
-            }
-
-            fn push(&self, key: Key, update: &[S::Value]) -> Pushed {
-                (**self).push(key, update)
-            }
-
-            fn reserve(&self, key: Key, with_delta: bool) {
-                (**self).reserve(key, with_delta);
-            }
-
-            fn release(&self, key: Key) {
-                (**self).release(key);
-            }
-
-            fn reserve_each(&self, keys: &[Key], f: impl FnMut(Key, Slot<'_, S::Value>)) {
-                (**self).reserve_each(keys, f);
-            }
-
-            fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, S::Value>)) {
-                (**self).visit(keys, f);
-            }
-
-            fn look(&self, key: Key) -> Look {
-                (**self).look(key)
-            }
-
-            fn is_held(&self, key: Key) -> bool {
-                (**self).is_held(key)
-            }
-
-            fn prefetch(&self, key: Key) {
-                (**self).prefetch(key);
-            }
-
-            fn prefetch_entry(&self, key: Key) {
-                (**self).prefetch_entry(key);
-            }
-
-            fn prefetch_guess(&self, key: Key) {
-                (**self).prefetch_guess(key);
-            }
+            crate::delegate_store!(@all self [(**self)] []);
         }
     )*};
 }

@@ -26,6 +26,7 @@ enum Mistake {
     LeavesTheLatchRelaxed,
     AccessesWithoutLatch,
     VisitsWithoutLatch,
+    VisitsUnderAnotherLatch,
     ReservesWithoutLatch,
     ReleasesWithoutLatch,
 }
@@ -111,8 +112,10 @@ impl Store for Spinning {
 
     fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, i64>)) {
         for key in (keys.start.0..keys.end.0).map(Key) {
+            let looked = self.mistake == Some(Mistake::VisitsUnderAnotherLatch)
+                && self.with_slot(key, |slot| !slot.value.is_empty());
             self.latched(key, Mistake::VisitsWithoutLatch, |entry| {
-                if !entry.value.is_empty() {
+                if looked || !entry.value.is_empty() {
                     f(key, entry.slot());
                 }
             });
@@ -158,6 +161,7 @@ fn a_call_without_latch_is_found() {
     assert!(fails!(two_accesses_exclude_each_other, Mistake::AccessesWithoutLatch));
     assert!(fails!(words_of_absent_keys_are_latched_too, Mistake::AccessesWithoutLatch));
     assert!(fails!(visits_and_accesses_exclude_each_other, Mistake::VisitsWithoutLatch));
+    assert!(fails!(a_visit_beside_a_release_shows_what_is_held, Mistake::VisitsUnderAnotherLatch));
     assert!(fails!(a_delta_comes_and_goes_beside_a_push, Mistake::ReservesWithoutLatch));
     assert!(fails!(words_outlive_copies_that_come_and_go, Mistake::ReservesWithoutLatch));
     assert!(fails!(words_outlive_copies_that_come_and_go, Mistake::ReleasesWithoutLatch));

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use adapm_core::slot::Slot;
+use adapm_core::slot::{Pushed, Slot};
 use adapm_core::store::Store;
 use adapm_runtime::prelude::*;
 use adapm_store::DenseStore;
@@ -19,30 +19,47 @@ struct Counting {
     entered: Arc<AtomicU64>,
 }
 
+impl Counting {
+    fn count(&self) {
+        self.entered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Each of the four methods that enter slots counts, and the store inside does everything else.
 impl Store for Counting {
     type Value = f32;
 
-    fn value_len(&self, key: Key) -> usize {
-        self.inner.value_len(key)
-    }
-
     fn with_slot<R>(&self, key: Key, f: impl FnOnce(Slot<'_, f32>) -> R) -> R {
-        self.entered.fetch_add(1, Ordering::Relaxed);
+        self.count();
         self.inner.with_slot(key, f)
     }
 
-    fn reserve(&self, key: Key, with_delta: bool) {
-        self.inner.reserve(key, with_delta);
+    fn push(&self, key: Key, update: &[f32]) -> Pushed {
+        self.count();
+        self.inner.push(key, update)
     }
 
-    fn release(&self, key: Key) {
-        self.inner.release(key);
+    fn reserve_each(&self, keys: &[Key], mut f: impl FnMut(Key, Slot<'_, f32>)) {
+        self.inner.reserve_each(keys, |key, slot| {
+            self.count();
+            f(key, slot);
+        });
     }
 
-    fn visit(&self, keys: Range<Key>, f: impl FnMut(Key, Slot<'_, f32>)) {
-        self.inner.visit(keys, f);
+    fn visit(&self, keys: Range<Key>, mut f: impl FnMut(Key, Slot<'_, f32>)) {
+        self.inner.visit(keys, |key, slot| {
+            self.count();
+            f(key, slot);
+        });
     }
+
+    adapm_core::delegate_store!(self.inner, all but with_slot, push, reserve_each, visit);
 }
+
+adapm_verify::store_suite!(counting, |layout| Counting {
+    inner: DenseStore::new(layout),
+    entered: Arc::default(),
+});
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let entered = [Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0))];

@@ -1,6 +1,7 @@
 //! A store with a mutex for each key, and every mistake that an author might make.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -34,12 +35,17 @@ pub(crate) enum Mistake {
     AccessWithoutLatch,
     PushWithoutLatch,
     VisitWithoutLatch,
+    VisitLooksUnderAnotherLatch,
     ReleaseWithoutLatch,
+    RoomForHalfOfTheDeltas,
+    PanicKeepsTheLatch,
 }
 
 pub(crate) struct Careless {
     layout: Layout,
     entries: Vec<Mutex<Entry>>,
+    /// Deltas that there are.
+    deltas: AtomicUsize,
     mistake: Option<Mistake>,
 }
 
@@ -59,6 +65,7 @@ impl Careless {
         Self {
             layout: layout.clone(),
             entries: (0..keys).map(|_| Mutex::default()).collect(),
+            deltas: AtomicUsize::new(0),
             mistake,
         }
     }
@@ -72,7 +79,24 @@ impl Careless {
         let shared = self.has(Mistake::NeighboursShareElements) && key.0 % 2 == 1;
         let below = Key(key.0.saturating_sub(1));
         let at = if shared && self.value_len(below) == self.value_len(key) { below } else { key };
-        self.entries[at.0 as usize].lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries[at.0 as usize].lock().unwrap_or_else(|poisoned| {
+            assert!(!self.has(Mistake::PanicKeepsTheLatch), "nobody lets go of the latch of {key}");
+            PoisonError::into_inner(poisoned)
+        })
+    }
+
+    /// Whether another delta may come.
+    fn has_room(&self) -> bool {
+        !self.has(Mistake::RoomForHalfOfTheDeltas)
+            || self.deltas.load(Ordering::Relaxed) <= self.entries.len() / 2
+    }
+
+    fn account(&self, had_delta: bool, has_delta: bool) {
+        match (had_delta, has_delta) {
+            (false, true) => self.deltas.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.deltas.fetch_sub(1, Ordering::Relaxed),
+            _ => 0,
+        };
     }
 
     /// Runs `f` on the entry, latched or, as a mistake, on a copy that is written back.
@@ -132,12 +156,14 @@ impl Store for Careless {
             entry.value = entry.freed.clone();
         }
         entry.value.resize(len, 0.0);
-        let forgets = self.has(Mistake::ReserveForgetsTheDelta) && !entry.delta.is_empty();
-        if with_delta && !forgets {
+        let had_delta = !entry.delta.is_empty();
+        let forgets = self.has(Mistake::ReserveForgetsTheDelta) && had_delta;
+        if with_delta && !forgets && (had_delta || self.has_room()) {
             entry.delta.resize(len, 0.0);
         } else if !self.has(Mistake::DeltaIsNeverFreed) {
             entry.delta.clear();
         }
+        self.account(had_delta, !entry.delta.is_empty());
     }
 
     fn release(&self, key: Key) {
@@ -147,6 +173,7 @@ impl Store for Careless {
             } else {
                 entry.packed
             };
+            self.account(!entry.delta.is_empty(), false);
             let mut freed = std::mem::take(&mut entry.freed);
             if self.has(Mistake::ReleasedElementsComeBack) && !entry.value.is_empty() {
                 freed = std::mem::take(&mut entry.value);
@@ -177,6 +204,14 @@ impl Store for Careless {
             keys.reverse();
         }
         for key in keys {
+            if self.has(Mistake::VisitLooksUnderAnotherLatch) {
+                let is_held = !self.entry(key).value.is_empty();
+                thread::yield_now();
+                if is_held {
+                    f(key, self.entry(key).slot());
+                }
+                continue;
+            }
             self.enter(key, !self.has(Mistake::VisitWithoutLatch), |entry| {
                 if entry.value.is_empty() && !self.has(Mistake::VisitShowsAbsentKeys) {
                     return;

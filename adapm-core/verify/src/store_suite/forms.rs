@@ -32,6 +32,7 @@ macro_rules! store_suite_loom {
             two_accesses_exclude_each_other
             words_of_absent_keys_are_latched_too
             visits_and_accesses_exclude_each_other
+            a_visit_beside_a_release_shows_what_is_held
             a_copy_leaves_whole_or_not_at_all
             a_delta_comes_and_goes_beside_a_push
             words_outlive_copies_that_come_and_go

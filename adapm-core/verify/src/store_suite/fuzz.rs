@@ -16,7 +16,7 @@ use adapm_core::slot::{PackedState, Slot, State};
 use adapm_core::store::Store;
 use adapm_core::value::Value;
 
-use super::Seen;
+use super::seen::{Seen, all, difference_of_visits, look};
 use crate::ReferenceStore;
 use crate::arb::Choices;
 
@@ -218,28 +218,16 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
             }
         };
         let expected = self.reference.with_slot(key, Seen::of);
-        let found = super::look(&self.store, key);
-        if found == expected {
-            return Ok(choice < 2);
+        match look(&self.store, key).difference(&expected) {
+            None => Ok(choice < 2),
+            Some(difference) => Err(format!("after {call}, {key} has {difference}")),
         }
-        Err(format!("after {call}, {key} has {}", difference(&found, &expected)))
     }
 
     fn visit(&self, keys: Range<Key>) -> Result<(), String> {
         let (expected, found) =
-            (super::all(&self.reference, keys.clone()), super::all(&self.store, keys.clone()));
-        let names =
-            |all: &[(Key, Seen<S::Value>)]| all.iter().map(|(key, _)| *key).collect::<Vec<_>>();
-        if names(&found) != names(&expected) {
-            let (found, expected) = (names(&found), names(&expected));
-            return Err(format!("visit({keys:?}) shows {found:?}, it must show {expected:?}"));
-        }
-        match found.iter().zip(&expected).find(|(found, expected)| found != expected) {
-            Some(((key, found), (_, expected))) => {
-                Err(format!("visit({keys:?}) shows {key} with {}", difference(found, expected)))
-            }
-            None => Ok(()),
-        }
+            (all(&self.reference, keys.clone()), all(&self.store, keys.clone()));
+        difference_of_visits(&keys, &found, &expected).map_or(Ok(()), Err)
     }
 }
 
@@ -250,28 +238,6 @@ fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
         State::Replica => !slot.value.is_empty() && !slot.delta.is_empty(),
         State::None | State::Requested | State::Releasing => true,
     }
-}
-
-/// The first thing in which two slots differ.
-fn difference<V: Value>(found: &Seen<V>, expected: &Seen<V>) -> String {
-    if found.packed != expected.packed {
-        return format!("the packed state {:?}, it must be {:?}", found.packed, expected.packed);
-    }
-    if found.version != expected.version {
-        return format!("version {}, it must be {}", found.version, expected.version);
-    }
-    let value = (&found.value, &expected.value);
-    let (name, (found, expected)) = if value.0 == value.1 {
-        ("delta", (&found.delta, &expected.delta))
-    } else {
-        ("value", value)
-    };
-    if found.len() != expected.len() {
-        return format!("a {name} of {} elements, it must have {}", found.len(), expected.len());
-    }
-    let at =
-        found.iter().zip(expected).position(|(found, expected)| found != expected).unwrap_or(0);
-    format!("{name}[{at}] = {:?}, it must be {:?}", found[at], expected[at])
 }
 
 /// What a caller writes into a slot: the packed state always, the rest where a copy is held.

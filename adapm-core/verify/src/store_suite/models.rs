@@ -16,7 +16,7 @@ use adapm_core::value::{Value, accumulate};
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-use super::look;
+use super::seen::{Seen, agree, agree_on, look};
 
 /// What one of the two threads of a model does.
 type Part<S> = fn(&S, &Witness);
@@ -60,9 +60,10 @@ where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
     M: Fn(&Layout) -> S + Send + Sync + 'static,
 {
-    let push: Part<S> = |store, witness| assert!(push(store, witness));
+    let push: Part<S> = |store, witness| push_done(store, witness);
     model(make, found, [push, push], |store, witness| {
-        assert_eq!((value(store, KEY), witness.entered()), (elements(2), 2));
+        agree_on("value", &value(store, KEY), &elements(2), "after two pushes of 1");
+        witness.were(2);
     });
 }
 
@@ -78,7 +79,9 @@ where
         |_| (),
         [count, count],
         |store, witness| {
-            assert_eq!((look(store, KEY).packed.bits(), witness.entered()), (2, 2));
+            let counted = look(store, KEY).packed.bits();
+            assert!(counted == 2, "two threads added 1 to the packed state: it is {counted}");
+            witness.were(2);
         },
     );
 }
@@ -89,16 +92,48 @@ where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
     M: Fn(&Layout) -> S + Send + Sync + 'static,
 {
-    let worker: Part<S> = |store, witness| assert!(push(store, witness));
+    let worker: Part<S> = |store, witness| push_done(store, witness);
     let visitor: Part<S> = |store, witness| {
         store.visit(KEY..NEIGHBOUR, |_, mut slot| {
             witness.enter(slot.value);
-            assert_eq!(slot.push(&elements(1)), Pushed::Done);
+            let pushed = slot.push(&elements(1));
+            assert!(pushed == Pushed::Done, "a push in a visit of a main copy is {pushed:?}");
         });
     };
     model(make, found, [worker, visitor], |store, witness| {
-        assert_eq!((value(store, KEY), witness.entered()), (elements(2), 2));
+        let when = "after a push of 1 beside a visit that pushes 1";
+        agree_on("value", &value(store, KEY), &elements(2), when);
+        witness.were(2);
     });
+}
+
+/// `visit` beside a release shows the key whole, or not at all: it is looked for and shown under
+/// one latch.
+pub fn a_visit_beside_a_release_shows_what_is_held<S, M>(make: M)
+where
+    S: Store<Value: From<i16>> + Send + Sync + 'static,
+    M: Fn(&Layout) -> S + Send + Sync + 'static,
+{
+    let visitor: Part<S> = |store, _| {
+        store.visit(KEY..NEIGHBOUR, |key, slot| {
+            let found = slot.value.len();
+            assert!(
+                found == LEN,
+                "a visit shows {key} with {found} elements, it must have {LEN}: it was released \
+                 after it had been looked for, under another latch"
+            );
+        });
+    };
+    let owner: Part<S> = |store, _| store.release(KEY);
+    model(
+        make,
+        |store| store.reserve(KEY, false),
+        [visitor, owner],
+        |store, _| {
+            let expected = Seen::absent(PackedState::EMPTY);
+            agree(&look(store, KEY), &expected, "released beside a visit");
+        },
+    );
 }
 
 /// A worker meets a copy that is taken out and released, whole or not at all, and the elements of
@@ -122,9 +157,15 @@ where
         witness.take(taken == elements(1));
     };
     model(make, found, [worker, owner], |store, witness| {
-        assert_eq!(witness.accepted(), witness.taken(), "a push was lost, or counted twice");
-        assert_eq!(value(store, NEIGHBOUR), elements(7));
-        assert_eq!(look(store, KEY).packed, PackedState::EMPTY);
+        let (accepted, taken) = (witness.accepted(), witness.taken());
+        assert!(
+            accepted == taken,
+            "{accepted} pushes were accepted, {taken} are in the copy that left: one was lost, or \
+             counted twice"
+        );
+        let when = "the key that was reserved after another one's release, and filled with 7";
+        agree_on("value", &value(store, NEIGHBOUR), &elements(7), when);
+        agree(&look(store, KEY), &Seen::absent(PackedState::EMPTY), "the key that was released");
     });
 }
 
@@ -134,14 +175,16 @@ where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
     M: Fn(&Layout) -> S + Send + Sync + 'static,
 {
-    let worker: Part<S> = |store, witness| assert!(push(store, witness));
+    let worker: Part<S> = |store, witness| push_done(store, witness);
     let owner: Part<S> = |store, _| {
         store.reserve(KEY, true);
         store.reserve(KEY, false);
     };
     model(make, found, [worker, owner], |store, _| {
         let seen = look(store, KEY);
-        assert_eq!((seen.value, seen.delta), (elements(1), Vec::new()));
+        let when = "after a push of 1, while a delta came and went";
+        agree_on("value", &seen.value, &elements(1), when);
+        agree_on("delta", &seen.delta, &[], when);
     });
 }
 
@@ -161,8 +204,9 @@ where
         |_| (),
         [writer, owner],
         |store, _| {
-            let seen = look(store, KEY);
-            assert_eq!((seen.packed.bits(), seen.value.len()), (1, 0));
+            let expected = Seen::absent(PackedState::from_bits(1));
+            let when = "1 was added to the packed state while a copy came and went";
+            agree(&look(store, KEY), &expected, when);
         },
     );
 }
@@ -187,7 +231,9 @@ where
         |_| (),
         [first, second],
         |store, _| {
-            assert_eq!((value(store, KEY), value(store, NEIGHBOUR)), (Vec::new(), elements(2)));
+            agree_on("value", &value(store, KEY), &[], "the key that was released");
+            let when = "the key that another thread has reserved and filled with 2";
+            agree_on("value", &value(store, NEIGHBOUR), &elements(2), when);
         },
     );
 }
@@ -236,7 +282,8 @@ impl Witness {
         let before = value.to_vec();
         let seen = self.entered.load(Ordering::Relaxed);
         self.entered.store(seen + 1, Ordering::Relaxed);
-        assert_eq!(value, before, "the value changed while its slot was in use");
+        let when = "a slot in use, whose value nobody else may change meanwhile";
+        agree_on("value", value, &before, when);
     }
 
     /// Adds one to the packed state.
@@ -254,8 +301,15 @@ impl Witness {
         self.taken.store(u32::from(taken), Ordering::Relaxed);
     }
 
-    fn entered(&self) -> u32 {
-        self.entered.load(Ordering::Relaxed)
+    /// Fails if fewer stays are counted than there were.
+    fn were(&self, expected: u32) {
+        let entered = self.entered.load(Ordering::Relaxed);
+        assert!(
+            entered == expected,
+            "{expected} stays in the slot, one of which did not see {} other: the latch does not \
+             exclude, or does not publish",
+            expected - entered
+        );
     }
 
     fn accepted(&self) -> u32 {
@@ -279,6 +333,11 @@ fn push<S: Store<Value: From<i16>>>(store: &S, witness: &Witness) -> bool {
         witness.enter(slot.value);
         slot.push(&elements(1)) == Pushed::Done
     })
+}
+
+/// As [`push`], to a key that is local.
+fn push_done<S: Store<Value: From<i16>>>(store: &S, witness: &Witness) {
+    assert!(push(store, witness), "a push to a main copy is refused");
 }
 
 fn value<S: Store>(store: &S, key: Key) -> Vec<S::Value> {

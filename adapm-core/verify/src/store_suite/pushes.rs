@@ -5,27 +5,31 @@ use adapm_core::layout::Layout;
 use adapm_core::slot::Location;
 use adapm_core::store::Store;
 
-use super::{built, has_delta, keys, look};
-use crate::rng::mix;
+use super::form::Form;
+use super::seen::{agree, look};
 
 /// `push` is `with_slot` with a push to the slot: to absent keys, main copies and replicas,
 /// whatever the length of the value.
-pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(make: &impl Fn(&Layout) -> S) {
-    let ((layout, store), (_, other)) = (built(make), built(make));
-    for key in keys(&layout) {
-        let len = layout.value_len(key).expect("a key of the layout") as u64;
-        let update: Vec<_> =
-            (0..len).map(|i| S::Value::from(mix(key.0 * 1_000 + i) as i16)).collect();
+pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(
+    form: &Form<impl Fn(&Layout) -> S>,
+) {
+    let ((bed, store), (_, other)) = (form.built(), form.built());
+    for key in bed.keys() {
+        let seed = bed.place(key) as u64 * 1_000;
+        let update: Vec<S::Value> =
+            (0..bed.value_len(key) as u64).map(|i| bed.elements.draw_third(seed + i)).collect();
         let push = || {
             let there = other.with_slot(key, |mut slot| slot.push(&update));
-            assert_eq!(store.push(key, &update), there, "{key}");
-            assert_eq!(look(&store, key), look(&other, key), "{key}");
+            let pushed = store.push(key, &update);
+            assert!(pushed == there, "push to {key} is {pushed:?}, that to its slot {there:?}");
+            let (found, expected) = (look(&store, key), look(&other, key));
+            agree(&found, &expected, format_args!("{key}, pushed to, as by its slot"));
         };
         push();
         for store in [&store, &other] {
-            store.reserve(key, has_delta(key));
+            store.reserve(key, bed.has_delta(key));
             store.with_slot(key, |mut slot| {
-                if !has_delta(key) {
+                if !bed.has_delta(key) {
                     return slot.create_main_copy();
                 }
                 slot.request();

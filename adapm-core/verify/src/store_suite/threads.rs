@@ -11,15 +11,17 @@ use adapm_core::slot::{PackedState, Pushed};
 use adapm_core::store::Store;
 use adapm_core::value::{Value, accumulate};
 
-use super::{built, fill, keys, look, scribble, zero};
+use super::form::Form;
+use super::seen::{Seen, agree, agree_on, fill, look, scribble, zero};
+use crate::rng::mix;
 
 /// Two threads on one key: each sees whole what the other wrote, and no push is lost.
 pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
-    make: &impl Fn(&Layout) -> S,
+    form: &Form<impl Fn(&Layout) -> S>,
 ) {
-    let (_, store) = built(make);
-    let key = LONG;
-    let ones = vec![S::Value::from(1); store.value_len(key)];
+    let (bed, store) = form.built();
+    let (elements, [key, _]) = (bed.elements, bed.long());
+    let len = bed.value_len(key);
     store.reserve(key, false);
     store.with_slot(key, |mut slot| slot.create_main_copy());
     let start = Barrier::new(2);
@@ -28,46 +30,52 @@ pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
             scope.spawn(|| {
                 start.wait();
                 for at in 0..PUSHES {
+                    let update = vec![elements.step(at); len];
                     let mut pushed = Pushed::Done;
                     store.with_slot(key, |mut slot| {
                         assert_whole(slot.value);
-                        if at % 2 == 0 {
-                            pushed = slot.push(&ones);
+                        if at / 2 % 2 == 0 {
+                            pushed = slot.push(&update);
                         }
                     });
-                    if at % 2 == 1 {
-                        pushed = store.push(key, &ones);
+                    if at / 2 % 2 == 1 {
+                        pushed = store.push(key, &update);
                     }
-                    assert_eq!(pushed, Pushed::Done);
+                    assert!(pushed == Pushed::Done, "{key}: a push to a main copy is {pushed:?}");
                 }
             });
         }
     });
-    let seen = look(&store, key);
-    assert_eq!(seen.version, Version(2 * PUSHES as u64));
-    assert_eq!(seen.value, vec![S::Value::from(2 * PUSHES); ones.len()]);
+    let expected = Seen {
+        version: Version(2 * u64::from(PUSHES)),
+        value: vec![elements.sum(2 * PUSHES); len],
+        ..Seen::absent(PackedState::MAIN_AT_HOME)
+    };
+    let when = format_args!("{key}, to which two threads have pushed {PUSHES} times each");
+    agree(&look(&store, key), &expected, when);
 }
 
 /// One thread pushes while another founds the copy and hands it over, again and again: values are
 /// whole, sums exact.
 pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sync>(
-    make: &impl Fn(&Layout) -> S,
+    form: &Form<impl Fn(&Layout) -> S>,
 ) {
-    let (_, store) = built(make);
-    let (key, neighbour) = (LONG, Key(LONG.0 + 1));
-    let ones = vec![S::Value::from(1); store.value_len(key)];
+    let (bed, store) = form.built();
+    let (elements, [key, neighbour]) = (bed.elements, bed.long());
+    let len = bed.value_len(key);
     let start = Barrier::new(2);
-    let mut handed_over = vec![zero(); ones.len()];
+    let mut handed_over = vec![zero(); len];
     let accepted = thread::scope(|scope| {
         let worker = scope.spawn(|| {
             start.wait();
             let mut accepted = 0;
             for _ in 0..PUSHES {
+                let update = vec![elements.step(accepted); len];
                 let pushed = store.with_slot(key, |mut slot| {
                     assert_whole(slot.value);
-                    slot.push(&ones)
+                    slot.push(&update)
                 });
-                accepted += i16::from(pushed == Pushed::Done);
+                accepted += u32::from(pushed == Pushed::Done);
             }
             accepted
         });
@@ -84,32 +92,35 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
             store.release(key);
             // The slot that was free goes to another key, with other elements.
             store.reserve(neighbour, rounds % 2 == 0);
-            store.with_slot(neighbour, |slot| scribble(slot, rounds));
+            store.with_slot(neighbour, |slot| scribble(slot, rounds, elements));
             store.release(neighbour);
             rounds += 1;
         }
         worker.join().expect("the worker sees whole values")
     });
-    assert_eq!(handed_over, vec![S::Value::from(accepted); ones.len()]);
+    let expected = vec![elements.sum(accepted); len];
+    let when =
+        format_args!("{key}, of which {accepted} pushes were accepted, in all it handed over");
+    agree_on("value", &handed_over, &expected, when);
 }
 
 /// Several threads reserve, fill and release keys of their own at the same time.
 pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + Sync>(
-    make: &impl Fn(&Layout) -> S,
+    form: &Form<impl Fn(&Layout) -> S>,
 ) {
-    let (layout, store) = built(make);
+    let (bed, store) = form.built();
     let start = Barrier::new(3);
     thread::scope(|scope| {
         for thread in 0..3_u64 {
-            let (store, layout, start) = (&store, &layout, &start);
+            let (store, bed, start) = (&store, &bed, &start);
             scope.spawn(move || {
                 start.wait();
                 for round in 0..TURNS {
-                    let own = || keys(layout).filter(|key| key.0 % 3 == thread);
+                    let own = || bed.keys().filter(|key| bed.place(*key) as u64 % 3 == thread);
                     own().for_each(|key| store.reserve(key, (key.0 + round) % 2 == 0));
-                    let filled: Vec<_> = own().map(|key| fill(store, key, round)).collect();
+                    let filled: Vec<_> = own().map(|key| fill(bed, store, key, round)).collect();
                     for (key, filled) in own().zip(filled) {
-                        assert_eq!(look(store, key), filled, "{key} in round {round}");
+                        agree(&look(store, key), &filled, format_args!("{key} in round {round}"));
                         if (key.0 + round) % 4 < 2 {
                             store.release(key);
                         }
@@ -122,15 +133,15 @@ pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + S
 
 /// While `f` runs in a slot, by `with_slot` or by `visit`, whatever another thread wants of the key
 /// waits.
-pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S) {
-    let (_, store) = built(make);
-    let key = LONG;
+pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(form: &Form<impl Fn(&Layout) -> S>) {
+    let (bed, store) = form.built();
+    let [key, _] = bed.long();
     let only = key..Key(key.0 + 1);
     store.reserve(key, true);
     let zeros = vec![zero(); store.value_len(key)];
     for (name, intrude) in [
         ("with_slot", &(|| store.with_slot(key, |_| ())) as &(dyn Fn() + Sync)),
-        ("push", &|| assert_ne!(store.push(key, &zeros), Pushed::Done)),
+        ("push", &|| assert!(store.push(key, &zeros) != Pushed::Done, "{key} is not local")),
         ("visit", &|| store.visit(only.clone(), |_, _| ())),
         ("reserve", &|| store.reserve(key, false)),
         ("release", &|| store.release(key)),
@@ -161,7 +172,9 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(make: &impl Fn(&Layout) -> S
             }
             intruded
         });
-        assert_eq!(intruded, None, "{name} did not wait for the end of this");
+        if let Some(intruded) = intruded {
+            panic!("{name} of {key} did not wait for the end of a {intruded} of another thread");
+        }
     }
 }
 
@@ -217,18 +230,19 @@ impl Meeting {
 /// One thread writes packed states and values while another reserves and releases: what is kept is
 /// what was written last.
 pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i16>> + Sync>(
-    make: &impl Fn(&Layout) -> S,
+    form: &Form<impl Fn(&Layout) -> S>,
 ) {
-    let (_, store) = built(make);
-    let (held, leaving) = (LONG, Key(LONG.0 + 1));
-    let ones = vec![S::Value::from(1); store.value_len(held)];
+    let (bed, store) = form.built();
+    let (elements, [held, leaving]) = (bed.elements, bed.long());
+    let len = bed.value_len(held);
     store.reserve(held, false);
     store.with_slot(held, |mut slot| slot.create_main_copy());
     let pace = Pace::default();
     thread::scope(|scope| {
         scope.spawn(|| {
-            pace.keep(0, |_| {
-                assert_eq!(store.push(held, &ones), Pushed::Done);
+            pace.keep(0, |step| {
+                let pushed = store.push(held, &vec![elements.step(step); len]);
+                assert!(pushed == Pushed::Done, "{held}: a push to a main copy is {pushed:?}");
                 store.with_slot(leaving, |slot| {
                     *slot.packed = PackedState::from_bits(slot.packed.bits() + 1)
                 });
@@ -240,16 +254,51 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
             store.release(leaving);
         });
     });
-    assert_eq!(
-        look(&store, held).value,
-        vec![S::Value::from(STEPS); ones.len()],
-        "pushes were lost"
+    let expected = vec![elements.sum(STEPS); len];
+    let when = format_args!("{held}, reserved again while {STEPS} pushes were made");
+    agree_on("value", &look(&store, held).value, &expected, when);
+    let expected = Seen::absent(PackedState::from_bits(u64::from(STEPS)));
+    let when = format_args!(
+        "{leaving}, released while 1 was added {STEPS} times to the bits of its packed state"
     );
-    assert_eq!(
-        look(&store, leaving).packed.bits(),
-        STEPS as u64,
-        "changes of the packed state were lost"
-    );
+    agree(&look(&store, leaving), &expected, when);
+}
+
+/// While a copy comes and goes, a visit shows it whole or not at all.
+pub fn visits_show_no_key_that_has_left<S: Store<Value: From<i16>> + Sync>(
+    form: &Form<impl Fn(&Layout) -> S>,
+) {
+    let (bed, store) = form.built();
+    let [key, next] = bed.long();
+    let (len, pace) = (bed.value_len(key), Pace::default());
+    let wrong = thread::scope(|scope| {
+        let visitor = scope.spawn(|| {
+            let mut wrong = None;
+            pace.keep(0, |_| {
+                store.visit(key..next, |shown, slot| {
+                    if shown != key || slot.value.len() != len {
+                        wrong.get_or_insert((shown, slot.value.len()));
+                    }
+                });
+            });
+            wrong
+        });
+        pace.keep(1, |step| {
+            // Threads that took turns evenly would meet at the same point each time.
+            let turns = mix(u64::from(step));
+            store.reserve(key, turns & 8 != 0);
+            (0..turns & 3).for_each(|_| thread::yield_now());
+            store.release(key);
+            (0..turns >> 4 & 3).for_each(|_| thread::yield_now());
+        });
+        visitor.join().expect("the visitor notes what is wrong")
+    });
+    if let Some((shown, found)) = wrong {
+        panic!(
+            "a visit of {key} beside its release shows {shown} with {found} elements, it must have \
+             {len}: looked for under one latch, shown under the next?"
+        );
+    }
 }
 
 /// Two threads that keep pace, so that neither is done before the other has begun, however busy the
@@ -265,7 +314,7 @@ impl Pace {
     fn keep(&self, own: usize, mut step: impl FnMut(u32)) {
         let _over = Over(&self.over);
         let other = &self.done[1 - own];
-        for number in 0..STEPS as u32 {
+        for number in 0..STEPS {
             while number > other.load(Ordering::SeqCst) + LEAD_MAX
                 && !self.over.load(Ordering::SeqCst)
             {
@@ -281,18 +330,16 @@ fn assert_whole<V: Value>(value: &[V]) {
     assert!(value.windows(2).all(|two| two[0] == two[1]), "a torn or foreign value");
 }
 
-/// The first key of the longest values.
-const LONG: Key = Key(67);
 /// Meetings of two threads in one slot, for each call.
 const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
 /// Turns that a thread in a slot gives another one to come in.
 const ROOM_TO_INTRUDE: usize = if cfg!(miri) { 5 } else { 50 };
 /// Steps of each of two threads that keep pace.
-const STEPS: i16 = if cfg!(miri) { 10 } else { 1_000 };
+const STEPS: u32 = if cfg!(miri) { 10 } else { 1_000 };
 /// Steps that one of them may be ahead.
 const LEAD_MAX: u32 = if cfg!(miri) { 2 } else { 8 };
 /// Pushes of one thread; two times that is an `i16`.
-const PUSHES: i16 = if cfg!(miri) { 10 } else { 10_000 };
+const PUSHES: u32 = if cfg!(miri) { 12 } else { 10_000 };
 /// Turns of a thread on keys of its own.
 const TURNS: u64 = if cfg!(miri) { 2 } else { 40 };
 /// Comings and goings of a copy at least.
