@@ -6,6 +6,9 @@ pub mod architecture {}
 #[doc = include_str!("../docs/protocol.md")]
 pub mod protocol {}
 
+#[doc = include_str!("../docs/driving.md")]
+pub mod driving {}
+
 #[doc = include_str!("../docs/contributing.md")]
 pub mod contributing {}
 

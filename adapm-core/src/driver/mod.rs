@@ -12,6 +12,8 @@
 //! supplies the dirty keys and carries out the outputs. [`order`] has the other duty: a worker must
 //! not overtake its own operations.
 //!
+//! A checklist of what a driver leaves to its program: [drive an engine](crate::docs::driving).
+//!
 //! Not here: threads, time, transports; the inputs themselves ([`Input`]).
 
 pub mod order;
