@@ -259,6 +259,13 @@ pub enum InputError {
     /// A peer is to blame.
     #[error(transparent)]
     Peer(#[from] ProtocolError),
+    /// The layout is dense, and this engine is the home of a key that has no main copy: the driver
+    /// is to blame.
+    #[error("key {} has no main copy at its home here: call Engine::populate before the first input", key.0)]
+    NotPopulated {
+        /// The first such key.
+        key: Key,
+    },
 }
 
 /// A wrapper that shows `T`, a foreign text, in one line: control characters are escaped,

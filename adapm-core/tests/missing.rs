@@ -37,6 +37,7 @@ impl Alone {
         let config = NodeConfig::new(node, nodes, WORKERS).on_channel(channel, 2);
         let node =
             Engine::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
+        node.populate();
         Self { node, ops: 0 }
     }
 

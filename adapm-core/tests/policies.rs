@@ -2,26 +2,28 @@
 //! is up to the mechanism; policies that panic, never return or are not reproducible are named with
 //! the call, the seed and the command.
 
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use adapm_core::policy::{Placement, Policy, System, View};
-use adapm_core::{Clock, NodeId, WorkerId};
+use adapm_core::observe::Observe;
+use adapm_core::policy::{Place, Placement, Policy, System, View};
+use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
 use adapm_verify::policy_suite;
 use adapm_verify::policy_suite::{self as suite, Trial};
 use adapm_verify::random::RandomPolicy;
 
-policy_suite!(adapm, |_, workers| System::Adapm.policy(workers));
-policy_suite!(adapm_no_relocation, |_, workers| System::AdapmNoRelocation.policy(workers));
-policy_suite!(adapm_no_replication, |_, workers| System::AdapmNoReplication.policy(workers));
-policy_suite!(adapm_poisson, |_, workers| System::AdapmPoisson.policy(workers));
-policy_suite!(adapm_immediate, |_, workers| System::AdapmImmediate.policy(workers));
-policy_suite!(classic, |_, workers| System::Classic.policy(workers));
-policy_suite!(full, |_, workers| System::Full.policy(workers));
-policy_suite!(lapse, |_, workers| System::Lapse.policy(workers));
+policy_suite!(adapm, |place| System::Adapm.policy(place.workers));
+policy_suite!(adapm_no_relocation, |place| System::AdapmNoRelocation.policy(place.workers));
+policy_suite!(adapm_no_replication, |place| System::AdapmNoReplication.policy(place.workers));
+policy_suite!(adapm_poisson, |place| System::AdapmPoisson.policy(place.workers));
+policy_suite!(adapm_immediate, |place| System::AdapmImmediate.policy(place.workers));
+policy_suite!(classic, |place| System::Classic.policy(place.workers));
+policy_suite!(full, |place| System::Full.policy(place.workers));
+policy_suite!(lapse, |place| System::Lapse.policy(place.workers));
 
 /// A policy that answers `answer` of the call's number, and may do worse.
 #[derive(Clone)]
@@ -43,13 +45,13 @@ impl Policy for Wicked {
         (self.bound)(self.calls, clock)
     }
 
-    fn relocates_under_intent(&self) -> bool {
+    fn relocates_under_intent(&self, _key: Key) -> bool {
         self.under_intent
     }
 }
 
 fn keeps_all<P: Policy + Send + 'static>(
-    make: impl Fn(NodeId, usize) -> P + Clone + Send + Sync + 'static,
+    make: impl Fn(&Place) -> P + Clone + Send + Sync + 'static,
 ) {
     let trial = Trial::new("adapm-core", "policies::keeps_all").with_seeds(30);
     suite::alone_it_keeps_every_invariant(&trial, make.clone());
@@ -61,7 +63,7 @@ fn keeps_all<P: Policy + Send + 'static>(
 fn whoever_moves_each_key_to_whoever_asks_breaks_no_invariant() {
     for under_intent in [false, true] {
         let bound = |_, _| Clock::INFINITY;
-        keeps_all(move |_, _| Wicked {
+        keeps_all(move |_: &Place| Wicked {
             calls: 0,
             answer: |_| Placement::Relocate,
             bound,
@@ -82,13 +84,13 @@ fn whoever_changes_its_mind_with_every_call_breaks_no_invariant() {
         _ => clock,
     };
     for under_intent in [false, true] {
-        keeps_all(move |_, _| Wicked { calls: 0, answer, bound, under_intent });
+        keeps_all(move |_: &Place| Wicked { calls: 0, answer, bound, under_intent });
     }
 }
 
 #[test]
 fn whoever_answers_at_random_breaks_no_invariant() {
-    keeps_all(|node, _| RandomPolicy::new(u64::from(node.0)));
+    keeps_all(|place: &Place| RandomPolicy::new(u64::from(place.node.0)));
 }
 
 /// Returns the suite's text on a policy that fails a claim.
@@ -104,8 +106,12 @@ fn trial(test: &str) -> Trial {
 #[test]
 fn a_policy_that_panics_is_named_with_call_seed_and_command() {
     let answer = |calls| if calls < 8 { Placement::Replicate } else { panic!("no more") };
-    let make =
-        move |_, _| Wicked { calls: 0, answer, bound: |_, _| Clock::INFINITY, under_intent: false };
+    let make = move |_: &Place| Wicked {
+        calls: 0,
+        answer,
+        bound: |_, _| Clock::INFINITY,
+        under_intent: false,
+    };
     let text = fault(|| suite::alone_it_keeps_every_invariant(&trial("suite::mine::alone"), make));
     assert!(text.contains("the policy panicked in place(k"), "{text}");
     assert!(text.contains("owner_has_intent: ") && text.contains(": no more"), "{text}");
@@ -119,8 +125,12 @@ fn a_policy_that_panics_is_named_with_call_seed_and_command() {
 #[test]
 fn a_bound_that_overflows_is_named() {
     let bound = |_, clock: Clock| Clock(clock.0.checked_add(10).expect("the clock overflows"));
-    let make =
-        move |_, _| Wicked { calls: 0, answer: |_| Placement::Keep, bound, under_intent: false };
+    let make = move |_: &Place| Wicked {
+        calls: 0,
+        answer: |_| Placement::Keep,
+        bound,
+        under_intent: false,
+    };
     let text = fault(|| suite::any_clock_gets_an_answer(&trial("suite::mine::clock"), make));
     assert!(text.contains("panicked in act_before(w0, @18446744073709551613)"), "{text}");
 }
@@ -142,14 +152,29 @@ impl Policy for Endless {
 }
 
 #[test]
-fn a_call_that_never_ends_is_named() {
+fn a_call_that_never_ends_is_named_and_ends_the_other_claims() {
     let stop = Arc::new(AtomicBool::new(false));
-    let (make_stop, trial) = (Arc::clone(&stop), trial("suite::mine::end").with_patience(PATIENCE));
-    let text = fault(|| {
-        suite::alone_it_keeps_every_invariant(&trial, move |_, _| Endless(Arc::clone(&make_stop)));
+    let make = {
+        let stop = Arc::clone(&stop);
+        move |_: &Place| Endless(Arc::clone(&stop))
+    };
+    let begins = |name, patience| trial(name).with_patience(patience);
+    let (first, beside, later) = thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            let trial = begins("suite::endless::beside", PATIENCE * 300);
+            fault(|| suite::with_nodes_that_vanish_it_keeps_every_invariant(&trial, make.clone()))
+        });
+        let trial = begins("suite::endless::alone", PATIENCE);
+        let first = fault(|| suite::alone_it_keeps_every_invariant(&trial, make.clone()));
+        let later = begins("suite::endless::equal", PATIENCE * 300);
+        let later = fault(|| suite::equal_calls_get_equal_answers(&later, make.clone()));
+        (first, beside.join().expect("it fails as it must"), later)
     });
     stop.store(true, Ordering::SeqCst);
-    assert!(text.contains("the policy has not returned from place(k"), "{text}");
+    assert!(first.contains("the policy has not returned from place(k"), "{first}");
+    assert!(first.contains("cargo test -p my-policy endless::alone"), "{first}");
+    assert!(beside.contains("as another claim has found: "), "{beside}");
+    assert!(beside.contains(&first) && later.contains(&first), "{beside}\n{later}");
 }
 
 /// Long enough for any call that returns.
@@ -163,21 +188,73 @@ fn a_policy_that_cannot_be_repeated_is_named() {
             [SHARED.fetch_add(1, Ordering::SeqCst) as usize / 7 % 2]
     };
     let make =
-        move |_, _| Wicked { calls: 0, answer, bound: |_, clock| clock, under_intent: false };
+        move |_: &Place| Wicked { calls: 0, answer, bound: |_, clock| clock, under_intent: false };
     let text = fault(|| suite::equal_calls_get_equal_answers(&trial("suite::mine::equal"), make));
     assert!(text.contains("and asked the same again: View"), "{text}");
 }
 
 #[test]
-fn a_policy_that_relocates_under_intent_and_replicates_is_named() {
-    let make = |node: NodeId, _| {
-        (0..)
-            .map(|seed| RandomPolicy::new(seed ^ u64::from(node.0)))
-            .find(Policy::relocates_under_intent)
-            .expect("half of the seeds do")
+fn a_clock_that_is_read_in_coarse_steps_is_named() {
+    static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
+    // Steps of 50 ms.
+    let answer = |_| {
+        let steps = BEGUN.get_or_init(std::time::Instant::now).elapsed().as_millis() / 50;
+        [Placement::Keep, Placement::Relocate][steps as usize % 2]
     };
-    let text = fault(|| {
-        suite::relocation_under_intent_is_without_replicas(&trial("suite::mine::turns"), make)
-    });
-    assert!(text.contains("relocates_under_intent() is true, and yet View"), "{text}");
+    let make =
+        move |_: &Place| Wicked { calls: 0, answer, bound: |_, clock| clock, under_intent: false };
+    let text = fault(|| suite::equal_calls_get_equal_answers(&trial("suite::mine::clock"), make));
+    assert!(text.contains("and asked the same again: View"), "{text}");
+}
+
+/// Replicates what was served to others more often than `HOT` times, and relocates the rest, under
+/// intent too: keys differ, and change sides.
+#[derive(Clone, Default)]
+struct Counting {
+    served: BTreeMap<Key, u32>,
+    /// Of how many events on it panics.
+    panics_at: Option<u32>,
+}
+
+const HOT: u32 = 3;
+
+impl Counting {
+    fn is_hot(&self, key: Key) -> bool {
+        self.served.get(&key).is_some_and(|served| *served > HOT)
+    }
+}
+
+impl Policy for Counting {
+    fn place(&mut self, view: &View<'_>) -> Placement {
+        if self.is_hot(view.key) { Placement::Replicate } else { Placement::Relocate }
+    }
+
+    fn act_before(&mut self, _worker: WorkerId, clock: Clock) -> Clock {
+        clock + 10
+    }
+
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        !self.is_hot(key)
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observe> {
+        Some(self)
+    }
+}
+
+impl Observe for Counting {
+    fn on_served(&mut self, _now: Instant, key: Key, _origin: NodeId, _hops: u32) {
+        let served = self.served.entry(key).or_default();
+        *served += 1;
+        assert!(Some(*served) != self.panics_at, "one too many");
+    }
+}
+
+policy_suite!(counting, |_place| Counting::default());
+
+#[test]
+fn a_policy_whose_observer_panics_is_named_with_the_event() {
+    let make = |_: &Place| Counting { panics_at: Some(5), ..Counting::default() };
+    let text = fault(|| suite::alone_it_keeps_every_invariant(&trial("suite::mine::tell"), make));
+    assert!(text.contains("the policy panicked in on_served of its observer, about k"), "{text}");
 }

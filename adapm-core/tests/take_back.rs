@@ -181,6 +181,7 @@ fn a_take_back_looks_at_no_signal_but_its_own() {
     let initial: adapm_core::engine::Initial<f32> = std::sync::Arc::new(|_, _| {});
     let store = ReferenceStore::new(&layout);
     let mut node = Engine::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
+    node.populate();
     let before = node.side_entries();
     let mut feed = |now, input| {
         node.handle_input(now, input).expect("known keys");
@@ -208,6 +209,7 @@ fn a_caller_that_errs_is_told() {
     let initial: adapm_core::engine::Initial<f32> = std::sync::Arc::new(|_, _| {});
     let store = ReferenceStore::new(&layout);
     let mut node = Engine::new(config, layout, store, Adaptive::new(1), initial).expect("valid");
+    node.populate();
     for (worker, key, error) in [
         (0, 8, OpError::UnknownKey { key: Key(8), end: Key(8) }),
         (1, 0, OpError::UnknownWorker { worker: WorkerId(1) }),

@@ -1,18 +1,23 @@
 //! A policy of your own: hot keys get replicas, all others move to the nodes that want them.
 //!
-//! A policy cannot break safety: a bad one may be slow, never wrong. `cargo run -p adapm-runtime
-//! --example custom_policy`
+//! A policy cannot break safety: a bad one may be slow, never wrong. Test a new policy with
+//! `adapm_verify::policy_suite!`. `cargo run -p adapm-runtime --example custom_policy`
 
 use adapm_core::policy::timing::ActionTimer;
-use adapm_core::policy::{Placement, Policy, View};
+use adapm_core::policy::{Place, Placement, Policy, View};
 use adapm_runtime::prelude::*;
 
-const WORKERS: usize = 1;
 const HOT: u64 = 10;
 
-/// A policy that replicates the first keys, and relocates all others as soon as that is safe.
+/// A policy that replicates the first keys; all others have one copy, for which nodes take turns.
 struct HotKeys {
     timer: ActionTimer,
+}
+
+impl HotKeys {
+    fn new(place: &Place) -> Self {
+        Self { timer: ActionTimer::new(place.workers) }
+    }
 }
 
 impl Policy for HotKeys {
@@ -20,17 +25,20 @@ impl Policy for HotKeys {
         if view.key.0 < HOT { Placement::Replicate } else { Placement::Relocate }
     }
 
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        key.0 >= HOT
+    }
+
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
         self.timer.act_before(worker, clock)
     }
 }
 
+adapm_verify::policy_suite!(hot_keys, HotKeys::new);
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let cluster = Builder::<i64>::new(Layout::dense(&[(1_000, 1)])?)
-        .nodes(3)
-        .workers(WORKERS)
-        .policy(|_node, _channel| HotKeys { timer: ActionTimer::new(WORKERS) })
-        .build()?;
+    let cluster =
+        Builder::<i64>::new(Layout::dense(&[(1_000, 1)])?).nodes(3).policy(HotKeys::new).build()?;
     cluster.try_run(|mut worker| {
         let mut random = Random::new(u64::from(worker.node().0));
         for _ in 0..3_000 {

@@ -206,7 +206,7 @@ fn a_channel_thread_that_panics_ends_the_cluster() {
     let cluster = Builder::<i64>::new(layout)
         .nodes(2)
         .channels(channels::draw())
-        .policy(|_, _| Refuses)
+        .policy(|_| Refuses)
         .build()
         .expect("valid");
     let errors = Arc::new(Mutex::new(Vec::new()));

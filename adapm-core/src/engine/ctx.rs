@@ -14,7 +14,7 @@ use crate::engine::entry::Access;
 use crate::engine::input::OpId;
 use crate::engine::outgoing::Outgoing;
 use crate::engine::output::{Absent, Collective, Event, Output};
-use crate::error::OpError;
+use crate::error::{InputError, OpError};
 use crate::id::{Key, NodeId, Ticket, Version};
 use crate::layout::{Kind, Layout};
 use crate::node_set::NodeSet;
@@ -69,6 +69,10 @@ pub(super) struct Ctx<E: Env> {
     /// Requests from machines to other machines, in order.
     pub(super) effects: VecDeque<Effect>,
     pub(super) observer: Option<Box<dyn Observe + Send>>,
+    /// The policy has an observer too.
+    policy_observes: bool,
+    /// Main copies were there before the first input, or need not have been.
+    is_populated: bool,
     pub(super) stats: Stats,
     /// Peers that are gone for good.
     pub(super) lost: NodeSet,
@@ -81,10 +85,12 @@ impl<E: Env> Ctx<E> {
         config: NodeConfig,
         layout: Layout,
         store: E::Store,
-        policy: E::Policy,
+        mut policy: E::Policy,
         initial: Initial<E::Value>,
     ) -> Self {
         Self {
+            policy_observes: policy.observer().is_some(),
+            is_populated: layout.kind() == Kind::Sparse,
             now: Instant::ZERO,
             round: 0,
             clocks: alloc::vec![Clock(0); config.workers],
@@ -182,7 +188,12 @@ impl<E: Env> Ctx<E> {
         }
     }
 
-    pub(super) fn observe(&mut self, tell: impl FnOnce(&mut dyn Observe, Instant)) {
+    pub(super) fn observe(&mut self, tell: impl Fn(&mut dyn Observe, Instant)) {
+        if self.policy_observes
+            && let Some(observer) = self.policy.observer()
+        {
+            tell(observer, self.now);
+        }
         if let Some(observer) = &mut self.observer {
             tell(observer.as_mut(), self.now);
         }
@@ -268,11 +279,34 @@ impl<E: Env> Ctx<E> {
         }
         let keys = self.layout.keys();
         for key in (keys.start.0..keys.end.0).map(Key) {
-            if self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node
-            {
+            if self.is_populated_here(key) {
                 self.create_main_copy(key);
             }
         }
+    }
+
+    /// Checks, until it succeeds once, that main copies of a dense layout exist: one key stands for
+    /// all that are created here.
+    #[inline]
+    pub(super) fn check_populated(&mut self) -> Result<(), InputError> {
+        if self.is_populated { Ok(()) } else { self.look_for_main_copies() }
+    }
+
+    #[cold]
+    fn look_for_main_copies(&mut self) -> Result<(), InputError> {
+        let first = (0..self.layout.keys().end.0).map(Key).find(|key| self.is_populated_here(*key));
+        match first.filter(|key| self.kept(*key).state() != State::Main) {
+            Some(key) => Err(InputError::NotPopulated { key }),
+            None => {
+                self.is_populated = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns true if a dense layout's main copy of `key` is created here.
+    fn is_populated_here(&self, key: Key) -> bool {
+        self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node
     }
 
     /// Creates the main copy of a key whose home is this node.

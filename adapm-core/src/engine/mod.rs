@@ -74,7 +74,8 @@ use watch::Watch;
 /// The protocol engine of one channel of one node.
 ///
 /// A [`Driver`](crate::driver::Driver) feeds it one [`Input`], drains [`Engine::poll_output`] until
-/// [`Output::Wait`], then feeds the next.
+/// [`Output::Wait`], then feeds the next. All that is due around an engine is a checklist: [drive an
+/// engine](crate::docs::driving).
 pub struct Engine<S: Store, P: Policy> {
     ctx: Ctx<(S, P)>,
     intents: Intents,
@@ -88,6 +89,9 @@ pub struct Engine<S: Store, P: Policy> {
 
 impl<S: Store, P: Policy> Engine<S, P> {
     /// Creates an engine over `store`, which it shares with the workers of the node.
+    ///
+    /// In a dense layout its main copies come next: by [`Engine::populate`], or
+    /// [`create_main_copies`]. Without them the first input is refused.
     ///
     /// # Errors
     /// If the configuration does not fit the layout ([`NodeConfig::check`]).
@@ -115,12 +119,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Feeds one input at time `now`; then drain [`Engine::poll_output`].
     ///
     /// # Errors
-    /// An invalid input, with the party to blame; nothing of it has been applied.
+    /// An invalid input, with the party to blame, or a dense layout without its main copies
+    /// ([`Engine::populate`]); nothing of it has been applied.
     pub fn handle_input(
         &mut self,
         now: Instant,
         input: Input<'_, S::Value>,
     ) -> Result<(), InputError> {
+        self.ctx.check_populated()?;
         self.ctx.now = self.ctx.now.max(now);
         while self.ownership.is_answering() {
             self.go_on();
@@ -168,7 +174,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.watch.next_look_at(&self.ctx)
     }
 
-    /// Sends single events to `observer` from here on.
+    /// Sends single events to `observer` from here on, each after the policy's own observer
+    /// ([`Policy::observer`]) if there is one. Replaces an earlier observer.
     pub fn set_observer(&mut self, observer: Box<dyn Observe + Send>) {
         self.ctx.observer = Some(observer);
     }
@@ -379,8 +386,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     /// Creates, in dense layouts, the main copies of this channel's keys at their home, if that is
-    /// this node; call before the first input. Does nothing in sparse layouts, whose main copies
-    /// are created on first access.
+    /// this node. Does nothing in sparse layouts, whose main copies are created on first access.
+    ///
+    /// Call it once, before the first input, which is refused otherwise
+    /// ([`InputError::NotPopulated`]).
     pub fn populate(&self) {
         self.ctx.populate();
     }

@@ -4,7 +4,7 @@
 //! (AdaPM §5.5, AdaPM §5.8).
 
 use crate::clock::Clock;
-use crate::id::WorkerId;
+use crate::id::{Key, WorkerId};
 use crate::policy::timing::ActionTimer;
 use crate::policy::{Placement, Policy, View};
 
@@ -103,7 +103,7 @@ impl Policy for NoReplication {
         self.timer.act_before(worker, clock)
     }
 
-    fn relocates_under_intent(&self) -> bool {
+    fn relocates_under_intent(&self, _key: Key) -> bool {
         true
     }
 
@@ -130,7 +130,7 @@ impl Policy for Immediate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id::{Key, NodeId};
+    use crate::id::NodeId;
     use crate::node_set::NodeSet;
 
     #[test]
@@ -144,7 +144,9 @@ mod tests {
             (&somebody, false, Placement::Replicate),
             (&somebody, true, Placement::Replicate),
         ] {
-            let view = View { key: Key(0), requester: NodeId(1), holders, owner_has_intent };
+            let view = View::new(Key(0), NodeId(1))
+                .with_holders(holders)
+                .with_owner_intent(owner_has_intent);
             assert_eq!(policy.place(&view), placement, "{view:?}");
         }
     }

@@ -13,15 +13,30 @@ pub mod timing;
 use alloc::boxed::Box;
 
 use crate::clock::Clock;
-use crate::id::{Key, NodeId, WorkerId};
+use crate::config::NodeConfig;
+use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
+use crate::observe::Observe;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse};
 pub use system::{System, SystemPolicy, UnknownSystem};
 
 /// What an owner knows when an intent for one of its keys reaches it.
+///
+/// ```
+/// use adapm_core::node_set::NodeSet;
+/// use adapm_core::policy::{Adaptive, Placement, Policy, View};
+/// use adapm_core::{Key, NodeId};
+///
+/// let (mut policy, view) = (Adaptive::new(1), View::new(Key(7), NodeId(1)));
+/// assert_eq!(policy.place(&view), Placement::Relocate);
+/// let holders: NodeSet = [NodeId(2)].into_iter().collect();
+/// assert_eq!(policy.place(&view.with_holders(&holders)), Placement::Replicate);
+/// assert_eq!(policy.place(&view.with_owner_intent(true)), Placement::Replicate);
+/// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct View<'a> {
     /// The key.
     pub key: Key,
@@ -31,6 +46,57 @@ pub struct View<'a> {
     pub holders: &'a NodeSet,
     /// Whether the owner has active intent itself.
     pub owner_has_intent: bool,
+}
+
+impl<'a> View<'a> {
+    /// The view of a key that `requester` wants and nobody else does.
+    #[must_use]
+    pub const fn new(key: Key, requester: NodeId) -> Self {
+        static NOBODY: NodeSet = NodeSet::new();
+        Self { key, requester, holders: &NOBODY, owner_has_intent: false }
+    }
+
+    /// The same with these other nodes that have a replica.
+    #[must_use]
+    pub const fn with_holders(self, holders: &'a NodeSet) -> Self {
+        Self { holders, ..self }
+    }
+
+    /// The same with or without active intent of the owner.
+    #[must_use]
+    pub const fn with_owner_intent(self, owner_has_intent: bool) -> Self {
+        Self { owner_has_intent, ..self }
+    }
+}
+
+/// The engine that a policy decides for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Place {
+    /// Its node.
+    pub node: NodeId,
+    /// Its channel.
+    pub channel: ChannelId,
+    /// Nodes of the cluster.
+    pub nodes: usize,
+    /// Workers of the node.
+    pub workers: usize,
+}
+
+/// ```
+/// use adapm_core::config::NodeConfig;
+/// use adapm_core::policy::{Adaptive, Place};
+/// use adapm_core::NodeId;
+///
+/// // The second of four nodes, with three workers.
+/// let place = Place::from(&NodeConfig::new(NodeId(1), 4, 3));
+/// let policy = Adaptive::new(place.workers);
+/// ```
+impl From<&NodeConfig> for Place {
+    fn from(config: &NodeConfig) -> Self {
+        let NodeConfig { node, channel, nodes, workers, .. } = *config;
+        Self { node, channel, nodes, workers }
+    }
 }
 
 /// What becomes of a key for the requester.
@@ -64,18 +130,35 @@ pub enum Supply {
 pub trait Policy {
     /// Decides for an intent that reached the owner, and again for the single remaining holder once
     /// the owner has no active intent (`Relocate` is then a hand-over). No effect outside the
-    /// policy.
+    /// policy. Answers from the calls that were made alone: no clock, no entropy, no hash map, so
+    /// that a run can be repeated.
     fn place(&mut self, view: &View<'_>) -> Placement;
 
     /// Called once per round and worker with the worker's clock: intents that start before the
     /// returned clock are acted on (AdaPM Alg. 1).
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock;
 
-    /// Whether a key may leave an owner that has active intent for it. True only without
-    /// replication: nodes with intent then take turns, one for each signal. A node whose key has
-    /// left accesses it remotely until a worker signals again.
-    fn relocates_under_intent(&self) -> bool {
+    /// Returns true if `key` may leave an owner that has active intent for it, where
+    /// [`Policy::place`] says so. Nodes with intent then take turns, one for each signal: a node
+    /// whose key has left accesses it remotely until a worker signals again. A key with replicas
+    /// never leaves, so that there are turns only while `place` gives none. Asked at a decision,
+    /// and when a key has left. Defaults to false.
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        let _ = key;
         false
+    }
+
+    /// Returns the observer of the engine's events that the policy has, if any: for decisions that
+    /// follow from more than the intents that arrive, such as how often a key is accessed from
+    /// other nodes ([`Observe::on_served`]).
+    ///
+    /// It is told of each event before any other observer ([`Engine::set_observer`]), in the thread
+    /// of the engine, and may change the policy as [`Policy::place`] may. The engine asks when it
+    /// is made whether there is one, and for each event only if there was. Defaults to none.
+    ///
+    /// [`Engine::set_observer`]: crate::engine::Engine::set_observer
+    fn observer(&mut self) -> Option<&mut dyn Observe> {
+        None
     }
 
     /// What brings copies to the nodes that use them. The same for all engines of a cluster, for
@@ -101,8 +184,12 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
         (**self).act_before(worker, clock)
     }
 
-    fn relocates_under_intent(&self) -> bool {
-        (**self).relocates_under_intent()
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        (**self).relocates_under_intent(key)
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observe> {
+        (**self).observer()
     }
 
     fn supply(&self) -> Supply {

@@ -125,7 +125,6 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::id::{Key, NodeId, WorkerId};
-    use crate::node_set::NodeSet;
     use crate::policy::{Placement, View};
 
     #[test]
@@ -143,13 +142,8 @@ mod tests {
 
     #[test]
     fn each_system_decides_as_its_source_says() {
-        let lone = View {
-            key: Key(0),
-            requester: NodeId(1),
-            holders: &NodeSet::new(),
-            owner_has_intent: false,
-        };
-        let contended = View { owner_has_intent: true, ..lone };
+        let lone = View::new(Key(0), NodeId(1));
+        let contended = lone.with_owner_intent(true);
         let early = Clock(1_000_000);
         for system in System::ALL {
             let mut policy = system.policy(1);
@@ -177,7 +171,7 @@ mod tests {
                 "{system}"
             );
             assert_eq!(
-                policy.relocates_under_intent(),
+                policy.relocates_under_intent(Key(0)),
                 system == System::AdapmNoReplication,
                 "{system}"
             );

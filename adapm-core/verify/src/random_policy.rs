@@ -1,7 +1,7 @@
 //! A policy for random schedules, with random answers.
 
 use adapm_core::clock::Clock;
-use adapm_core::id::WorkerId;
+use adapm_core::id::{Key, WorkerId};
 use adapm_core::policy::{Placement, Policy, View};
 
 use crate::rng::Rng;
@@ -10,7 +10,8 @@ use crate::rng::Rng;
 #[derive(Clone, Debug)]
 pub struct RandomPolicy {
     rng: Rng,
-    under_intent: bool,
+    /// One bit for each key, modulo 64.
+    under_intent: u64,
 }
 
 impl RandomPolicy {
@@ -18,7 +19,13 @@ impl RandomPolicy {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let under_intent = rng.chance(50);
+        let bits = rng.bits();
+        // No key, all keys, or some.
+        let under_intent = match bits % 4 {
+            0 => 0,
+            1 => u64::MAX,
+            _ => bits,
+        };
         Self { rng, under_intent }
     }
 }
@@ -36,7 +43,7 @@ impl Policy for RandomPolicy {
         }
     }
 
-    fn relocates_under_intent(&self) -> bool {
-        self.under_intent
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        self.under_intent >> (key.0 % 64) & 1 != 0
     }
 }

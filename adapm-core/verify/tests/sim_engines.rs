@@ -15,6 +15,7 @@ use adapm_verify::store_suite;
 store_suite!(one_thread light, |layout: &Layout| LightStore::new(layout.clone()));
 
 const KEYS: u64 = 400;
+const EXTENTS: [(u64, usize); 2] = [(KEYS - 10, 1), (10, 3)];
 const WORKERS: usize = 2;
 const STEPS: u64 = 60;
 const COMPUTE: Duration = Duration::from_micros(700);
@@ -96,10 +97,22 @@ fn run(system: System, nodes: usize, machine: Machine, seed: u64) -> Ran {
 }
 
 fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes: bool) -> Ran {
+    let layout = Layout::sparse(&EXTENTS).expect("there are keys");
+    run_over(layout, system, nodes, machine, seed, localizes)
+}
+
+fn run_over(
+    layout: Layout,
+    system: System,
+    nodes: usize,
+    machine: Machine,
+    seed: u64,
+    localizes: bool,
+) -> Ran {
     let config = EnginesConfig {
         nodes,
         workers: WORKERS,
-        layout: Layout::sparse(&[(KEYS - 10, 1), (10, 3)]).expect("there are keys"),
+        layout,
         element_bytes: 1_000,
         keys_per_key: 1,
         machine,
@@ -117,8 +130,12 @@ fn run_with(system: System, nodes: usize, machine: Machine, seed: u64, localizes
 
 #[test]
 fn what_was_pushed_is_in_the_main_copies() {
-    for system in System::ALL {
-        let ran = run(system, 4, Machine::PAPER, 3);
+    let layouts = [Layout::sparse(&EXTENTS), Layout::dense(&EXTENTS)];
+    for (system, layout) in System::ALL
+        .into_iter()
+        .flat_map(|system| layouts.clone().map(|layout| (system, layout.expect("there are keys"))))
+    {
+        let ran = run_over(layout, system, 4, Machine::PAPER, 3, true);
         let shared = ran.simulator.under_test().shared();
         let mut found = BTreeMap::new();
         for node in (0..4).map(NodeId) {

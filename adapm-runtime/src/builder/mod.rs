@@ -12,7 +12,7 @@ use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Policy, Supply, System, SystemPolicy};
+use adapm_core::policy::{Place, Policy, Supply, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
@@ -156,9 +156,9 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Uses a policy of your own, one for each engine, instead of a system.
+    /// Uses policies of your own instead of a system: `policy` creates one for each engine.
     #[must_use]
-    pub fn policy<P>(mut self, policy: impl Fn(NodeId, ChannelId) -> P + 'static) -> Self
+    pub fn policy<P>(mut self, policy: impl Fn(&Place) -> P + 'static) -> Self
     where
         P: Policy + Send + 'static,
     {
@@ -189,7 +189,8 @@ impl<V: Value, S> Builder<V, S> {
     }
 
     /// Sets an observer of your own, one for each engine, which is called on the engine's thread
-    /// and must not block it. Replaces an earlier observer and [`Builder::trace`].
+    /// and must not block it. Replaces an earlier observer and [`Builder::trace`]. The policy's own
+    /// observer ([`Policy::observer`]) is called first.
     #[must_use]
     pub fn observe<O>(mut self, observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
     where
@@ -261,7 +262,7 @@ where
 
     /// Checks the settings that need no other process.
     fn check(&self) -> Result<(), BuildError> {
-        let Settings { layout, nodes, workers, decisions, .. } = &self.settings;
+        let Settings { layout, nodes, workers, .. } = &self.settings;
         let channels = self.settings.channels.unwrap_or(1);
         // Any channel will do: the numbers are the same for all.
         NodeConfig::new(nodes.own().unwrap_or_default(), nodes.count(), *workers)
@@ -278,7 +279,7 @@ where
             need
         };
         need.check()?;
-        if decisions.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
+        if self.settings.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }
         Ok(())
@@ -292,12 +293,15 @@ where
     ) -> Result<Cluster<V, S>, BuildError> {
         let Self { settings, store, .. } = self;
         let plan = settings.plan();
+        let (nodes, workers) = (plan.nodes, plan.workers);
         settings.watchers.begin(&settings.trace_head());
         let mut starting = Starting::new(plan, &endpoints, settings.nodes.into_bond());
         let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
         let stores: Vec<(NodeId, S)> = made.collect();
-        let taste = |node, channel| {
-            let policy = settings.decisions.policy(node, channel, settings.workers);
+        let taste = |node, channel: ChannelId| {
+            // A place does not tell the number of channels.
+            let config = NodeConfig::new(node, nodes, workers).on_channel(channel, 1);
+            let policy = settings.decisions.policy(&Place::from(&config));
             (policy, settings.watchers.observer_of(node, channel))
         };
         let populated = starting.populate(&stores, tell);
@@ -317,6 +321,18 @@ impl<V: Value> Settings<V> {
             ("location caches", self.location_caches.to_string()),
             ("sampling", format!("{:?}", self.sampling)),
         ]
+    }
+
+    /// Returns the mechanism that brings copies to nodes; asks an extra instance of a user's
+    /// policy.
+    fn supply(&self) -> Supply {
+        match &self.decisions {
+            Decisions::System(system) => system.supply(),
+            Decisions::Custom(policy) => {
+                let config = NodeConfig::new(NodeId(0), self.nodes.count(), self.workers);
+                policy(&Place::from(&config)).supply()
+            }
+        }
     }
 
     /// Returns the number of channels that suits this machine.
@@ -345,7 +361,7 @@ impl<V: Value> Settings<V> {
             location_caches: self.location_caches,
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
-            supply: self.decisions.supply(),
+            supply: self.supply(),
             unresponsive_after: bond.map(|bond| UNRESPONSIVE_DEAD_TIMES * bond.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),
@@ -369,23 +385,23 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
 /// The source of the engines' policies.
 enum Decisions {
     System(System),
-    Custom(Box<dyn Fn(NodeId, ChannelId) -> SystemPolicy>),
+    Custom(Box<dyn Fn(&Place) -> SystemPolicy>),
 }
 
 impl Decisions {
     /// Uses a policy of the user's for each engine.
-    fn custom<P>(policy: impl Fn(NodeId, ChannelId) -> P + 'static) -> Self
+    fn custom<P>(policy: impl Fn(&Place) -> P + 'static) -> Self
     where
         P: Policy + Send + 'static,
     {
-        Self::Custom(Box::new(move |node, channel| Box::new(policy(node, channel)) as SystemPolicy))
+        Self::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy))
     }
 
-    /// Creates the policy of one engine, for nodes with `workers` workers.
-    fn policy(&self, node: NodeId, channel: ChannelId, workers: usize) -> SystemPolicy {
+    /// Creates the policy of one engine.
+    fn policy(&self, place: &Place) -> SystemPolicy {
         match self {
-            Self::System(system) => system.policy(workers),
-            Self::Custom(policy) => policy(node, channel),
+            Self::System(system) => system.policy(place.workers),
+            Self::Custom(policy) => policy(place),
         }
     }
 
@@ -393,15 +409,6 @@ impl Decisions {
         match self {
             Self::System(system) => system.name(),
             Self::Custom(_) => "custom",
-        }
-    }
-
-    /// Returns the mechanism that brings copies to nodes; asks an extra instance of a user's
-    /// policy.
-    fn supply(&self) -> Supply {
-        match self {
-            Self::System(system) => system.supply(),
-            Self::Custom(policy) => policy(NodeId(0), ChannelId(0)).supply(),
         }
     }
 }

@@ -166,11 +166,12 @@ impl Ownership {
             // The worker's own decision, under every policy (Lapse §3.2).
             if holders.is_empty() && movable { Placement::Relocate } else { Placement::Replicate }
         } else {
-            let wanted =
-                ctx.policy.place(&View { key, requester: origin, holders, owner_has_intent });
+            let view =
+                View::new(key, origin).with_holders(holders).with_owner_intent(owner_has_intent);
+            let wanted = ctx.policy.place(&view);
             let safe = movable
                 && holders.is_empty()
-                && (!owner_has_intent || ctx.policy.relocates_under_intent());
+                && (!owner_has_intent || ctx.policy.relocates_under_intent(key));
             match wanted {
                 Placement::Relocate if !safe => {
                     ctx.stats.coerced += 1;
@@ -285,7 +286,7 @@ impl Ownership {
         self.leave(ctx, key, there);
         // Most keys leave a node that has no intent for them.
         if intents.knows(key) {
-            ctx.ask(Effect::Left { key, is_turn: ctx.policy.relocates_under_intent() });
+            ctx.ask(Effect::Left { key, is_turn: ctx.policy.relocates_under_intent(key) });
         }
     }
 
@@ -371,8 +372,7 @@ impl Ownership {
         if replicas.hand_over {
             return;
         }
-        let view =
-            View { key, requester: holder, holders: &NodeSet::new(), owner_has_intent: false };
+        let view = View::new(key, holder);
         if is_movable(ctx, key) && ctx.policy.place(&view) == Placement::Relocate {
             self.decide_hand_over(key, holder);
         }

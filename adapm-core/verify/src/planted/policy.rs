@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use adapm_core::clock::Clock;
 use adapm_core::id::{Key, NodeId, WorkerId};
+use adapm_core::observe::Observe;
 use adapm_core::policy::{Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
@@ -47,7 +48,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
 impl Policy for PlantedPolicy {
     fn place(&mut self, view: &View<'_>) -> Placement {
         let owner_has_intent = view.owner_has_intent && !self.hides_intent;
-        match (self.sound.place(&View { owner_has_intent, ..*view }), &self.unnoted) {
+        match (self.sound.place(&view.with_owner_intent(owner_has_intent)), &self.unnoted) {
             (Placement::Replicate, Some(unnoted)) => {
                 unnoted.add(view.key, view.requester);
                 Placement::Keep
@@ -60,8 +61,12 @@ impl Policy for PlantedPolicy {
         self.sound.act_before(worker, clock)
     }
 
-    fn relocates_under_intent(&self) -> bool {
-        self.hides_intent || self.sound.relocates_under_intent()
+    fn relocates_under_intent(&self, key: Key) -> bool {
+        self.hides_intent || self.sound.relocates_under_intent(key)
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observe> {
+        self.sound.observer()
     }
 
     fn supply(&self) -> Supply {

@@ -1,12 +1,15 @@
 //! Runs what a claim needs beside a thread that watches it, and says in one line what went wrong
-//! and how to see it again.
+//! and how to see it again. A policy that is stuck in one claim ends the other claims of its suite:
+//! they would find the same, each after as long a time.
 
 use core::any::Any;
 use core::sync::atomic::Ordering;
 use core::time::Duration;
+use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 use std::thread;
 
 use super::watched::Log;
@@ -31,7 +34,7 @@ impl Trial {
     /// The trial for the test at this path, crate first, of this package.
     ///
     /// # Panics
-    /// If `ADAPM_SEEDS` or `ADAPM_SEED` is not a number.
+    /// If `ADAPM_SEEDS`, `ADAPM_SEED` or `ADAPM_PATIENCE` is not a number.
     #[must_use]
     pub fn new(package: &'static str, test: &str) -> Self {
         let (_, test) = test.split_once("::").unwrap_or(("", test));
@@ -41,7 +44,8 @@ impl Trial {
             test: test.to_string(),
             seeds,
             seed: number("ADAPM_SEED"),
-            patience: PATIENCE,
+            patience: number("ADAPM_PATIENCE")
+                .map_or(PATIENCE, |seconds| Duration::from_secs(seconds.max(1))),
         }
     }
 
@@ -52,7 +56,7 @@ impl Trial {
         self
     }
 
-    /// With so long a time for one call of the policy instead of a minute.
+    /// With so long a time for one call of the policy instead of half a minute.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -88,6 +92,9 @@ impl Trial {
     ) {
         let log = Arc::new(Log::default());
         let (tell, told) = mpsc::channel();
+        if let Err(verdict) = self.listen(&tell) {
+            panic!("not tried, as another claim has found: {verdict}");
+        }
         let noted = Arc::clone(&log);
         thread::spawn(move || {
             let outcome = panic::catch_unwind(AssertUnwindSafe(|| claim(&noted)));
@@ -97,39 +104,93 @@ impl Trial {
                 Err(payload) => Some(panicked(&noted, &*payload)),
             };
             // Nobody listens any more if the patience was over.
-            tell.send(fault).ok();
+            tell.send(Word::Ended(fault)).ok();
         });
-        let mut seen = None;
+        let mut seen = (None, Instant::now());
         loop {
-            match told.recv_timeout(self.patience) {
-                Ok(None) => return,
-                Ok(Some(fault)) => self.fail(&log, &fault),
+            match told.recv_timeout(self.patience / 4) {
+                Ok(Word::Ended(None)) => return,
+                Ok(Word::Ended(Some(fault))) => panic!("{}", self.verdict(&log, &fault)),
+                Ok(Word::Stuck(verdict)) => {
+                    panic!("not tried to its end, as another claim has found: {verdict}")
+                }
                 Err(RecvTimeoutError::Disconnected) => {
-                    self.fail(&log, "the trial ended without a word")
+                    panic!("{}", self.verdict(&log, "the trial ended without a word"))
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let current = log.current();
-                    if let Some((_, call)) = current.as_ref().filter(|_| current == seen) {
-                        let patience = self.patience;
-                        self.fail(
-                            &log,
-                            &format!("the policy has not returned from {call} for {patience:?}"),
-                        );
+                    if current.is_none() || current != seen.0 {
+                        seen = (current, Instant::now());
+                    } else if seen.1.elapsed() >= self.patience
+                        && let Some((_, call)) = current
+                    {
+                        self.give_up(&log, &call);
                     }
-                    seen = current;
                 }
             }
         }
     }
 
-    fn fail(&self, log: &Log, fault: &str) -> ! {
+    /// Fails this claim, and all others of the suite.
+    fn give_up(&self, log: &Log, call: &str) -> ! {
+        let fault = format!("the policy has not returned from {call} for {:?}", self.patience);
+        let verdict = self.verdict(log, &fault);
+        let mut suites = SUITES.lock().unwrap_or_else(PoisonError::into_inner);
+        let suite = suites.entry(self.suite()).or_default();
+        suite.stuck.get_or_insert_with(|| verdict.clone());
+        for listener in suite.listeners.drain(..) {
+            // Most have ended.
+            listener.send(Word::Stuck(verdict.clone())).ok();
+        }
+        drop(suites);
+        panic!("{verdict}");
+    }
+
+    /// Has `listener` told if the policy gets stuck in another claim of the suite.
+    ///
+    /// # Errors
+    /// The verdict, if it has.
+    fn listen(&self, listener: &Sender<Word>) -> Result<(), String> {
+        let mut suites = SUITES.lock().unwrap_or_else(PoisonError::into_inner);
+        let suite = suites.entry(self.suite()).or_default();
+        suite.stuck.clone().map_or(Ok(()), Err)?;
+        suite.listeners.push(listener.clone());
+        Ok(())
+    }
+
+    /// The package and the module of the test.
+    fn suite(&self) -> (&'static str, String) {
+        let module = self.test.rsplit_once("::").map_or("", |(module, _)| module);
+        (self.package, module.to_owned())
+    }
+
+    fn verdict(&self, log: &Log, fault: &str) -> String {
         let Self { package, test, .. } = self;
         let seed = log.seed.load(Ordering::SeqCst);
-        panic!(
+        format!(
             "seed {seed}: {fault}\n  again: ADAPM_SEED={seed} cargo test -p {package} {test} -- --exact --nocapture"
-        );
+        )
     }
 }
+
+/// What the watcher of a claim hears.
+enum Word {
+    /// The claim has ended, perhaps with a fault.
+    Ended(Option<String>),
+    /// The policy is stuck in another claim of the suite, which has said this.
+    Stuck(String),
+}
+
+/// What the claims of one suite know of each other.
+#[derive(Default)]
+struct Suite {
+    /// The verdict on a policy that did not return.
+    stuck: Option<String>,
+    listeners: Vec<Sender<Word>>,
+}
+
+/// The suites of this process, whose claims the test runner runs in threads.
+static SUITES: Mutex<BTreeMap<(&'static str, String), Suite>> = Mutex::new(BTreeMap::new());
 
 /// A panic while the policy was asked is the policy's.
 fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
@@ -144,4 +205,4 @@ fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
 /// Schedules of a claim unless said otherwise.
 const SEEDS: u64 = 200;
 /// Time after which one call of a policy counts as endless.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -3,7 +3,6 @@
 use core::fmt;
 use core::str::FromStr;
 
-use adapm_core::node_set::NodeSet;
 use adapm_core::policy::{Placement, Policy as _, Supply, SystemPolicy, View};
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 use adapm_runtime::System;
@@ -108,9 +107,7 @@ impl Contender {
     /// the first epoch.
     #[must_use]
     pub fn settles(self) -> bool {
-        let nobody = NodeSet::new();
-        let lone =
-            View { key: Key(0), requester: NodeId(1), holders: &nobody, owner_has_intent: false };
+        let lone = View::new(Key(0), NodeId(1));
         let relocates = |system: System| system.policy(1).place(&lone) == Placement::Relocate;
         self.localize_ahead().is_some() || matches!(self, Self::System(system) if relocates(system))
     }

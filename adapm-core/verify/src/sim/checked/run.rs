@@ -136,13 +136,13 @@ impl Run {
         } = &self.setup;
         let (kind, keys) = (layout.kind(), self.setup.keys().count());
         let policy = (self.setup.policy)(adapm_core::NodeId(0));
+        let under_intent =
+            self.setup.keys().filter(|key| policy.relocates_under_intent(*key)).count();
         format!(
             "{nodes} nodes with {workers} workers, {keys} keys ({kind:?}), channel {} of {}; adaptive {adaptive}, \
-             sequential {sequential}, relocates under intent {}, location caches {location_caches}; \
+             sequential {sequential}, relocates {under_intent} keys under intent, location caches {location_caches}; \
              blocks of {block_bytes_max} bytes, {grants_max} granted and {requests_max} asked for at a time, {parked_max} parked",
-            channel.0,
-            channel.1,
-            policy.relocates_under_intent()
+            channel.0, channel.1
         )
     }
 

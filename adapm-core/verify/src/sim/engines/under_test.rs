@@ -27,7 +27,8 @@ pub struct EnginesConfig {
     pub nodes: usize,
     /// Workers of each node.
     pub workers: usize,
-    /// Keys and lengths of values in modelled elements, at most 64 of them; sparse if it is huge.
+    /// Keys and lengths of values in modelled elements, at most 64 of them. Main copies of a dense
+    /// layout are made at the start: it is sparse if it is huge.
     pub layout: Layout,
     /// Bytes of one modelled element on the wire.
     pub element_bytes: u64,
@@ -103,6 +104,7 @@ impl Engines {
             let layout = config.layout.clone();
             let engine =
                 Engine::new(place, layout, Rc::clone(&store), policy(node), Arc::new(|_, _| {}))?;
+            engine.populate();
             members.push(Member::new(engine, store, config.clock));
         }
         Ok(Self {

@@ -5,13 +5,11 @@ use adapm_core::{Key, Layout};
 use adapm_runtime::Builder;
 use plug_in_policy::HotKeys;
 
-const WORKERS: usize = 2;
-
 #[test]
 fn every_push_arrives() -> Result<(), Box<dyn std::error::Error>> {
     let layout = Layout::dense(&[(100, 1)])?;
-    let builder = Builder::<i64>::new(layout).nodes(3).workers(WORKERS);
-    let cluster = builder.policy(|_node, _channel| HotKeys::new(WORKERS)).build()?;
+    let builder = Builder::<i64>::new(layout).nodes(3).workers(2);
+    let cluster = builder.policy(HotKeys::new).build()?;
     cluster.try_run(|mut worker| {
         for round in 0..500 {
             let keys = [Key(round % 3), Key(3 + round % 97)];
