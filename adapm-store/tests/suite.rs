@@ -9,6 +9,7 @@ store_suite!(dense_f64, DenseStore::<f64>::new);
 store_suite!(dense_i64, DenseStore::<i64>::new);
 store_suite!(sparse_f32, SparseStore::<f32>::new);
 store_suite!(sparse_i64, SparseStore::<i64>::new);
+store_suite!(sparse far_apart_i64, SparseStore::<i64>::new);
 store_suite!(one_thread fixed_f32, fixed::<f32>);
 store_suite!(one_thread fixed_f64, fixed::<f64>);
 store_suite!(one_thread fixed_i64, fixed::<i64>);

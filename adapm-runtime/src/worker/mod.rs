@@ -181,7 +181,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.intent_for(IntentKind::ReadWrite, keys, clocks)
     }
 
-    /// Like [`Worker::intent`], for a kind of access, which the shipped policies ignore.
+    /// Like [`Worker::intent`], for a kind of access. The kind has no effect: no policy is told of
+    /// it (AdaPM §4.1 ignores it, too).
     ///
     /// # Errors
     /// As [`Worker::intent`].
@@ -338,7 +339,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
         self.intent_for(IntentKind::ReadWrite, keys, clocks)
     }
 
-    /// Like [`IntentHandle::intent`], for a kind of access.
+    /// Like [`IntentHandle::intent`], for a kind of access, which has no effect.
     ///
     /// # Errors
     /// As [`IntentHandle::intent`].

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use std::thread;
+use std::time::Instant;
 
 use super::watched::Log;
 use crate::environment::number;
