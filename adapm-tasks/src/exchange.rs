@@ -1,9 +1,9 @@
-//! How the processes of a run talk about it, beside the parameters: short notes, everybody's to
+//! How the processes of a run talk about it, beside the parameters: short messages, everybody's to
 //! everybody.
 //!
 //! A task whose nodes are processes of their own agrees on decisions (is this epoch the best, does
-//! the run stop) by exchanging notes between two of its phases. Parameters never pass here, but for
-//! those that are saved.
+//! the run stop) by exchanging messages between two of its phases. Parameters never pass here, but
+//! for those that are saved.
 
 use std::fs;
 use std::thread;
@@ -12,7 +12,7 @@ use adapm_transport::group::Group;
 
 use crate::run::TaskError;
 
-/// Notes between the processes of a run, one process a node.
+/// Messages between the processes of a run, one process a node.
 ///
 /// Every call is collective: all processes make the same calls in the same order, from one thread
 /// at a time each.
@@ -67,17 +67,17 @@ impl Exchange for Group {
 /// As [`Exchange::all_gather`].
 pub fn workers_for_all(exchange: &dyn Exchange) -> Result<usize, TaskError> {
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let mut note = (cores as u64).to_le_bytes().to_vec();
-    note.extend_from_slice(place().as_bytes());
-    let notes = exchange.all_gather(&note)?;
-    Ok(workers_of(&notes))
+    let mut message = (cores as u64).to_le_bytes().to_vec();
+    message.extend_from_slice(place().as_bytes());
+    let messages = exchange.all_gather(&message)?;
+    Ok(workers_of(&messages))
 }
 
-fn workers_of(notes: &[Vec<u8>]) -> usize {
-    let workers = notes.iter().map(|note| {
-        let (cores, place) = note.split_first_chunk().unwrap_or((&[0; 8], &[]));
+fn workers_of(messages: &[Vec<u8>]) -> usize {
+    let workers = messages.iter().map(|message| {
+        let (cores, place) = message.split_first_chunk().unwrap_or((&[0; 8], &[]));
         let sharing =
-            notes.iter().filter(|other| other.get(size_of::<u64>()..) == Some(place)).count();
+            messages.iter().filter(|other| other.get(size_of::<u64>()..) == Some(place)).count();
         usize::try_from(u64::from_le_bytes(*cores)).unwrap_or(usize::MAX) / sharing.max(1)
     });
     workers.min().unwrap_or(1).max(1)
@@ -99,16 +99,19 @@ mod tests {
 
     #[test]
     fn nodes_on_the_same_cores_share_them_and_the_fewest_decide() {
-        let note = |cores: u64, place: &str| [&cores.to_le_bytes(), place.as_bytes()].concat();
-        assert_eq!(workers_of(&[note(8, "a")]), 8);
-        assert_eq!(workers_of(&[note(8, "a"), note(8, "a")]), 4);
-        assert_eq!(workers_of(&[note(8, "a"), note(8, "b")]), 8);
-        assert_eq!(workers_of(&[note(8, "a"), note(8, "b"), note(9, "b"), note(9, "b")]), 2);
-        assert_eq!(workers_of(&[note(1, "a"), note(1, "a")]), 1);
+        let message = |cores: u64, place: &str| [&cores.to_le_bytes(), place.as_bytes()].concat();
+        assert_eq!(workers_of(&[message(8, "a")]), 8);
+        assert_eq!(workers_of(&[message(8, "a"), message(8, "a")]), 4);
+        assert_eq!(workers_of(&[message(8, "a"), message(8, "b")]), 8);
         assert_eq!(
-            workers_of(&[note(8, "a"), vec![1, 2]]),
+            workers_of(&[message(8, "a"), message(8, "b"), message(9, "b"), message(9, "b")]),
+            2
+        );
+        assert_eq!(workers_of(&[message(1, "a"), message(1, "a")]), 1);
+        assert_eq!(
+            workers_of(&[message(8, "a"), vec![1, 2]]),
             1,
-            "what is no note is no reason to panic"
+            "what is no message is no reason to panic"
         );
     }
 }

@@ -1,7 +1,7 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
-//! [`mf`], [`wv`]) holds model, step and examination of results, [`run`] what every task's run has
+//! [`mf`], [`wv`]) holds model, step and evaluation of results, [`run`] what every task's run has
 //! in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
 //! [`exchange`] what nodes tell each other if they are processes, [`measure`] the tools that
 //! measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every system,

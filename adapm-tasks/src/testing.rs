@@ -1,9 +1,9 @@
-//! What reads files and notes of others, to be fed by hand: fuzz targets do (feature `testing`).
+//! What reads files and messages of others, to be fed by hand: fuzz targets do (feature `testing`).
 //!
 //! Not here: anything that opens a file or waits for a process.
 
 pub use crate::kge::testing::{
-    agree, checkpoint_bytes, checkpoint_of, conclude, gather, graph_of, read_checkpoint,
+    check_consistency, checkpoint_bytes, checkpoint_of, conclude, gather, graph_of, read_checkpoint,
 };
 pub use crate::mf::testing::{factors_bytes, factors_of, ratings_of, read_factors};
 pub use crate::wv::testing::{

@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{self, Graph, Negatives, NoProgress};
-use adapm_tasks::mf::{self, PlantedConfig, Ratings};
+use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
 use adapm_tasks::run::ManagerStats;
 use adapm_tasks::wv::{self, Corpus, Text};
 
@@ -33,9 +33,10 @@ fn graph(system: System, negatives: Negatives) -> Counted {
 }
 
 fn matrix(system: System) -> Counted {
-    let mut planted = PlantedConfig::default();
-    (planted.rows, planted.columns, planted.cells, planted.test_cells) = (90, 60, 1_200, 100);
-    let ratings = Ratings::planted(planted).expect("there is such a matrix");
+    let mut synthetic = SyntheticConfig::default();
+    (synthetic.rows, synthetic.columns, synthetic.cells, synthetic.test_cells) =
+        (90, 60, 1_200, 100);
+    let ratings = Ratings::synthetic(synthetic).expect("there is such a matrix");
     let mut config = mf::TrainConfig::default();
     (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
     (config.dim, config.epochs) = (4, Some(2));

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock};
 
 use adapm_tasks::exchange::{self, Exchange};
 use adapm_tasks::kge::{Graph, TaskError, TrainConfig};
-use adapm_tasks::testing::{agree, conclude, gather};
+use adapm_tasks::testing::{check_consistency, conclude, gather};
 use adapm_verify::arb::Choices;
 
 /// Exchanges the notes that `bytes` choose. Returns true if all went well or a process was blamed
@@ -23,7 +23,7 @@ pub fn notes(bytes: &[u8]) -> bool {
     let config = TrainConfig::default();
     let liars = Liars { node, nodes, bytes: Mutex::new(bytes.iter().skip(5).copied().collect()) };
     let outcome = match what {
-        0..3 => agree(&liars, graph(), &config).map(|_| ()),
+        0..3 => check_consistency(&liars, graph(), &config).map(|_| ()),
         3..6 => {
             let (workers, triples) = (1 + choices.below(2) as usize, choices.below(8) as usize);
             conclude(&liars, workers, triples).map(|(_, stats, metrics)| {

@@ -1,4 +1,4 @@
-//! Generated family trees: facts of kinship with planted structure.
+//! Generated family trees: facts of kinship with known structure.
 //!
 //! Every relation has an inverse among the relations (`parent_of` and `child_of`) or is its own
 //! (`sibling_of`), and of a fact and its mirror at most one is held out: each held-out fact follows

@@ -1,4 +1,4 @@
-//! Generated sentences with planted analogies.
+//! Generated sentences with known analogies.
 //!
 //! A section has items, and each item two words: its two forms (`country07`, `capital07`). A
 //! sentence is about one form of one item: around its word stand words of the item, whichever form

@@ -1,7 +1,7 @@
 //! Reading and generating the examples of the tasks.
 //!
 //! A reader takes any bytes: what is wrong comes back as a [`DataError`] that names file, line and
-//! column, and what to do. Data that has no file comes from seeded generators with planted
+//! column, and what to do. Data that has no file comes from seeded generators with known
 //! structure.
 
 use std::env;

@@ -33,7 +33,7 @@ use crate::kge::config::ModelKind;
 use crate::kge::graph::{Graph, Names, Triple};
 use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
-use crate::run::agreement::Digest;
+use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
 /// Parameters of a trained model, in key order, with what is needed to use them.

@@ -7,8 +7,8 @@ use crate::kge::graph::Graph;
 use crate::run::config::{
     ConfigError, Split, Wanted, dimension, ensure, named, not_negative, positive, whole,
 };
-use crate::run::crew;
 use crate::run::peers::Peers;
+use crate::run::topology;
 use crate::{Scheme, System};
 
 /// Which function scores a triple.
@@ -212,7 +212,7 @@ impl TrainConfig {
 
     /// Checks that the choices make sense for this graph.
     pub(crate) fn check(&self, graph: &Graph, peers: &Peers<'_>) -> Result<(), ConfigError> {
-        crew::check(self.system, self.nodes, self.workers, peers)?;
+        topology::check(self.system, self.nodes, self.workers, peers)?;
         if graph.train.is_empty() {
             return Err(ConfigError::NothingToTrain);
         }

@@ -8,7 +8,7 @@ use crate::kge::config::{Negatives, TrainConfig};
 use crate::kge::graph::Triple;
 use crate::kge::model::Shape;
 use crate::kge::order::Order;
-use crate::run::parameters::Announcer;
+use crate::run::parameters::IntentSignaler;
 use crate::run::queue::{Over, Queue};
 
 /// What a loader prepares.
@@ -27,14 +27,14 @@ pub(crate) struct Loader<'a> {
 
 impl Loader<'_> {
     /// Prepares all chunks of an epoch.
-    pub(crate) fn epoch<A: Announcer>(
+    pub(crate) fn epoch<A: IntentSignaler>(
         &mut self,
-        announcer: &mut A,
+        signaler: &mut A,
         queue: &Queue<Chunk<A::Sample>>,
     ) -> Result<(), Over> {
         for positions in self.order.next_epoch().chunks(self.chunk) {
             let triples = positions.iter().map(|position| self.train[*position as usize]);
-            let chunk = prepare(self.planner, self.sampled, triples, self.clock, announcer)?;
+            let chunk = prepare(self.planner, self.sampled, triples, self.clock, signaler)?;
             self.clock = self.clock + chunk.steps;
             queue.send(chunk)?;
         }
@@ -42,25 +42,25 @@ impl Loader<'_> {
     }
 }
 
-fn prepare<A: Announcer>(
+fn prepare<A: IntentSignaler>(
     planner: Planner,
     sampled: usize,
     triples: impl Iterator<Item = Triple> + Clone,
     clock: Clock,
-    announcer: &mut A,
+    signaler: &mut A,
 ) -> Result<Chunk<A::Sample>, OpError> {
     let chunk = planner.chunk(triples, clock, ());
     let steps = chunk.steps;
-    let sample = announcer.prepare_sample(sampled * steps as usize, clock..clock + steps)?;
+    let sample = signaler.prepare_sample(sampled * steps as usize, clock..clock + steps)?;
     let window = clock..clock + steps;
     match planner.negatives {
         // Each key is there once.
-        Negatives::Shared => announcer.announce(&chunk.keys, window)?,
+        Negatives::Shared => signaler.signal_intent(&chunk.keys, window)?,
         Negatives::Independent => {
             let mut keys = chunk.keys.clone();
             keys.sort_unstable();
             keys.dedup();
-            announcer.announce(&keys, window)?;
+            signaler.signal_intent(&keys, window)?;
         }
     }
     let Chunk { positives, keys, floats, relation_floats, clock, sample: (), steps } = chunk;
@@ -238,17 +238,17 @@ mod tests {
     use super::*;
     use crate::kge::model::Shape;
     use crate::kge::order::Parts;
-    use crate::run::crew::Seat;
     use crate::run::queue;
     use crate::run::task::Round;
+    use crate::run::topology::WorkerSlot;
 
     /// Writes down what is announced.
-    struct Notes(Vec<(Vec<Key>, Range<Clock>)>, usize);
+    struct Recorder(Vec<(Vec<Key>, Range<Clock>)>, usize);
 
-    impl Announcer for &mut Notes {
+    impl IntentSignaler for &mut Recorder {
         type Sample = usize;
 
-        fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
             self.0.push((keys.to_vec(), clocks));
             Ok(())
         }
@@ -259,54 +259,54 @@ mod tests {
         }
     }
 
-    fn run(negatives: Negatives, chunk: usize) -> (Notes, Vec<Chunk<usize>>) {
+    fn run(negatives: Negatives, chunk: usize) -> (Recorder, Vec<Chunk<usize>>) {
         let train: Vec<Triple> =
             (0..10).map(|i| Triple { subject: i, relation: 0, object: i + 1 }).collect();
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
         let parts = Parts::new();
-        let order = Order::new(1, &train, 1, Seat::ONLY, &parts);
+        let order = Order::new(1, &train, 1, WorkerSlot::ONLY, &parts);
         let mut loader =
             Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
-        let (mut notes, (queue, mut units)) = (Notes(Vec::new(), 0), queue::queue(100));
-        queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut notes, queue));
+        let (mut recorder, (queue, mut batches)) = (Recorder(Vec::new(), 0), queue::queue(100));
+        queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut recorder, queue));
         let mut chunks = Vec::new();
         for epoch in 1..=2 {
-            let next = || units.next(Round { epoch, index: 0 }).expect("nothing fails");
+            let next = || batches.next(Round { epoch, index: 0 }).expect("nothing fails");
             let before = chunks.len();
             chunks.extend(std::iter::from_fn(next));
             assert_eq!(chunks.len() - before, 10_usize.div_ceil(chunk));
         }
-        (notes, chunks)
+        (recorder, chunks)
     }
 
     #[test]
     fn a_shared_chunk_is_one_clock_and_its_keys_are_announced_for_it() {
-        let (notes, chunks) = run(Negatives::Shared, 4);
+        let (recorder, chunks) = run(Negatives::Shared, 4);
         assert_eq!(
             chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(),
             [0, 1, 2, 3, 4, 5]
         );
-        for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
+        for (chunk, (keys, clocks)) in chunks.iter().zip(&recorder.0) {
             assert_eq!((keys, clocks), (&chunk.keys, &(chunk.clock..chunk.clock + 1)));
         }
-        assert_eq!((notes.0.len(), notes.1), (6, 36));
+        assert_eq!((recorder.0.len(), recorder.1), (6, 36));
     }
 
     #[test]
     fn independent_positives_are_a_clock_each() {
-        let (notes, chunks) = run(Negatives::Independent, 4);
+        let (recorder, chunks) = run(Negatives::Independent, 4);
         assert_eq!(
             chunks.iter().map(|chunk| chunk.clock.0).collect::<Vec<_>>(),
             [0, 4, 8, 10, 14, 18]
         );
-        assert_eq!(notes.1, 120);
-        for (chunk, (keys, clocks)) in chunks.iter().zip(&notes.0) {
+        assert_eq!(recorder.1, 120);
+        for (chunk, (keys, clocks)) in chunks.iter().zip(&recorder.0) {
             assert_eq!(clocks, &(chunk.clock..chunk.clock + chunk.steps), "a signal for all steps");
             let once: BTreeSet<Key> = chunk.keys.iter().copied().collect();
             assert!(keys.iter().eq(&once) && keys.len() < chunk.keys.len(), "each key once");
         }
-        assert_eq!(notes.0.len(), chunks.len());
+        assert_eq!(recorder.0.len(), chunks.len());
     }
 
     #[test]

@@ -35,9 +35,9 @@
 //!
 //! [`train_in_group`] and [`evaluate_in_group`] do the same as one node of a
 //! [`Group`](adapm_transport::group::Group), on every process of it. Parameters move as the manager
-//! moves them; beside them the first workers of the nodes exchange a note at the end of a phase
-//! ([`Exchange`](crate::exchange::Exchange)) and decide the same from the same notes. All reports
-//! are the same; the chosen parameters are brought together on node 0, if at all.
+//! moves them; beside them the first workers of the nodes exchange a message at the end of a phase
+//! ([`Exchange`](crate::exchange::Exchange)) and decide the same from the same messages. All
+//! reports are the same; the chosen parameters are brought together on node 0, if at all.
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
@@ -69,6 +69,6 @@ pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, 
 
 pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{
-    CheckpointError, ConfigError, Disagreement, ManagerStats, NoProgress, Split, TaskError,
-    Training, UnknownChoice,
+    CheckpointError, ConfigError, ManagerStats, Mismatch, NoProgress, Split, TaskError, Training,
+    UnknownChoice,
 };

@@ -18,7 +18,7 @@ use crate::kge::graph::Graph;
 use crate::matrix::{add_scaled, dot};
 use crate::optim::AdaGrad;
 use crate::run;
-use crate::run::parameters::Draws;
+use crate::run::parameters::SamplingDistribution;
 
 /// Which end of a triple is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +55,12 @@ impl Model {
         }
     }
 
-    /// Adds to the gradients of the query's parts what the query's gradient `slope` means for them.
+    /// Adds to the gradients of the query's parts what `query_gradient` means for them.
     pub(crate) fn query_gradient(
         self,
         side: Side,
         (given, relation): (&[f32], &[f32]),
-        slope: &[f32],
+        of_query: &[f32],
         (given_gradient, relation_gradient): (&mut [f32], &mut [f32]),
     ) {
         let gradient = match (self.kind, side) {
@@ -69,7 +69,7 @@ impl Model {
             (ModelKind::Rescal, Side::Object) => rescal_object_query_gradient,
             (ModelKind::Rescal, Side::Subject) => rescal_subject_query_gradient,
         };
-        gradient(given, relation, slope, given_gradient, relation_gradient);
+        gradient(given, relation, of_query, given_gradient, relation_gradient);
     }
 
     /// Adds the gradient of `weight * sum |x|^3` of a positive's vector; moduli of complex numbers
@@ -88,8 +88,8 @@ impl Model {
                 }
             }
             ModelKind::Rescal => {
-                for (slope, x) in gradient.iter_mut().zip(vector) {
-                    *slope += 3.0 * weight * x.abs() * x;
+                for (of_query, x) in gradient.iter_mut().zip(vector) {
+                    *of_query += 3.0 * weight * x.abs() * x;
                 }
             }
         }
@@ -148,8 +148,8 @@ impl Shape {
     }
 
     /// Negatives are drawn from the entities.
-    pub(crate) fn draws(self) -> Draws {
-        Draws::Uniform(Key(0)..Key(self.entities))
+    pub(crate) fn sampling_distribution(self) -> SamplingDistribution {
+        SamplingDistribution::Uniform(Key(0)..Key(self.entities))
     }
 }
 
@@ -175,17 +175,17 @@ pub(crate) fn complex_subject_query(object: &[f32], relation: &[f32], query: &mu
     }
 }
 
-/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query
-/// means for them.
+/// Adds to the gradients of subject and relation what the gradient `of_query` of the object-side
+/// query means for them.
 pub(crate) fn complex_object_query_gradient(
     subject: &[f32],
     relation: &[f32],
-    slope: &[f32],
+    of_query: &[f32],
     subject_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let half = slope.len() / 2;
-    let (g_re, g_im) = slope.split_at(half);
+    let half = of_query.len() / 2;
+    let (g_re, g_im) = of_query.split_at(half);
     let ((s_re, s_im), (r_re, r_im)) = (subject.split_at(half), relation.split_at(half));
     let (ds_re, ds_im) = subject_gradient.split_at_mut(half);
     let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
@@ -197,17 +197,17 @@ pub(crate) fn complex_object_query_gradient(
     }
 }
 
-/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query
-/// means for them.
+/// Adds to the gradients of object and relation what the gradient `of_query` of the subject-side
+/// query means for them.
 pub(crate) fn complex_subject_query_gradient(
     object: &[f32],
     relation: &[f32],
-    slope: &[f32],
+    of_query: &[f32],
     object_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let half = slope.len() / 2;
-    let (g_re, g_im) = slope.split_at(half);
+    let half = of_query.len() / 2;
+    let (g_re, g_im) = of_query.split_at(half);
     let ((o_re, o_im), (r_re, r_im)) = (object.split_at(half), relation.split_at(half));
     let (do_re, do_im) = object_gradient.split_at_mut(half);
     let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
@@ -234,35 +234,37 @@ pub(crate) fn rescal_subject_query(object: &[f32], relation: &[f32], query: &mut
     }
 }
 
-/// Adds to the gradients of subject and relation what the gradient `slope` of the object-side query
-/// means for them.
+/// Adds to the gradients of subject and relation what the gradient `of_query` of the object-side
+/// query means for them.
 pub(crate) fn rescal_object_query_gradient(
     subject: &[f32],
     relation: &[f32],
-    slope: &[f32],
+    of_query: &[f32],
     subject_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let rows =
-        relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
+    let rows = relation
+        .chunks_exact(of_query.len())
+        .zip(relation_gradient.chunks_exact_mut(of_query.len()));
     for ((value, gradient), (row, row_gradient)) in subject.iter().zip(subject_gradient).zip(rows) {
-        *gradient += dot(row, slope);
-        add_scaled(row_gradient, *value, slope);
+        *gradient += dot(row, of_query);
+        add_scaled(row_gradient, *value, of_query);
     }
 }
 
-/// Adds to the gradients of object and relation what the gradient `slope` of the subject-side query
-/// means for them.
+/// Adds to the gradients of object and relation what the gradient `of_query` of the subject-side
+/// query means for them.
 pub(crate) fn rescal_subject_query_gradient(
     object: &[f32],
     relation: &[f32],
-    slope: &[f32],
+    of_query: &[f32],
     object_gradient: &mut [f32],
     relation_gradient: &mut [f32],
 ) {
-    let rows =
-        relation.chunks_exact(slope.len()).zip(relation_gradient.chunks_exact_mut(slope.len()));
-    for (factor, (row, row_gradient)) in slope.iter().zip(rows) {
+    let rows = relation
+        .chunks_exact(of_query.len())
+        .zip(relation_gradient.chunks_exact_mut(of_query.len()));
+    for (factor, (row, row_gradient)) in of_query.iter().zip(rows) {
         add_scaled(object_gradient, *factor, row);
         add_scaled(row_gradient, *factor, object);
     }
@@ -306,20 +308,20 @@ mod tests {
                 let (mut d_given, mut d_relation) = (vec![0.0; DIM], vec![0.0; relation.len()]);
                 let parts = (given.as_slice(), relation.as_slice());
                 model.query_gradient(side, parts, &candidate, (&mut d_given, &mut d_relation));
-                for (i, slope) in d_given.iter().enumerate() {
+                for (i, gradient) in d_given.iter().enumerate() {
                     let expected =
                         difference(&given, i, |x| score(model, side, x, &relation, &candidate));
                     assert!(
-                        (slope - expected).abs() < 1e-4,
-                        "{kind} {side:?} given {i}: {slope} {expected}"
+                        (gradient - expected).abs() < 1e-4,
+                        "{kind} {side:?} given {i}: {gradient} {expected}"
                     );
                 }
-                for (i, slope) in d_relation.iter().enumerate() {
+                for (i, gradient) in d_relation.iter().enumerate() {
                     let expected =
                         difference(&relation, i, |x| score(model, side, &given, x, &candidate));
                     assert!(
-                        (slope - expected).abs() < 1e-4,
-                        "{kind} {side:?} relation {i}: {slope} {expected}"
+                        (gradient - expected).abs() < 1e-4,
+                        "{kind} {side:?} relation {i}: {gradient} {expected}"
                     );
                 }
             }

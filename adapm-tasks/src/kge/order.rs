@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
-use crate::run::crew::Seat;
+use crate::run::topology::WorkerSlot;
 
 /// The part of one worker: positions in the training data, in another order every epoch. 4 bytes
 /// for each entity, and 4 more while an epoch is dealt; 4 for each fact of the part, and for a
@@ -30,7 +30,7 @@ pub(crate) struct Order<'a> {
     /// How many subjects and objects each entity is.
     degrees: Vec<u32>,
     dealing: Dealing<'a>,
-    seat: Seat,
+    slot: WorkerSlot,
     /// No epoch was dealt yet.
     is_first: bool,
     positions: Vec<u32>,
@@ -60,30 +60,30 @@ enum Dealing<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The part of the worker in `seat`, where `step` facts are one step; `parts` are shared with
+    /// The part of the worker in `slot`, where `step` facts are one step; `parts` are shared with
     /// the other workers of the process.
     pub(crate) fn new(
         seed: u64,
         train: &'a [Triple],
         step: usize,
-        seat: Seat,
+        slot: WorkerSlot,
         parts: &'a Parts,
     ) -> Self {
         let dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut shuffler = dealer.clone();
-        for _ in 0..=seat.number {
+        for _ in 0..=slot.number {
             shuffler.jump();
         }
         let entities = train.iter().flat_map(|triple| [triple.subject, triple.object]);
         let mut degrees = vec![0; entities.clone().max().map_or(0, |last| last as usize + 1)];
         entities.for_each(|entity| degrees[entity as usize] += 1);
-        let by_entity = step.saturating_mul(8 * seat.all) <= degrees.len();
+        let by_entity = step.saturating_mul(8 * slot.all) <= degrees.len();
         let dealing = match step {
             _ if !by_entity => Dealing::Chance,
             0 | 1 => Dealing::Part(parts.get_or_init(|| {
                 let mut random = dealer.clone();
                 random.long_jump();
-                partition(train, &degrees, seat.nodes(), &mut random)
+                partition(train, &degrees, slot.nodes(), &mut random)
             })),
             _ => Dealing::Entity,
         };
@@ -91,7 +91,7 @@ impl<'a> Order<'a> {
             train,
             degrees,
             dealing,
-            seat,
+            slot,
             is_first: true,
             positions: Vec::new(),
             dealer,
@@ -113,9 +113,9 @@ impl<'a> Order<'a> {
     }
 
     fn deal(&mut self) {
-        let (len, workers, of_node) = (self.train.len(), self.seat.all, self.seat.of_node as u32);
+        let (len, workers, of_node) = (self.train.len(), self.slot.all, self.slot.of_node as u32);
         let dealer = &mut self.dealer;
-        let seats: Vec<u32> = match &self.dealing {
+        let slots: Vec<u32> = match &self.dealing {
             Dealing::Chance => Vec::new(),
             Dealing::Part(nodes) if !self.is_first => {
                 nodes.iter().map(|node| node * of_node + dealer.random_range(0..of_node)).collect()
@@ -131,33 +131,33 @@ impl<'a> Order<'a> {
         // What finds no room is what comes last: other facts every time.
         let first = dealer.random_range(0..len.max(1));
         for position in (first..len).chain(0..first) {
-            let by_entity = || seats[rarer(&self.degrees, &self.train[position])] as usize;
-            let mut seat =
-                if seats.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
-            if room[seat] == 0 && !seats.is_empty() {
+            let by_entity = || slots[rarer(&self.degrees, &self.train[position])] as usize;
+            let mut slot =
+                if slots.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
+            if room[slot] == 0 && !slots.is_empty() {
                 // Somebody of the same node.
-                let first = seat - seat % of_node as usize;
-                seat =
-                    (first..first + of_node as usize).find(|seat| room[*seat] > 0).unwrap_or(seat);
+                let first = slot - slot % of_node as usize;
+                slot =
+                    (first..first + of_node as usize).find(|slot| room[*slot] > 0).unwrap_or(slot);
             }
-            if room[seat] == 0 {
+            if room[slot] == 0 {
                 left_over.push(position as u32);
                 continue;
             }
-            room[seat] -= 1;
-            if seat == self.seat.number {
+            room[slot] -= 1;
+            if slot == self.slot.number {
                 self.positions.push(position as u32);
             }
         }
-        let before: usize = room[..self.seat.number].iter().sum();
-        self.positions.extend_from_slice(&left_over[before..before + room[self.seat.number]]);
+        let before: usize = room[..self.slot.number].iter().sum();
+        self.positions.extend_from_slice(&left_over[before..before + room[self.slot.number]]);
     }
 
     /// Lets facts with entities of other parts change places with each other, so that some of the
     /// same entity follow each other.
     fn gather(&mut self) {
         let Dealing::Part(nodes) = &self.dealing else { return };
-        let (train, node) = (self.train, self.seat.node() as u32);
+        let (train, node) = (self.train, self.slot.node() as u32);
         let foreign = |position: u32| {
             let triple = &train[position as usize];
             [triple.subject, triple.object]

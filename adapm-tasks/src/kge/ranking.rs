@@ -27,7 +27,7 @@ use crate::matrix::{Left, Panels, multiply, ordered_dot};
 use crate::metric::{Rank, RankMetrics};
 use crate::run::config::Split;
 use crate::run::parameters::Parameters;
-use crate::run::task::Examination;
+use crate::run::task::Evaluation;
 
 /// What is ranked, and how. An item is a triple, its answer the ranks of its object and of its
 /// subject by each weight.
@@ -85,10 +85,10 @@ impl<'a> Ranking<'a> {
 /// The ranks of a triple's object and of its subject, by each weight.
 pub(crate) type Answer = [[Rank; Weight::COUNT]; 2];
 
-impl<'a> Examination for Ranking<'a> {
+impl<'a> Evaluation for Ranking<'a> {
     type Answer = Answer;
     type Figures = RankMetrics;
-    type Examiner = Ranker<'a>;
+    type Evaluator = Ranker<'a>;
 
     fn split(&self) -> Split {
         self.split
@@ -102,11 +102,11 @@ impl<'a> Examination for Ranking<'a> {
         BATCH
     }
 
-    fn examiner(&self) -> Ranker<'a> {
+    fn evaluator(&self) -> Ranker<'a> {
         Ranker::new(self.model, self.shape, self.reciprocal, self.weighing)
     }
 
-    fn examine<P: Parameters>(
+    fn evaluate<P: Parameters>(
         &self,
         ranker: &mut Ranker<'a>,
         items: Range<usize>,
@@ -238,7 +238,7 @@ impl<'a> Ranker<'a> {
         ranks: &mut Vec<[Rank; Weight::COUNT]>,
     ) -> Result<(), P::Error> {
         let queries: Vec<Query> = triples.iter().flat_map(Query::of).collect();
-        self.ask(&queries, parameters)?;
+        self.build_queries(&queries, parameters)?;
         let first = ranks.len();
         ranks.resize(first + queries.len(), <[Rank; Weight::COUNT]>::default());
         for start in (0..self.shape.entities).step_by(BLOCK) {
@@ -288,7 +288,7 @@ impl<'a> Ranker<'a> {
     }
 
     /// Computes the queries and the scores of their answers.
-    fn ask<P: Parameters>(
+    fn build_queries<P: Parameters>(
         &mut self,
         queries: &[Query],
         parameters: &mut P,

@@ -5,7 +5,7 @@
 //!   pull(keys of the chunk)   pull_sample(N entities)
 //!        |                          |
 //!   queries Q [2B x d]        negatives E [N x d]
-//!        +------ S = Q E^T ---------+            scores, then slopes of the loss W [2B x N]
+//!        +------ S = Q E^T ---------+            scores, then score gradients of the loss W [2B x N]
 //!        |  dQ = W E     dE = W^T Q |
 //!   gradients of subjects, relations, objects    gradients of negatives
 //!        +---------- AdaGrad -------+
@@ -53,7 +53,7 @@ pub(crate) struct SharedStep {
     keys: Vec<Key>,
     /// Two queries a positive: of the object side, of the subject side.
     queries: Vec<f32>,
-    slopes: Vec<f32>,
+    score_gradients: Vec<f32>,
     query_gradients: Vec<f32>,
     panels: Panels,
     scratch: Vec<f32>,
@@ -74,7 +74,7 @@ impl SharedStep {
             updates: Vec::new(),
             keys: Vec::new(),
             queries: Vec::new(),
-            slopes: Vec::new(),
+            score_gradients: Vec::new(),
             query_gradients: Vec::new(),
             panels: Panels::default(),
             scratch: Vec::new(),
@@ -93,9 +93,9 @@ impl SharedStep {
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
         self.pull(chunk, parameters)?;
-        self.ask(chunk);
+        self.build_queries(chunk);
         let loss = self.score(chunk);
-        self.spread(chunk);
+        self.backward(chunk);
         self.updates.resize(self.values.len(), 0.0);
         let blamed =
             self.recipe.updates(&self.keys, &self.values, &self.gradients, &mut self.updates);
@@ -131,7 +131,7 @@ impl SharedStep {
     }
 
     /// Computes the queries.
-    fn ask<S>(&mut self, chunk: &Chunk<S>) {
+    fn build_queries<S>(&mut self, chunk: &Chunk<S>) {
         let Recipe { model, .. } = self.recipe;
         self.queries.resize(2 * chunk.positives.len() * model.dim, 0.0);
         for (positive, queries) in
@@ -148,22 +148,22 @@ impl SharedStep {
         }
     }
 
-    /// Scores the queries against the negatives, replaces scores by slopes and starts the
+    /// Scores the queries against the negatives, replaces scores by score gradients and starts the
     /// gradients: of the answers, of the queries. Returns the sum of the losses.
     fn score<S>(&mut self, chunk: &Chunk<S>) -> f64 {
         let Recipe { model, shape, negatives, loss: kind, .. } = self.recipe;
         let (rows, dim) = (2 * chunk.positives.len(), model.dim);
         let sampled = &self.values[chunk.floats..];
         self.panels.fill_transposed(sampled, shape.entity_len, dim, negatives);
-        self.slopes.resize(rows * negatives, 0.0);
+        self.score_gradients.resize(rows * negatives, 0.0);
         let queries = Left { data: &self.queries, rows, row_stride: dim, inner_stride: 1 };
-        multiply(queries, &self.panels, &mut self.slopes, &mut self.scratch);
+        multiply(queries, &self.panels, &mut self.score_gradients, &mut self.scratch);
 
         self.gradients.clear();
         self.gradients.resize(self.values.len() / 2, 0.0);
         self.query_gradients.resize(rows * dim, 0.0);
         let mut total = 0.0;
-        let mut answer_slopes = Vec::with_capacity(rows);
+        let mut answer_gradients = Vec::with_capacity(rows);
         for row in 0..rows {
             let positive = &chunk.positives[row / 2];
             let (at, key) = if row % 2 == 0 {
@@ -171,51 +171,62 @@ impl SharedStep {
             } else {
                 (positive.subject, positive.subject_key)
             };
-            let slopes = &mut self.slopes[row * negatives..][..negatives];
-            for (score, correction) in slopes.iter_mut().zip(&self.corrections) {
+            let score_gradients = &mut self.score_gradients[row * negatives..][..negatives];
+            for (score, correction) in score_gradients.iter_mut().zip(&self.corrections) {
                 *score += correction;
             }
             let first = self.order.partition_point(|(negative, _)| *negative < key);
             for (_, column) in
                 self.order[first..].iter().take_while(|(negative, _)| *negative == key)
             {
-                slopes[*column] = f32::NEG_INFINITY;
+                score_gradients[*column] = f32::NEG_INFINITY;
             }
             let query = &self.queries[row * dim..][..dim];
-            let (row_loss, slope) = loss(kind, dot(query, &self.values[at..at + dim]), slopes);
+            let (row_loss, score_gradient) =
+                loss(kind, dot(query, &self.values[at..at + dim]), score_gradients);
             total += row_loss;
-            add_scaled(&mut self.gradients[at / 2..][..dim], slope, query);
-            answer_slopes.push(slope);
+            add_scaled(&mut self.gradients[at / 2..][..dim], score_gradient, query);
+            answer_gradients.push(score_gradient);
         }
         self.panels.fill(sampled, shape.entity_len, negatives, dim);
-        let slopes = Left { data: &self.slopes, rows, row_stride: negatives, inner_stride: 1 };
-        multiply(slopes, &self.panels, &mut self.query_gradients, &mut self.scratch);
-        for (row, slope) in answer_slopes.into_iter().enumerate() {
+        let score_gradients =
+            Left { data: &self.score_gradients, rows, row_stride: negatives, inner_stride: 1 };
+        multiply(score_gradients, &self.panels, &mut self.query_gradients, &mut self.scratch);
+        for (row, score_gradient) in answer_gradients.into_iter().enumerate() {
             let positive = &chunk.positives[row / 2];
             let at = if row % 2 == 0 { positive.object } else { positive.subject };
             add_scaled(
                 &mut self.query_gradients[row * dim..][..dim],
-                slope,
+                score_gradient,
                 &self.values[at..at + dim],
             );
         }
         total
     }
 
-    /// Completes the gradients: from the queries to their parts, from the slopes to the negatives,
-    /// penalties.
-    fn spread<S>(&mut self, chunk: &Chunk<S>) {
+    /// Completes the gradients: from the queries to their parts, from the score gradients to the
+    /// negatives, penalties.
+    fn backward<S>(&mut self, chunk: &Chunk<S>) {
         let recipe = self.recipe;
         let Recipe { model, negatives, .. } = recipe;
         let (rows, dim, relation_len) =
             (2 * chunk.positives.len(), model.dim, model.relation_len());
         self.panels.fill(&self.queries, dim, rows, dim);
-        let slopes =
-            Left { data: &self.slopes, rows: negatives, row_stride: 1, inner_stride: negatives };
-        multiply(slopes, &self.panels, &mut self.gradients[chunk.floats / 2..], &mut self.scratch);
+        let score_gradients = Left {
+            data: &self.score_gradients,
+            rows: negatives,
+            row_stride: 1,
+            inner_stride: negatives,
+        };
+        multiply(
+            score_gradients,
+            &self.panels,
+            &mut self.gradients[chunk.floats / 2..],
+            &mut self.scratch,
+        );
 
         let (entities, relations) = self.gradients.split_at_mut(chunk.relation_floats / 2);
-        for (positive, slopes) in
+        for (positive, score_gradients) in
             chunk.positives.iter().zip(self.query_gradients.chunks_exact(2 * dim))
         {
             let value = |at: usize, len: usize| &self.values[at..at + len];
@@ -230,7 +241,7 @@ impl SharedStep {
                 model.query_gradient(
                     Side::Object,
                     (subject, relation),
-                    &slopes[..dim],
+                    &score_gradients[..dim],
                     (into, relation_into),
                 );
                 recipe.penalize(recipe.l2_entity, subject, into);
@@ -239,7 +250,12 @@ impl SharedStep {
             let into = &mut entities[positive.object / 2..][..dim];
             let inverse_into = &mut relations[relation_at(positive.inverse)..][..relation_len];
             let side = recipe.side(Side::Subject);
-            model.query_gradient(side, (object, inverse), &slopes[dim..], (into, inverse_into));
+            model.query_gradient(
+                side,
+                (object, inverse),
+                &score_gradients[dim..],
+                (into, inverse_into),
+            );
             recipe.penalize(recipe.l2_entity, object, into);
             if recipe.reciprocal {
                 recipe.penalize(recipe.l2_relation, inverse, inverse_into);
@@ -440,7 +456,7 @@ impl IndependentStep {
         let first = self.keys.len() - 2 * recipe.negatives;
         for (query, first_key) in [(object_side, first), (subject_side, first + recipe.negatives)] {
             let first_value = floats + (first_key - first) * recipe.shape.entity_len;
-            total += self.ask(query, first_key, first_value);
+            total += self.train_query(query, first_key, first_value);
         }
         let (dim, relation_len) = (recipe.model.dim, recipe.model.relation_len());
         for (at, len, l2) in [
@@ -463,7 +479,7 @@ impl IndependentStep {
 
     /// Adds the gradients of one query, whose negatives' keys start at `first_key` and their values
     /// at `first_value`.
-    fn ask(&mut self, query: Query, first_key: usize, first_value: usize) -> f64 {
+    fn train_query(&mut self, query: Query, first_key: usize, first_value: usize) -> f64 {
         let Recipe { model, shape, negatives, loss: kind, .. } = self.recipe;
         let (dim, relation_len) = (model.dim, model.relation_len());
         let given = &self.values[query.given..][..dim];
@@ -478,15 +494,17 @@ impl IndependentStep {
             *score =
                 if is_answer { f32::NEG_INFINITY } else { dot(&self.query, &candidate[..dim]) };
         }
-        let (loss, slope) = loss(kind, dot(&self.query, answer), &mut self.scores);
+        let (loss, score_gradient) = loss(kind, dot(&self.query, answer), &mut self.scores);
 
         self.query_gradient.fill(0.0);
-        add_scaled(&mut self.query_gradient, slope, answer);
-        add_scaled(&mut self.gradients[query.answer / 2..][..dim], slope, &self.query);
+        add_scaled(&mut self.query_gradient, score_gradient, answer);
+        add_scaled(&mut self.gradients[query.answer / 2..][..dim], score_gradient, &self.query);
         let gradients = self.gradients[first_value / 2..].chunks_exact_mut(dim);
-        for ((slope, candidate), gradient) in self.scores.iter().zip(candidates).zip(gradients) {
-            add_scaled(&mut self.query_gradient, *slope, &candidate[..dim]);
-            add_scaled(gradient, *slope, &self.query);
+        for ((score_gradient, candidate), gradient) in
+            self.scores.iter().zip(candidates).zip(gradients)
+        {
+            add_scaled(&mut self.query_gradient, *score_gradient, &candidate[..dim]);
+            add_scaled(gradient, *score_gradient, &self.query);
         }
         let (entities, relations) = self.gradients.split_at_mut(shape.entity_len);
         let given_gradient = &mut entities[query.given / 2..][..dim];

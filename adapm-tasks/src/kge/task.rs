@@ -20,10 +20,10 @@ use crate::kge::step::{IndependentStep, Recipe, SharedStep};
 use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
-use crate::run::crew::Seat;
-use crate::run::parameters::{Announcer, Draws, Parameters};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Over, Queue};
-use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
+use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 
 /// Embeddings of a graph that are trained.
@@ -64,16 +64,16 @@ impl Embeddings<'_> {
 }
 
 impl<'a> Task for Embeddings<'a> {
-    type Unit<S: Send> = Chunk<S>;
+    type Batch<S: Send> = Chunk<S>;
     type Loader = Loader<'a>;
-    type Learner = Step;
-    type Examination = Ranking<'a>;
+    type WorkerState = Step;
+    type Evaluation = Ranking<'a>;
 
     fn shape(&self) -> run::parameters::Shape {
         self.shape_of(2).groups()
     }
 
-    fn kept(&self) -> run::parameters::Shape {
+    fn best_shape(&self) -> run::parameters::Shape {
         self.shape_of(1).groups()
     }
 
@@ -86,8 +86,8 @@ impl<'a> Task for Embeddings<'a> {
         name_of(self.graph, key.0 as usize)
     }
 
-    fn draws(&self) -> Option<Draws> {
-        Some(self.shape_of(2).draws())
+    fn sampling_distribution(&self) -> Option<SamplingDistribution> {
+        Some(self.shape_of(2).sampling_distribution())
     }
 
     fn scheme(&self) -> Option<Scheme> {
@@ -98,34 +98,34 @@ impl<'a> Task for Embeddings<'a> {
         self.graph.train.len() as u64
     }
 
-    fn ahead(&self) -> usize {
+    fn prefetch_depth(&self) -> usize {
         let (_, ahead) = self.pace();
         ahead
     }
 
-    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
+    fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader<'a> {
         let Self { graph, config, parts, sizes, .. } = *self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner =
             Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let order = Order::new(config.seed, &graph.train, sizes.chunk, seat, parts);
+        let order = Order::new(config.seed, &graph.train, sizes.chunk, slot, parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();
         Loader { train: &graph.train, order, planner, chunk, sampled, clock: Clock(0) }
     }
 
-    fn load<A: Announcer>(
+    fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader<'a>,
         _: Round,
-        announcer: &mut A,
+        signaler: &mut A,
         queue: &Queue<Chunk<A::Sample>>,
     ) -> Result<(), Over> {
-        loader.epoch(announcer, queue)
+        loader.epoch(signaler, queue)
     }
 
-    fn learner(&self) -> Step {
+    fn worker_state(&self) -> Step {
         let recipe = Recipe::new(self.config, self.shape_of(2), self.sizes);
         match self.config.negatives {
             Negatives::Shared => Step::Shared(SharedStep::new(recipe)),
@@ -156,7 +156,7 @@ impl<'a> Task for Embeddings<'a> {
         }
     }
 
-    fn examination(
+    fn evaluation(
         &self,
         split: Split,
         form: Form,
@@ -171,7 +171,7 @@ impl<'a> Task for Embeddings<'a> {
                 (Some([prior, _]), Split::Valid) => {
                     ranking.weighing(Weighing::all(prior)).choosing(self.chosen)
                 }
-                // Test is examined when the epoch is chosen, and the weight with it.
+                // Test is evaluated when the epoch is chosen, and the weight with it.
                 (Some([_, prior]), Split::Test) => {
                     ranking.weighing(Weighing::by(prior, self.chosen.weight()))
                 }
@@ -185,7 +185,7 @@ impl<'a> Task for Embeddings<'a> {
     }
 }
 
-impl<S> Unit<S> for Chunk<S> {
+impl<S> Batch<S> for Chunk<S> {
     fn clock(&self) -> Clock {
         self.clock
     }

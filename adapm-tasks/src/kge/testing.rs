@@ -18,16 +18,16 @@ use crate::kge::ranking::Ranking;
 use crate::kge::reader;
 use crate::kge::training;
 use crate::metric::RankMetrics;
-use crate::run::agreement;
-use crate::run::board::{Answers, Board};
 use crate::run::config::Split;
-use crate::run::crew::is_here;
+use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
-use crate::run::managed::Kept;
+use crate::run::managed::BestParameters;
 use crate::run::observer::{ManagerStats, NoProgress};
 use crate::run::peers::Peers;
-use crate::run::task::Examination;
+use crate::run::state::{Answers, RunState};
+use crate::run::task::Evaluation;
+use crate::run::topology::is_here;
 
 /// The graph in a folder of these files, by name.
 ///
@@ -84,18 +84,20 @@ pub fn checkpoint_of(
     }
 }
 
-/// Agrees on a training run with others.
+/// Checks the consistency of a training run with others.
 ///
 /// # Errors
 ///
 /// If they do not mean the same, or make no sense.
-pub fn agree(
+pub fn check_consistency(
     exchange: &dyn Exchange,
     graph: &Graph,
     config: &TrainConfig,
 ) -> Result<bool, TaskError> {
-    let agreed =
-        agreement::agree(&Peers::among(exchange), Ok(training::train_opening(graph, config)))?;
+    let agreed = consistency::check(
+        &Peers::among(exchange),
+        Ok(training::train_fingerprint(graph, config)),
+    )?;
     Ok(agreed.checkpoint)
 }
 
@@ -123,11 +125,11 @@ pub fn conclude(
     let model = Model { kind: ModelKind::Complex, dim: 2 };
     let ranking =
         Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
-    let board =
-        Board::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
-    board.verdicts().answers = Answers::to(&ranking);
-    let totals = board.conclude(PHASE, ManagerStats::default(), true)?;
-    let figures = ranking.figures(board.into_verdicts().answers.items());
+    let state =
+        RunState::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
+    state.verdicts().answers = Answers::to(&ranking);
+    let totals = state.conclude(PHASE, ManagerStats::default(), true)?;
+    let figures = ranking.figures(state.into_verdicts().answers.items());
     Ok((totals.done, totals.stats, figures))
 }
 
@@ -147,8 +149,8 @@ pub fn gather(
     let here =
         (0..shape.keys()).map(Key).filter(|key| is_here(*key, peers.node(), peers.processes()));
     let floats = here.map(|key| shape.len_of(key)).sum();
-    let kept = Kept::new(shape, vec![vec![1.0; floats]], &peers);
-    Ok(kept.gather(&peers, FLOATS_MAX, &|_, _| {})?.map(|values| values.len()))
+    let best = BestParameters::new(shape, vec![vec![1.0; floats]], &peers);
+    Ok(best.gather(&peers, FLOATS_MAX, &|_, _| {})?.map(|values| values.len()))
 }
 
 /// The phase of [`conclude`].

@@ -24,14 +24,14 @@ use crate::kge::ranking::{Ranking, frequency_baseline};
 use crate::kge::reader::Uses;
 use crate::kge::task::Embeddings;
 use crate::metric::{Rank, RankMetrics};
-use crate::run::agreement::{self, Opening, equal, or_default};
 use crate::run::config::{Settings, Split};
-use crate::run::crew::{self, Crew};
+use crate::run::consistency::{self, RunFingerprint, equal, or_default};
 use crate::run::error::TaskError;
-use crate::run::managed::Kept;
+use crate::run::managed::BestParameters;
 use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
-use crate::run::training::{Evaluation, Run};
+use crate::run::topology::{self, Topology};
+use crate::run::training::{EvaluationRun, Run};
 
 /// Trains embeddings of `graph`. Raising `stop` ends the run within a chunk, with the results so
 /// far.
@@ -57,15 +57,15 @@ pub(crate) fn train_as(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = config.check(graph, peers).map(|()| train_opening(graph, config));
-    let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
+    let own = config.check(graph, peers).map(|()| train_fingerprint(graph, config));
+    let agreed = consistency::check(peers, own.map_err(TaskError::from))?;
     let held = hold_back(graph, config);
     let whole = graph;
     let graph = held.as_ref().unwrap_or(graph);
     let settings = settings(config, graph);
-    let crew = Crew::new(settings.system, settings.nodes, settings.workers, peers)?;
+    let topology = Topology::new(settings.system, settings.nodes, settings.workers, peers)?;
     let parts = Parts::new();
-    let sizes = Sizes::new(graph, config, crew.nodes * crew.workers);
+    let sizes = Sizes::new(graph, config, topology.nodes * topology.workers);
     let is_selected = config.evaluate && !graph.valid.is_empty();
     let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
     let chosen = Chosen::default();
@@ -77,7 +77,7 @@ pub(crate) fn train_as(
         priors: priors.as_ref(),
         chosen: &chosen,
     };
-    let run = Run { task: &task, settings, agreed, crew, observer, stop };
+    let run = Run { task: &task, settings, agreed, topology, observer, stop };
     let trained = run.train()?;
     let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
     let judged = trained.test.map(|_| Split::Test).or(has_valid.then_some(Split::Valid));
@@ -145,21 +145,21 @@ pub(crate) fn evaluate_as(
 ) -> Result<EvalReport, TaskError> {
     let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let EvalConfig { system, nodes, workers, split } = config;
-    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
+    let checked = topology::check(system, nodes, workers, peers).map_err(TaskError::from);
     let checked = checked.and_then(|()| Ok(checkpoint.check_data(graph)?));
-    agreement::agree(peers, checked.map(|()| evaluate_opening(graph, &config, checkpoint)))?;
-    let crew = Crew::new(system, nodes, workers, peers)?;
+    consistency::check(peers, checked.map(|()| evaluate_fingerprint(graph, &config, checkpoint)))?;
+    let topology = Topology::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
     let (model, reciprocal) =
         (Model { kind: checkpoint.model, dim: checkpoint.dim }, checkpoint.reciprocal);
     let shape = Shape::of(graph, model, reciprocal, 1);
-    let kept = Kept::all(shape.groups(), Arc::clone(&checkpoint.values));
+    let best = BestParameters::all(shape.groups(), Arc::clone(&checkpoint.values));
     let (prior, weight) = (Prior::new(graph), checkpoint.weight);
-    let examination = Ranking::new(graph, split, model, shape, reciprocal);
-    let examination = &examination.weighing(Weighing::by(&prior, weight));
-    let evaluation = Evaluation { examination, shape: shape.groups(), crew, observer, stop };
-    let evaluated = evaluation.run(kept.initial())?;
+    let evaluation = Ranking::new(graph, split, model, shape, reciprocal);
+    let evaluation = &evaluation.weighing(Weighing::by(&prior, weight));
+    let run = EvaluationRun { evaluation, shape: shape.groups(), topology, observer, stop };
+    let evaluated = run.run(best.initial())?;
     let ranks = Ranking::ranks(&evaluated.answers, 0);
     Ok(EvalReport {
         metrics: RankMetrics::of(&ranks),
@@ -169,8 +169,8 @@ pub(crate) fn evaluate_as(
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,
         stopped: evaluated.stopped,
-        nodes: crew.nodes,
-        workers: crew.workers,
+        nodes: topology.nodes,
+        workers: topology.workers,
     })
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
 }
 
 /// What has to be equal on all nodes before they train.
-pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
+pub(crate) fn train_fingerprint(graph: &Graph, config: &TrainConfig) -> RunFingerprint {
     let settings = equal!(config: TrainConfig {
         seed, model, dim, epochs, negatives,
         negative_count => or_default(*negative_count),
@@ -256,15 +256,21 @@ pub(crate) fn train_opening(graph: &Graph, config: &TrainConfig) -> Opening {
         valid_every => or_default(*valid_every)
     } beside system, nodes, workers, checkpoint, trace);
     let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
-    Opening::new("train kge", describe(graph), checkpoint, (system, nodes, workers), settings)
+    RunFingerprint::new(
+        "train kge",
+        describe(graph),
+        checkpoint,
+        (system, nodes, workers),
+        settings,
+    )
 }
 
 /// What has to be equal on all nodes before they evaluate `checkpoint`.
-pub(crate) fn evaluate_opening(
+pub(crate) fn evaluate_fingerprint(
     graph: &Graph,
     config: &EvalConfig,
     checkpoint: &Checkpoint,
-) -> Opening {
+) -> RunFingerprint {
     let EvalConfig { system, nodes, workers, split } = config;
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
     let weight = checkpoint.weight.factor();
@@ -272,7 +278,13 @@ pub(crate) fn evaluate_opening(
     let parameters =
         format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
     let settings = [("split", split.to_string()), ("parameters", parameters)];
-    Opening::new("evaluate kge", describe(graph), false, (*system, *nodes, *workers), settings)
+    RunFingerprint::new(
+        "evaluate kge",
+        describe(graph),
+        false,
+        (*system, *nodes, *workers),
+        settings,
+    )
 }
 
 fn describe(graph: &Graph) -> String {

@@ -33,7 +33,7 @@ use crate::matrix::dot;
 use crate::mf::ids::Ids;
 use crate::mf::prediction::Means;
 use crate::mf::ratings::Ratings;
-use crate::run::agreement::Digest;
+use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
 
 /// A trained model: the means, the factors, rows first, then columns, and what is needed to

@@ -6,8 +6,8 @@ use crate::System;
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Selection;
 use crate::run::config::{ConfigError, Split, dimension, named, not_negative, positive, whole};
-use crate::run::crew;
 use crate::run::peers::Peers;
+use crate::run::topology;
 
 /// In which order workers visit cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl TrainConfig {
 
     /// Checks that the choices make sense for these ratings.
     pub(crate) fn check(&self, ratings: &Ratings, peers: &Peers<'_>) -> Result<(), ConfigError> {
-        crew::check(self.system, self.nodes, self.workers, peers)?;
+        topology::check(self.system, self.nodes, self.workers, peers)?;
         if ratings.train_len() == 0 {
             return Err(ConfigError::NothingToTrain);
         }

@@ -14,7 +14,7 @@ use hashbrown::{HashMap, HashTable};
 
 use crate::data::RatingId;
 use crate::kge::Names;
-use crate::run::agreement::Digest;
+use crate::run::consistency::Digest;
 use crate::run::file::{Fault, Reader, Writer};
 
 /// The ids of rows or columns by index, ascending.

@@ -73,7 +73,7 @@ fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f6
         let (mut errors, mut norms) = (0.0, [0.0; LANES]);
         for visit in visits {
             let (row, column) = (usize::from(visit.row), usize::from(visit.column));
-            let slopes = Slopes {
+            let gradient = CellGradient {
                 observed: visit.value,
                 row_penalty: cells.row_penalties[row],
                 column_penalty: cells.column_penalties[column],
@@ -81,7 +81,7 @@ fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f6
             };
             let row = &mut cells.rows[row * len..][..len];
             let column = &mut cells.columns[column * len..][..len];
-            let error = slopes.step::<ADAGRAD>(row, column, dim, &mut norms);
+            let error = gradient.step::<ADAGRAD>(row, column, dim, &mut norms);
             errors += error * error;
         }
         loss += f64::from(errors) + f64::from(total(norms));
@@ -91,7 +91,7 @@ fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f6
 
 /// What all elements of a cell have in common.
 #[derive(Clone, Copy)]
-struct Slopes {
+struct CellGradient {
     observed: f32,
     row_penalty: f32,
     column_penalty: f32,
@@ -109,7 +109,7 @@ struct Elements {
 
 type Lanes = [f32; LANES];
 
-impl Slopes {
+impl CellGradient {
     /// Steps on one cell; gives its error before, and adds its squared norms before, by their
     /// weights, to `norms`.
     #[inline(always)]

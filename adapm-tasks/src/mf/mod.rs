@@ -14,11 +14,11 @@
 //! ```
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use adapm_tasks::mf::{EvalConfig, NoProgress, PlantedConfig, Ratings, TrainConfig, evaluate, train};
+//! use adapm_tasks::mf::{EvalConfig, NoProgress, SyntheticConfig, Ratings, TrainConfig, evaluate, train};
 //!
-//! let mut planted = PlantedConfig::default();
-//! (planted.rows, planted.columns, planted.cells) = (200, 100, 4_000);
-//! let ratings = Ratings::planted(planted)?;
+//! let mut synthetic = SyntheticConfig::default();
+//! (synthetic.rows, synthetic.columns, synthetic.cells) = (200, 100, 4_000);
+//! let ratings = Ratings::synthetic(synthetic)?;
 //! let mut config = TrainConfig::default();
 //! (config.nodes, config.dim, config.epochs) = (2, 8, Some(10));
 //! let stop = AtomicBool::new(false);
@@ -67,13 +67,13 @@ mod config;
 mod ids;
 pub(crate) mod kernel;
 mod order;
-mod planted;
 mod prediction;
 mod ratings;
 mod reader;
 mod residuals;
 pub(crate) mod selection;
 mod step;
+mod synthetic;
 pub(crate) mod task;
 #[cfg(feature = "testing")]
 pub(crate) mod testing;
@@ -83,10 +83,10 @@ mod training;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Optimizer, Order, Penalty, TrainConfig};
 pub use ids::Cell;
-pub use planted::PlantedConfig;
 pub use prediction::RatingMetrics;
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
 pub use selection::Selection;
+pub use synthetic::SyntheticConfig;
 pub use task::{KEY_KINDS, traced_keys};
 pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 

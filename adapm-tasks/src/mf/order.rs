@@ -283,17 +283,17 @@ impl Part {
 mod tests {
     use super::*;
     use crate::mf::config::Order;
-    use crate::mf::planted::PlantedConfig;
     use crate::mf::ratings::Ratings;
     use crate::mf::residuals::Residuals;
+    use crate::mf::synthetic::SyntheticConfig;
     use crate::mf::tiles::CHUNK_CELLS;
 
     type Visited = (u32, u32, u32);
 
     fn ratings() -> Ratings {
         let config =
-            PlantedConfig { rows: 90, columns: 40, cells: 900, ..PlantedConfig::default() };
-        Ratings::planted(config).expect("valid")
+            SyntheticConfig { rows: 90, columns: 40, cells: 900, ..SyntheticConfig::default() };
+        Ratings::synthetic(config).expect("valid")
     }
 
     fn visits(order: Order, nodes: usize, workers: usize) -> Vec<Visits> {
@@ -435,7 +435,7 @@ mod tests {
     fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit()
     {
         for order in [Order::Columnwise, Order::Plain] {
-            let ratings = Ratings::planted(PlantedConfig::default()).expect("valid");
+            let ratings = Ratings::synthetic(SyntheticConfig::default()).expect("valid");
             let residuals = Residuals::new(&ratings, Vec::new());
             let part = Division::new(&residuals, order, 1, 1, 5).part(0, &|_, _| {});
             let (mut visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);

@@ -40,7 +40,7 @@ use crate::mf::ids::Cell;
 use crate::mf::ratings::Held;
 use crate::run::config::Split;
 use crate::run::parameters::Parameters;
-use crate::run::task::Examination;
+use crate::run::task::Evaluation;
 
 /// Predicts a split of ratings.
 #[derive(Clone, Copy, Debug)]
@@ -99,11 +99,11 @@ pub(crate) fn figures(
     RatingMetrics { unseen: held.unseen.len() as u64, ..RatingMetrics::of(seen.chain(unseen)) }
 }
 
-impl Examination for Prediction<'_> {
+impl Evaluation for Prediction<'_> {
     /// The product for a cell whose row and column were seen.
     type Answer = f32;
     type Figures = RatingMetrics;
-    type Examiner = Predictor;
+    type Evaluator = Predictor;
 
     fn split(&self) -> Split {
         self.split
@@ -117,11 +117,11 @@ impl Examination for Prediction<'_> {
         BATCH
     }
 
-    fn examiner(&self) -> Predictor {
+    fn evaluator(&self) -> Predictor {
         Predictor::default()
     }
 
-    fn examine<P: Parameters>(
+    fn evaluate<P: Parameters>(
         &self,
         predictor: &mut Predictor,
         items: Range<usize>,

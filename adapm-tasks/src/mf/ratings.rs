@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::data::{DataError, RatingFormat, RatingId};
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::{Cell, Ids};
-use crate::mf::planted::{Planted, PlantedConfig};
 use crate::mf::reader;
-use crate::run::agreement::Digest;
+use crate::mf::synthetic::{Synthetic, SyntheticConfig};
 use crate::run::config::{ConfigError, Split};
+use crate::run::consistency::Digest;
 
 /// Where ratings came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +33,7 @@ pub enum RatingsSource {
         format: RatingFormat,
     },
     /// The seeded generator.
-    Generated(PlantedConfig),
+    Generated(SyntheticConfig),
 }
 
 impl fmt::Display for RatingsSource {
@@ -104,7 +104,7 @@ pub(crate) enum Train {
         /// Where the cells of a row start; also defined one behind the last row.
         starts: Vec<usize>,
     },
-    Planted(Planted),
+    Synthetic(Synthetic),
 }
 
 /// Ratings of `rows` x `columns`.
@@ -180,9 +180,9 @@ impl Ratings {
     /// # Errors
     ///
     /// Sizes that no such matrix has.
-    pub fn planted(config: PlantedConfig) -> Result<Self, ConfigError> {
-        let planted = Planted::new(config)?;
-        let mut test = Held { cells: planted.test(), unseen: Vec::new() };
+    pub fn synthetic(config: SyntheticConfig) -> Result<Self, ConfigError> {
+        let synthetic = Synthetic::new(config)?;
+        let mut test = Held { cells: synthetic.test(), unseen: Vec::new() };
         sort_by_column(&mut test.cells);
         Ok(Self {
             valid: Held::default(),
@@ -195,7 +195,7 @@ impl Ratings {
             range: (f32::MIN, f32::MAX),
             counts: RatingCounts::default(),
             source: RatingsSource::Generated(config),
-            train: Train::Planted(planted),
+            train: Train::Synthetic(synthetic),
         })
     }
 
@@ -216,7 +216,7 @@ impl Ratings {
     pub fn train_len(&self) -> u64 {
         match &self.train {
             Train::Cells { cells, .. } => cells.len() as u64,
-            Train::Planted(planted) => planted.cells(0..self.rows),
+            Train::Synthetic(synthetic) => synthetic.cells(0..self.rows),
         }
     }
 
@@ -274,7 +274,7 @@ impl Ratings {
     #[must_use]
     pub fn best_rmse(&self) -> Option<f64> {
         match &self.train {
-            Train::Planted(planted) => Some(planted.rmse(&self.test.cells)),
+            Train::Synthetic(synthetic) => Some(synthetic.rmse(&self.test.cells)),
             Train::Cells { .. } => None,
         }
     }
@@ -285,14 +285,14 @@ impl Ratings {
             Train::Cells { starts, .. } => {
                 (starts[rows.end as usize] - starts[rows.start as usize]) as u64
             }
-            Train::Planted(planted) => planted.cells(rows),
+            Train::Synthetic(synthetic) => synthetic.cells(rows),
         }
     }
 
     /// Further cells of a generated matrix to select on; none of one that was read.
     pub(crate) fn generate_valid(&self, cells: u32) -> Held {
-        let Train::Planted(planted) = &self.train else { return Held::default() };
-        let mut held = Held { cells: planted.valid(cells), unseen: Vec::new() };
+        let Train::Synthetic(synthetic) = &self.train else { return Held::default() };
+        let mut held = Held { cells: synthetic.valid(cells), unseen: Vec::new() };
         sort_by_column(&mut held.cells);
         held
     }
@@ -333,11 +333,11 @@ impl Ratings {
         match &self.train {
             Train::Cells { cells, .. } => cells.iter().for_each(|cell| add(&mut digest, cell)),
             // Whatever there is to say is said by the configuration.
-            Train::Planted(_) => {}
+            Train::Synthetic(_) => {}
         }
         if let RatingsSource::Generated(config) = &self.source {
             // Cells to predict are drawn apart.
-            let config = PlantedConfig { test_cells: 0, ..*config };
+            let config = SyntheticConfig { test_cells: 0, ..*config };
             digest.bytes(format!("{config:?}").as_bytes());
         }
         digest.sum()
@@ -351,7 +351,7 @@ impl Ratings {
                     .iter()
                     .for_each(|cell| each(*cell));
             }
-            Train::Planted(planted) => planted.for_each(rows, &mut each),
+            Train::Synthetic(synthetic) => synthetic.for_each(rows, &mut each),
         }
     }
 }

@@ -19,8 +19,8 @@ use crate::mf::ids::{Cell, IdMap, Ids};
 use crate::mf::ratings::{
     Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column,
 };
-use crate::run::agreement::Digest;
 use crate::run::config::Split;
+use crate::run::consistency::Digest;
 
 /// The files of a data set.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ struct Files {
 
 /// [`Ratings::load`].
 pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
-    let read = || assemble(&Files::of(path)?, &Kept::default());
+    let read = || assemble(&Files::of(path)?, &FileCache::default());
     read().map_err(|error| explain(error, path))
 }
 
@@ -45,8 +45,8 @@ pub(crate) fn load_for(
 ) -> Result<Ratings, DataError> {
     let read = || {
         let files = Files::of(path)?;
-        let kept = Kept::of(&files)?;
-        let ratings = assemble(&files, &kept)?;
+        let cache = FileCache::of(&files)?;
+        let ratings = assemble(&files, &cache)?;
         if ratings.train_digest() == checkpoint.trained_on {
             return Ok(ratings);
         }
@@ -57,7 +57,7 @@ pub(crate) fn load_for(
             Split::Test => test,
         };
         match file.or(is_single.then_some(train)) {
-            Some(file) => predicted(file, &kept, checkpoint, split),
+            Some(file) => predicted(file, &cache, checkpoint, split),
             None => Ok(Ratings { valid: Held::default(), test: Held::default(), ..ratings }),
         }
     };
@@ -67,14 +67,14 @@ pub(crate) fn load_for(
 /// The ratings of a file that `checkpoint` was not trained on.
 fn predicted(
     file: PathBuf,
-    kept: &Kept,
+    cache: &FileCache,
     checkpoint: &Checkpoint,
     split: Split,
 ) -> Result<Ratings, DataError> {
     let (row_ids, column_ids) = (checkpoint.row_ids.clone(), checkpoint.column_ids.clone());
     let index = |ids: &Ids, id: RatingId<'_>| ids.find(id).map(|index| index as u32);
     let mut held = Held::default();
-    let Found { format, comments } = kept.read(&file, &mut |rating| {
+    let Found { format, comments } = cache.read(&file, &mut |rating| {
         held.take(rating.value, index(&row_ids, rating.row), index(&column_ids, rating.column));
         Ok(())
     })?;
@@ -186,12 +186,12 @@ fn only(names: &[String]) -> Option<&String> {
     one(&|name| name.to_lowercase().contains("rating")).or_else(|| one(&|_| true))
 }
 
-fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
+fn assemble(files: &Files, cache: &FileCache) -> Result<Ratings, DataError> {
     let (mut rows, mut columns) = (IdMap::default(), IdMap::default());
     let mut cells = Vec::new();
     let mut held_out = HeldOut::default();
     let is_held_out = files.test.is_none();
-    let Found { format, mut comments } = kept.read(&files.train, &mut |rating| {
+    let Found { format, mut comments } = cache.read(&files.train, &mut |rating| {
         if is_held_out && is_in_test(rating.row, rating.column) {
             let HeldOut { cells, rows, columns } = &mut held_out;
             cells.push(cell(rating, rows, columns)?);
@@ -211,7 +211,7 @@ fn assemble(files: &Files, kept: &Kept) -> Result<Ratings, DataError> {
     let mut valid = Held::default();
     for (split, path) in [(&mut valid, &files.valid), (&mut test, &files.test)] {
         let Some(path) = path else { continue };
-        let found = kept.read(path, &mut |rating| {
+        let found = cache.read(path, &mut |rating| {
             split.take(rating.value, rows.find(rating.row), columns.find(rating.column));
             Ok(())
         })?;
@@ -297,9 +297,9 @@ impl Held {
 /// The bytes of files that can be read once only, such as pipes, by path: for whom reads files
 /// twice. Others are read where they are.
 #[derive(Default)]
-struct Kept(BTreeMap<PathBuf, Arc<[u8]>>);
+struct FileCache(BTreeMap<PathBuf, Arc<[u8]>>);
 
-impl Kept {
+impl FileCache {
     fn of(files: &Files) -> Result<Self, DataError> {
         let all = [Some(&files.train), files.valid.as_ref(), files.test.as_ref()];
         let read = |path: &PathBuf| match files::read(path) {

@@ -34,7 +34,7 @@ impl<'a> Residuals<'a> {
     /// The training cells but those at the places `held`, which ascend. Goes over them 18 times.
     pub(crate) fn new(ratings: &'a Ratings, held: Vec<usize>) -> Self {
         let (means, deviation) = match &ratings.train {
-            Train::Planted(planted) => (Means::default(), planted.deviation()),
+            Train::Synthetic(synthetic) => (Means::default(), synthetic.deviation()),
             Train::Cells { cells, .. } => {
                 let pieces = kept(cells, 0..cells.len(), &held);
                 let kept = || pieces.iter().copied().flatten();
@@ -103,9 +103,9 @@ impl<'a> Residuals<'a> {
     pub(crate) fn for_each(&self, rows: Range<u32>, mut each: impl FnMut(Cell)) {
         let Self { means, inverse, .. } = self;
         match &self.ratings.train {
-            Train::Planted(planted) => {
+            Train::Synthetic(synthetic) => {
                 let inverse = *inverse as f32;
-                planted
+                synthetic
                     .for_each(rows, &mut |cell| each(Cell { value: cell.value * inverse, ..cell }));
             }
             Train::Cells { cells, starts } => {
@@ -207,18 +207,19 @@ const DRAW_STREAM: u64 = 0x6865_6c64;
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::mf::planted::PlantedConfig;
+    use crate::mf::synthetic::SyntheticConfig;
 
     /// Ratings of cells by row and column, in this order.
     fn ratings_of(cells: impl Iterator<Item = (u32, u32, f32)>) -> Ratings {
         let cells: Vec<Cell> =
             cells.map(|(row, column, value)| Cell { row, column, value }).collect();
-        let planted = PlantedConfig { rows: 40, columns: 20, cells: 1, ..PlantedConfig::default() };
+        let synthetic =
+            SyntheticConfig { rows: 40, columns: 20, cells: 1, ..SyntheticConfig::default() };
         let mut starts = vec![0; 41];
         cells.iter().for_each(|cell| starts[cell.row as usize + 1] += 1);
         (1..41).for_each(|row| starts[row] += starts[row - 1]);
         let train = Train::Cells { cells, starts };
-        Ratings { train, ..Ratings::planted(planted).expect("valid") }
+        Ratings { train, ..Ratings::synthetic(synthetic).expect("valid") }
     }
 
     /// 40 rows of up to 20 cells, row 7 of one.
@@ -264,7 +265,7 @@ pub(super) mod tests {
 
     #[test]
     fn residuals_have_mean_0_and_deviation_1() {
-        for ratings in [ratings(), Ratings::planted(PlantedConfig::default()).expect("valid")] {
+        for ratings in [ratings(), Ratings::synthetic(SyntheticConfig::default()).expect("valid")] {
             let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
             Residuals::new(&ratings, Vec::new()).for_each(0..ratings.rows, |cell| {
                 let value = f64::from(cell.value);

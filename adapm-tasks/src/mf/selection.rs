@@ -39,7 +39,7 @@ use crate::mf::order::{Division, Visits};
 use crate::mf::prediction::{Products, RatingMetrics, gain};
 use crate::mf::ratings::{Held, Ratings, Train};
 use crate::mf::residuals::{Residuals, divide, draw};
-use crate::mf::step::{Learner, Start, Weights};
+use crate::mf::step::{Start, Weights, WorkerState};
 use crate::mf::task;
 use crate::run::managed::Arrays;
 use crate::run::observer::{Observer, Work};
@@ -309,7 +309,7 @@ struct Fit<'a> {
     residuals: Residuals<'a>,
     visits: Visits,
     weights: Weights,
-    learner: Learner,
+    worker_state: WorkerState,
     arrays: Arrays,
     rule: Rule,
 }
@@ -327,7 +327,7 @@ impl<'a> Fit<'a> {
             visits: Visits::new(part, seed, 0, 1),
             weights: Weights::new(&residuals, config.penalty),
             residuals,
-            learner: Learner::default(),
+            worker_state: WorkerState::default(),
             arrays: Arrays::fill(
                 shape,
                 None,
@@ -341,10 +341,10 @@ impl<'a> Fit<'a> {
 
     /// Trains an epoch. Returns false if it diverges.
     fn train(&mut self, penalty: f32) -> bool {
-        let Self { ratings, visits, weights, learner, arrays, rule, .. } = self;
-        learner.begin(penalty);
+        let Self { ratings, visits, weights, worker_state, arrays, rule, .. } = self;
+        worker_state.begin(penalty);
         let mut train = |chunk| {
-            let trained = learner.train(&chunk, *rule, weights, ratings.rows, arrays);
+            let trained = worker_state.train(&chunk, *rule, weights, ratings.rows, arrays);
             trained.map(drop).map_err(drop)
         };
         visits.round(0, &mut train).is_ok()

@@ -17,7 +17,7 @@ use crate::mf::kernel::{Cells, Rule};
 use crate::mf::order::Chunk;
 use crate::mf::residuals::Residuals;
 use crate::run::parameters::Parameters;
-use crate::run::task::{StepError, Unit};
+use crate::run::task::{Batch, StepError};
 
 /// A chunk at its place in a worker's time.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct Load {
     pub(crate) clock: Clock,
 }
 
-impl<S> Unit<S> for Load {
+impl<S> Batch<S> for Load {
     fn clock(&self) -> Clock {
         self.clock
     }
@@ -67,7 +67,7 @@ impl Weights {
 
 /// A worker's memory for steps, kept from chunk to chunk.
 #[derive(Debug, Default)]
-pub(crate) struct Learner {
+pub(crate) struct WorkerState {
     /// The columns, then the rows.
     keys: Vec<Key>,
     /// Their values before the chunk, and what they have moved by behind it.
@@ -80,7 +80,7 @@ pub(crate) struct Learner {
     penalty: f32,
 }
 
-impl Learner {
+impl WorkerState {
     /// Begins an epoch with this penalty.
     pub(crate) fn begin(&mut self, penalty: f32) {
         self.penalty = penalty;
@@ -205,10 +205,10 @@ mod tests {
 
     const ROWS: u32 = 6;
 
-    fn learner(penalty: f32) -> Learner {
-        let mut learner = Learner::default();
-        learner.begin(penalty);
-        learner
+    fn worker_state(penalty: f32) -> WorkerState {
+        let mut worker_state = WorkerState::default();
+        worker_state.begin(penalty);
+        worker_state
     }
 
     fn rule(optimizer: Optimizer) -> Rule {
@@ -240,16 +240,16 @@ mod tests {
         for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
             let rule = rule(optimizer);
             let (mut together, mut apart) = (arrays(rule), arrays(rule));
-            let (mut learner, runs) =
-                (learner(0.1), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
-            let loss = learner
+            let (mut worker_state, runs) =
+                (worker_state(0.1), [(2, [0, 3, 5].as_slice()), (0, &[3]), (1, &[1, 3])]);
+            let loss = worker_state
                 .train(&chunk(&runs), rule, &Weights::Cell, ROWS, &mut together)
                 .expect("finite");
             let mut sum = 0.0;
             for (column, rows) in runs {
                 for row in rows {
                     let one = chunk(&[(column, &[*row])]);
-                    sum += learner
+                    sum += worker_state
                         .train(&one, rule, &Weights::Cell, ROWS, &mut apart)
                         .expect("finite");
                 }
@@ -266,11 +266,14 @@ mod tests {
         let rule = rule(Optimizer::AdaGrad);
         let mut arrays = arrays(rule);
         let before = all(&mut arrays, rule);
-        let (mut learner, chunk) = (learner(0.1), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
+        let (mut worker_state, chunk) =
+            (worker_state(0.1), chunk(&[(0, &[0, 1, 3]), (2, &[1, 3])]));
         let mut losses = Vec::new();
         for _ in 0..100 {
             losses.push(
-                learner.train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays).expect("finite"),
+                worker_state
+                    .train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays)
+                    .expect("finite"),
             );
         }
         assert!(losses[99] < 0.5 * losses[0], "{} {}", losses[0], losses[99]);
@@ -290,7 +293,7 @@ mod tests {
         let rule = rule(Optimizer::Sgd);
         let equal = |penalty| {
             let mut arrays = arrays(rule);
-            learner(penalty)
+            worker_state(penalty)
                 .train(&chunk(&[(1, &[4])]), rule, &Weights::Cell, ROWS, &mut arrays)
                 .expect("finite");
             all(&mut arrays, rule)
@@ -299,7 +302,9 @@ mod tests {
         let (mut rows, mut columns) = (vec![9.0; 6], vec![9.0; 3]);
         (rows[4], columns[1]) = (0.5, 0.25);
         let own = Weights::Own { rows, columns };
-        learner(2.0).train(&chunk(&[(1, &[4])]), rule, &own, ROWS, &mut arrays).expect("finite");
+        worker_state(2.0)
+            .train(&chunk(&[(1, &[4])]), rule, &own, ROWS, &mut arrays)
+            .expect("finite");
         let values = all(&mut arrays, rule);
         assert_eq!(values[20..25], equal(1.0)[20..25]);
         assert_eq!(values[35..40], equal(0.5)[35..40]);
@@ -314,7 +319,7 @@ mod tests {
         let Ok(()) = arrays.push(&[Key(3)], &poison);
         let before = all(&mut arrays, rule);
         let chunk = chunk(&[(0, &[0, 1, 3])]);
-        let outcome = learner(0.1).train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays);
+        let outcome = worker_state(0.1).train(&chunk, rule, &Weights::Cell, ROWS, &mut arrays);
         assert_eq!(outcome, Err(StepError::NotFinite(Key(3))));
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(&all(&mut arrays, rule)), bits(&before));

@@ -16,14 +16,14 @@ use crate::mf::order::{Division, Visits};
 use crate::mf::prediction::{Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
-use crate::mf::step::{Learner, Load, Start, Weights};
+use crate::mf::step::{Load, Start, Weights, WorkerState};
 use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::Split;
-use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Over, Queue};
 use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 
 /// Ratings that are to be factorized.
@@ -84,16 +84,16 @@ pub(crate) fn shape(ratings: &Ratings, value_len: usize) -> Shape {
 }
 
 impl<'a> Task for Factorization<'a> {
-    type Unit<S: Send> = Load;
+    type Batch<S: Send> = Load;
     type Loader = Loader;
-    type Learner = Learner;
-    type Examination = Prediction<'a>;
+    type WorkerState = WorkerState;
+    type Evaluation = Prediction<'a>;
 
     fn shape(&self) -> Shape {
         self.shape_of(rule(self.config).value_len())
     }
 
-    fn kept(&self) -> Shape {
+    fn best_shape(&self) -> Shape {
         self.shape_of(self.config.dim)
     }
 
@@ -106,7 +106,7 @@ impl<'a> Task for Factorization<'a> {
         name_of(self.ratings, key.0 as usize)
     }
 
-    fn draws(&self) -> Option<Draws> {
+    fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         None
     }
 
@@ -118,24 +118,24 @@ impl<'a> Task for Factorization<'a> {
         self.division.rounds() as u32
     }
 
-    fn ahead(&self) -> usize {
+    fn prefetch_depth(&self) -> usize {
         if self.config.system.is_some_and(System::localizes) {
             return self.config.localize_ahead as usize;
         }
         CELLS_AHEAD.div_ceil(CHUNK_CELLS)
     }
 
-    fn loader(&self, seat: Seat, tell: &Tell<'_>) -> Loader {
-        let part = self.division.part(seat.number, tell);
-        let visits = Visits::new(part, self.config.seed, seat.number, seat.all);
+    fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Loader {
+        let part = self.division.part(slot.number, tell);
+        let visits = Visits::new(part, self.config.seed, slot.number, slot.all);
         Loader { visits, clock: Clock(0), columns: Vec::new() }
     }
 
-    fn load<A: Announcer>(
+    fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader,
         round: Round,
-        announcer: &mut A,
+        signaler: &mut A,
         queue: &Queue<Load>,
     ) -> Result<(), Over> {
         let Loader { visits, clock, columns } = loader;
@@ -147,7 +147,7 @@ impl<'a> Task for Factorization<'a> {
                 .map(|row| Key(row.into()))
                 .collect();
             for rows in rows.chunks(ROWS_AT_ONCE) {
-                announcer.announce(rows, Clock(0)..Clock(u64::MAX))?;
+                signaler.signal_intent(rows, Clock(0)..Clock(u64::MAX))?;
             }
         }
         visits.round(round.index as usize, &mut |chunk| {
@@ -157,19 +157,19 @@ impl<'a> Task for Factorization<'a> {
                 .iter()
                 .map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
             columns.extend(keys);
-            announcer.announce(columns, *clock..*clock + 1)?;
+            signaler.signal_intent(columns, *clock..*clock + 1)?;
             queue.send(Load { chunk, clock: *clock })?;
             *clock = *clock + 1;
             Ok(())
         })
     }
 
-    fn learner(&self) -> Learner {
-        Learner::default()
+    fn worker_state(&self) -> WorkerState {
+        WorkerState::default()
     }
 
-    fn prepare(&self, learner: &mut Learner, epochs: &[Epoch<RatingMetrics>]) {
-        learner.begin(self.prepared.penalty(epochs.len(), errors(epochs)));
+    fn prepare(&self, worker_state: &mut WorkerState, epochs: &[Epoch<RatingMetrics>]) {
+        worker_state.begin(self.prepared.penalty(epochs.len(), errors(epochs)));
     }
 
     fn may_end_early(&self) -> bool {
@@ -187,16 +187,16 @@ impl<'a> Task for Factorization<'a> {
 
     fn train<P: Parameters>(
         &self,
-        learner: &mut Learner,
+        worker_state: &mut WorkerState,
         load: &mut Load,
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
         let rule = Rule { learning_rate, ..rule(self.config) };
-        learner.train(&load.chunk, rule, &self.weights, self.ratings.rows, parameters)
+        worker_state.train(&load.chunk, rule, &self.weights, self.ratings.rows, parameters)
     }
 
-    fn examination(
+    fn evaluation(
         &self,
         split: Split,
         form: Form,
@@ -213,7 +213,7 @@ impl<'a> Task for Factorization<'a> {
         };
         let value_len = match form {
             Form::Trained => rule(config).value_len(),
-            Form::Kept => config.dim,
+            Form::Best => config.dim,
         };
         let (rows, dim, range) = (ratings.rows, config.dim, config.clip.then_some(ratings.range));
         let means = residuals.means();
@@ -284,7 +284,7 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mf::PlantedConfig;
+    use crate::mf::SyntheticConfig;
 
     #[test]
     fn the_bold_driver_speeds_up_while_the_loss_falls() {
@@ -297,8 +297,8 @@ mod tests {
     #[test]
     fn rows_and_columns_are_found_by_id_and_what_is_not_there_is_told() {
         let config =
-            PlantedConfig { rows: 50, columns: 30, cells: 300, ..PlantedConfig::default() };
-        let ratings = Ratings::planted(config).expect("there is such a matrix");
+            SyntheticConfig { rows: 50, columns: 30, cells: 300, ..SyntheticConfig::default() };
+        let ratings = Ratings::synthetic(config).expect("there is such a matrix");
         let keys = |text: &str| {
             let choices = KeyChoice::list(text, KEY_KINDS).expect("choices");
             traced_keys(&ratings, &choices)

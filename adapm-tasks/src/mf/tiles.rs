@@ -293,11 +293,11 @@ mod tests {
     use std::ops::Range;
 
     use super::*;
-    use crate::mf::planted::PlantedConfig;
     use crate::mf::ratings::Ratings;
+    use crate::mf::synthetic::SyntheticConfig;
 
     fn ratings(rows: u32, columns: u32, cells: u64) -> Ratings {
-        Ratings::planted(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() })
+        Ratings::synthetic(SyntheticConfig { rows, columns, cells, ..SyntheticConfig::default() })
             .expect("valid")
     }
 
@@ -386,13 +386,13 @@ mod tests {
 
     #[test]
     fn any_number_of_threads_passes_the_same_cells_in_order() {
-        let config = PlantedConfig {
+        let config = SyntheticConfig {
             rows: 200_000,
             columns: 50,
             cells: 300_000,
-            ..PlantedConfig::default()
+            ..SyntheticConfig::default()
         };
-        let ratings = Ratings::planted(config).expect("valid");
+        let ratings = Ratings::synthetic(config).expect("valid");
         let residuals = Residuals::new(&ratings, Vec::new());
         let rows = 1_000..190_001;
         let mut expected = Vec::new();

@@ -13,15 +13,15 @@ use crate::mf::prediction::{self, Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
 use crate::mf::selection::{Prepared, Selection};
 use crate::mf::task::{self, Factorization};
-use crate::run::agreement::{self, Opening, equal, or_default};
 use crate::run::config::{Settings, Split};
-use crate::run::crew::{self, Crew};
+use crate::run::consistency::{self, RunFingerprint, equal, or_default};
 use crate::run::error::TaskError;
-use crate::run::managed::Kept;
+use crate::run::managed::BestParameters;
 use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::peers::Peers;
-use crate::run::task::Examination;
-use crate::run::training::{Evaluation, Run};
+use crate::run::task::Evaluation;
+use crate::run::topology::{self, Topology};
+use crate::run::training::{EvaluationRun, Run};
 
 /// Trains factors of `ratings`. Raising `stop` ends the run within a chunk, with the results so
 /// far.
@@ -71,15 +71,16 @@ fn train_as(
     let prepared =
         config.check(ratings, peers).map(|()| Prepared::new(ratings, &config, observer, stop));
     let stopped = stop.load(Ordering::Relaxed);
-    let own = prepared.as_ref().map(|prepared| train_opening(ratings, &config, prepared, stopped));
-    let agreed = agreement::agree(peers, own.map_err(|error| TaskError::from(error.clone())))?;
+    let own =
+        prepared.as_ref().map(|prepared| train_fingerprint(ratings, &config, prepared, stopped));
+    let agreed = consistency::check(peers, own.map_err(|error| TaskError::from(error.clone())))?;
     let prepared = prepared?;
     let prepared = &if agreed.stopped { prepared.without_choice(&config) } else { prepared };
     // What stops the preparation in one process stops the run in all, before its first epoch.
     let raised = AtomicBool::new(true);
     let stop = if agreed.stopped { &raised } else { stop };
-    let crew = Crew::new(config.system, config.nodes, config.workers, peers)?;
-    let task = &Factorization::new(ratings, &config, prepared, crew.nodes, crew.workers);
+    let topology = Topology::new(config.system, config.nodes, config.workers, peers)?;
+    let task = &Factorization::new(ratings, &config, prepared, topology.nodes, topology.workers);
     let settings = Settings {
         system: config.system,
         nodes: config.nodes,
@@ -90,7 +91,7 @@ fn train_as(
         valid_every: config.valid_every,
         trace: config.trace.as_ref(),
     };
-    let trained = Run { task, settings, agreed, crew, observer, stop }.train()?;
+    let trained = Run { task, settings, agreed, topology, observer, stop }.train()?;
     let chosen = trained.epochs.iter().find(|epoch| epoch.epoch == trained.chosen_epoch);
     let selected = chosen.and_then(|epoch| epoch.valid).or(prepared.cross_fitted);
     let gain = chosen.and_then(|epoch| epoch.valid).map_or(prepared.gain, |valid| valid.gain);
@@ -160,42 +161,46 @@ fn evaluate_as(
 ) -> Result<EvalReport, TaskError> {
     let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let EvalConfig { system, nodes, workers, split, clip } = config;
-    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
+    let checked = topology::check(system, nodes, workers, peers).map_err(TaskError::from);
     let checked = checked.and_then(|()| Ok(checkpoint.check_data(ratings)?));
-    agreement::agree(peers, checked.map(|()| evaluate_opening(ratings, &config, checkpoint)))?;
-    let crew = Crew::new(system, nodes, workers, peers)?;
+    consistency::check(
+        peers,
+        checked.map(|()| evaluate_fingerprint(ratings, &config, checkpoint)),
+    )?;
+    let topology = Topology::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
     let (dim, shape) = (checkpoint.dim(), task::shape(ratings, checkpoint.dim()));
-    let kept = Kept::all(shape.clone(), Arc::clone(&checkpoint.values));
+    let best = BestParameters::all(shape.clone(), Arc::clone(&checkpoint.values));
     let held = match split {
         Split::Valid => &ratings.valid,
         Split::Test => &ratings.test,
     };
     let (means, range) = (&checkpoint.means, clip.then_some(ratings.range));
     let (scale, rows) = (Scale::Known(checkpoint.scale), ratings.rows);
-    let examination = &Prediction { split, held, means, scale, rows, dim, value_len: dim, range };
-    let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
-    let metrics = (!evaluated.stopped).then(|| examination.figures(&evaluated.answers));
+    let evaluation = &Prediction { split, held, means, scale, rows, dim, value_len: dim, range };
+    let evaluated =
+        EvaluationRun { evaluation, shape, topology, observer, stop }.run(best.initial())?;
+    let metrics = (!evaluated.stopped).then(|| evaluation.figures(&evaluated.answers));
     Ok(EvalReport {
         metrics,
         means: metrics.map(|_| prediction::figures(held, means, 0.0, &[], range)),
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,
         stopped: evaluated.stopped,
-        nodes: crew.nodes,
-        workers: crew.workers,
+        nodes: topology.nodes,
+        workers: topology.workers,
     })
 }
 
 /// What has to be equal on all nodes before they train; the run may have been stopped while it was
 /// prepared.
-pub(crate) fn train_opening(
+pub(crate) fn train_fingerprint(
     ratings: &Ratings,
     config: &TrainConfig,
     prepared: &Prepared<'_>,
     stopped: bool,
-) -> Opening {
+) -> RunFingerprint {
     let settings = equal!(config: TrainConfig {
         seed,
         order => config.order(prepared.selection).to_string(),
@@ -207,8 +212,14 @@ pub(crate) fn train_opening(
         penalty, initial_deviation, clip, localize_ahead, evaluate, holds_back, valid_every
     } beside system, nodes, workers, checkpoint, trace);
     let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
-    Opening::new("train mf", describe(ratings), checkpoint, (system, nodes, workers), settings)
-        .found(prepared.found(), stopped)
+    RunFingerprint::new(
+        "train mf",
+        describe(ratings),
+        checkpoint,
+        (system, nodes, workers),
+        settings,
+    )
+    .found(prepared.found(), stopped)
 }
 
 /// The penalty, and that it falls unless it was given.
@@ -218,18 +229,24 @@ fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
 }
 
 /// What has to be equal on all nodes before they evaluate `checkpoint`.
-pub(crate) fn evaluate_opening(
+pub(crate) fn evaluate_fingerprint(
     ratings: &Ratings,
     config: &EvalConfig,
     checkpoint: &Checkpoint,
-) -> Opening {
+) -> RunFingerprint {
     let EvalConfig { system, nodes, workers, split, clip } = config;
     let settings = [
         ("split", split.to_string()),
         ("clip", clip.to_string()),
         ("parameters", format!("{} {:016x}", checkpoint.dim(), checkpoint.digest())),
     ];
-    Opening::new("evaluate mf", describe(ratings), false, (*system, *nodes, *workers), settings)
+    RunFingerprint::new(
+        "evaluate mf",
+        describe(ratings),
+        false,
+        (*system, *nodes, *workers),
+        settings,
+    )
 }
 
 fn describe(ratings: &Ratings) -> String {

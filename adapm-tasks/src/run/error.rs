@@ -9,8 +9,8 @@ use adapm_transport::group::GroupError;
 use adapm_transport::threads::SpawnError;
 
 use crate::data::DataError;
-use crate::run::agreement::Disagreement;
 use crate::run::config::ConfigError;
+use crate::run::consistency::Mismatch;
 use crate::run::file::CheckpointError;
 use crate::run::memory::Shortage;
 
@@ -50,7 +50,7 @@ pub enum TaskError {
         key: u64,
         /// What the task knows the key as: `entity Q42`, `row 17`, `word sun`.
         name: String,
-        /// The worker's clock at the first step of the unit of work: counted from the start of the
+        /// The worker's clock at the first step of the batch of work: counted from the start of the
         /// run, and with independent negatives in data points, else in chunks.
         step: u64,
         /// The learning rate.
@@ -67,11 +67,11 @@ pub enum TaskError {
     Group(#[from] GroupError),
     /// The processes of the run do not mean the same run.
     #[error("node {node} {what}")]
-    Disagreement {
+    Mismatch {
         /// The node that differs from the others.
         node: NodeId,
         /// In what.
-        what: Disagreement,
+        what: Mismatch,
     },
     /// Another process of the run failed.
     #[error("node {node} failed: {}", OneLine(reason))]
@@ -81,8 +81,8 @@ pub enum TaskError {
         /// Its reason, one line.
         reason: String,
     },
-    /// Another process of the run sent a note that makes no sense.
-    #[error("node {node} sent a note that makes no sense; run the same program on all nodes")]
+    /// Another process of the run sent a message that makes no sense.
+    #[error("node {node} sent a message that makes no sense; run the same program on all nodes")]
     Unintelligible {
         /// The node it is.
         node: NodeId,

@@ -1,4 +1,4 @@
-//! Training in tests as if nodes were processes: a board for each, on a cluster that is in this
+//! Training in tests as if nodes were processes: a state for each, on a cluster that is in this
 //! process.
 
 use std::sync::OnceLock;
@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
 
-use crate::run::board::{Board, Verdicts};
 use crate::run::circle::{Place, places};
 use crate::run::config::{Settings, Split};
-use crate::run::crew::{self, Seat};
 use crate::run::error::TaskError;
-use crate::run::managed::{Announcement, Setup};
+use crate::run::managed::{ManagedSignaler, Setup};
 use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
 use crate::run::session::{Job, Session};
+use crate::run::state::{RunState, Verdicts};
 use crate::run::task::{FiguresOf, Form, Task};
+use crate::run::topology::{self, WorkerSlot};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const WORKERS: usize = 2;
@@ -26,7 +26,7 @@ pub(crate) struct Ended<F> {
     pub(crate) epochs: Vec<Epoch<F>>,
     pub(crate) best: Option<F>,
     pub(crate) chosen: Option<u32>,
-    /// Figures on test, if they were examined where the parameters were trained.
+    /// Figures on test, if they were evaluated where the parameters were trained.
     pub(crate) test: Option<F>,
     /// Exchanges of all.
     pub(crate) rounds: u64,
@@ -37,7 +37,7 @@ pub(crate) fn flags() -> Vec<AtomicBool> {
     (0..NODES).map(|_| AtomicBool::new(false)).collect()
 }
 
-/// Trains with a board for each node; tasks, observers and flags are those of each. Tasks may
+/// Trains with a state for each node; tasks, observers and flags are those of each. Tasks may
 /// differ, which those of processes that have agreed do not. The parameters are wanted.
 pub(crate) fn train_each<T: Task>(
     tasks: &[&T; NODES],
@@ -61,7 +61,8 @@ pub(crate) fn train_each_and<T: Task>(
     let setup = Setup { system, nodes, workers, seed, group: None, scheme, trace: None };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
-    let started = setup.start(&task.shape(), task.draws().as_ref(), initial, &|_, _| {});
+    let started =
+        setup.start(&task.shape(), task.sampling_distribution().as_ref(), initial, &|_, _| {});
     let cluster = started.expect("starts");
     let places: Vec<Place> = places(NODES);
     let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
@@ -72,31 +73,35 @@ pub(crate) fn train_each_and<T: Task>(
             move || cluster.node_stats(node).expect("exists").into()
         })
         .collect();
-    let boards: Vec<Board<'_, T::Examination>> = (0..NODES)
-        .map(|n| Board::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n]))
+    let states: Vec<RunState<'_, T::Evaluation>> = (0..NODES)
+        .map(|n| RunState::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n]))
         .collect();
-    let valid = task.examination(Split::Valid, Form::Trained, None);
+    let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
     let job =
-        |(task, board)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, board };
-    let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&boards).map(job).collect();
+        |(task, state)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, state };
+    let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&states).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
         let (number, all) = (node * WORKERS + index, NODES * WORKERS);
-        let seat = Seat { number, all, index, here: WORKERS, of_node: WORKERS };
+        let slot = WorkerSlot { number, all, index, here: WORKERS, of_node: WORKERS };
         let handle = worker.intent_handle();
         let localizes = system.localizes();
-        let announcer =
-            if localizes { Announcement::Localize(handle) } else { Announcement::Intent(handle) };
-        Session::new(&jobs[node], seat, worker).run(announcer)
+        let signaler = if localizes {
+            ManagedSignaler::Localize(handle)
+        } else {
+            ManagedSignaler::Intent(handle)
+        };
+        Session::new(&jobs[node], slot, worker).run(signaler)
     });
     let mut results = results.expect("the cluster holds").into_iter();
-    let outcomes: Vec<_> =
-        (0..NODES).map(|_| crew::first_error(results.by_ref().take(WORKERS).collect())).collect();
+    let outcomes: Vec<_> = (0..NODES)
+        .map(|_| topology::first_error(results.by_ref().take(WORKERS).collect()))
+        .collect();
     let rounds = places[0].rounds();
     drop(jobs);
-    let ended = boards.into_iter().zip(outcomes).map(|(board, outcome)| {
-        let Verdicts { epochs, best, chosen, test, .. } = board.into_verdicts();
+    let ended = states.into_iter().zip(outcomes).map(|(state, outcome)| {
+        let Verdicts { epochs, best, chosen, test, .. } = state.into_verdicts();
         let test = test.map(|(figures, _)| figures);
         Ended { outcome, epochs, best, chosen, test, rounds }
     });

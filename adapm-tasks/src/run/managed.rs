@@ -1,8 +1,8 @@
 //! The two kinds of [`Parameters`]: workers of the parameter manager, whose intent handles are
-//! [`Announcer`]s, and plain arrays.
+//! [`IntentSignaler`]s, and plain arrays.
 //!
-//! After training a process has the chosen parameters ([`Kept`]): all, or if nodes are processes
-//! those at home in it.
+//! After training a process has the chosen parameters ([`BestParameters`]): all, or if nodes are
+//! processes those at home in it.
 //!
 //! An evaluation starts from them on every node, and no node needs more than its own: a manager
 //! asks for the values of keys at their home. Only a checkpoint needs all, on node 0.
@@ -19,11 +19,11 @@ use adapm_runtime::{
 };
 use adapm_transport::group::Group;
 
-use crate::run::crew::{home, is_here};
 use crate::run::error::TaskError;
-use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::peers::Peers;
 use crate::run::task::Tell;
+use crate::run::topology::{home, is_here};
 
 /// What a cluster consists of.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +41,12 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// Starts a cluster for parameters of `shape`, with samples of what `draws` says, if anything.
-    /// Tells how many of all keys have their initial values.
+    /// Starts a cluster for parameters of `shape`, with samples of what `distribution` says, if
+    /// anything. Tells how many of all keys have their initial values.
     pub(crate) fn start(
         self,
         shape: &Shape,
-        draws: Option<&Draws>,
+        distribution: Option<&SamplingDistribution>,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
         tell: &Tell<'_>,
     ) -> Result<Cluster<f32>, TaskError> {
@@ -55,7 +55,7 @@ impl Setup<'_> {
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
-        let sampling = draws.map(|draws| draws.sampling(scheme, self.seed));
+        let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));
         let builder = sampling.into_iter().fold(builder, Builder::sampling);
         let tell = &mut |Populating { done, keys, .. }: Populating| tell(done, keys);
         Ok(builder.system(self.system).initial(initial).build_telling(tell)?)
@@ -101,17 +101,17 @@ impl Parameters for Worker<f32> {
 }
 
 /// The way a system learns of accesses ahead of time.
-pub(crate) enum Announcement {
+pub(crate) enum ManagedSignaler {
     /// Intent with its window (AdaPM §3); ignored by systems that do not heed it.
     Intent(IntentHandle<f32>),
     /// The keys are brought here at once (Lapse §3.2).
     Localize(IntentHandle<f32>),
 }
 
-impl Announcer for Announcement {
+impl IntentSignaler for ManagedSignaler {
     type Sample = Sample;
 
-    fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+    fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         match self {
             Self::Intent(handle) => handle.intent(keys, clocks),
             // Nobody waits for it: an access waits for a key that is on its way.
@@ -131,7 +131,7 @@ impl Announcer for Announcement {
 pub(crate) struct Arrays {
     shape: Shape,
     values: Vec<f32>,
-    draws: Option<Draws>,
+    distribution: Option<SamplingDistribution>,
     random: Random,
 }
 
@@ -140,18 +140,18 @@ impl Arrays {
     #[cfg(test)]
     pub(crate) fn new(
         shape: Shape,
-        draws: Option<Draws>,
+        distribution: Option<SamplingDistribution>,
         seed: u64,
         initial: impl Fn(Key, &mut [f32]),
     ) -> Self {
-        Self::fill(shape, draws, seed, initial, &|_, _| {})
+        Self::fill(shape, distribution, seed, initial, &|_, _| {})
     }
 
     /// Fills the values by `initial`, called once per key, and tells how many keys have theirs;
     /// `seed` is that of the sampled keys.
     pub(crate) fn fill(
         shape: Shape,
-        draws: Option<Draws>,
+        distribution: Option<SamplingDistribution>,
         seed: u64,
         initial: impl Fn(Key, &mut [f32]),
         tell: &Tell<'_>,
@@ -166,7 +166,7 @@ impl Arrays {
                 tell(key.0 + 1, shape.keys());
             }
         }
-        Self { shape, values, draws, random: Random::new(seed) }
+        Self { shape, values, distribution, random: Random::new(seed) }
     }
 }
 
@@ -207,8 +207,8 @@ impl Parameters for Arrays {
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Infallible> {
-        let draws = self.draws.as_ref().expect("a task that samples says what from");
-        keys.fill_with(|| draws.draw(&mut self.random));
+        let distribution = self.distribution.as_ref().expect("a task that samples says what from");
+        keys.fill_with(|| distribution.draw(&mut self.random));
         self.pull(keys, values)
     }
 
@@ -225,7 +225,7 @@ impl Parameters for Arrays {
 
 /// Parameters of the chosen epoch, without accumulators.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct BestParameters {
     shape: Shape,
     /// Keys that are here, ascending; `None`: all.
     keys: Option<Arc<Vec<Key>>>,
@@ -233,7 +233,7 @@ pub(crate) struct Kept {
     values: Arc<Vec<f32>>,
 }
 
-impl Kept {
+impl BestParameters {
     /// What the workers of this process copied, one behind the other; `shape` is that of values
     /// without accumulators.
     pub(crate) fn new(shape: Shape, mut parts: Vec<Vec<f32>>, peers: &Peers<'_>) -> Self {
@@ -338,5 +338,5 @@ fn merge(
 /// Keys that have their values before that is told again: some megabytes.
 const KEYS_A_TELLING: u64 = 1 << 16;
 
-/// Floats of a piece of [`Kept::gather`] over all nodes.
+/// Floats of a piece of [`BestParameters::gather`] over all nodes.
 pub(crate) const PIECE_FLOATS: usize = 1 << 20;

@@ -16,9 +16,9 @@ use adapm_runtime::System;
 use adapm_transport::threads;
 use serde::{Deserialize, Serialize};
 
-use crate::run::crew::Crew;
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
+use crate::run::topology::Topology;
 
 /// Bytes that a process needs at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,12 +57,17 @@ enum Bound {
 }
 
 impl Need {
-    /// The need of a process with the nodes of `crew` that are in it, for parameters of `shape`;
-    /// `best` if a copy of those that are `kept` is made.
-    pub(crate) fn of(crew: Crew<'_>, shape: &Shape, kept: &Shape, best: bool) -> Self {
-        let processes = crew.peers.processes();
-        let best = if best { bytes_of(kept) / processes as u64 } else { 0 };
-        let parameters = Self::parameters(crew.system, crew.nodes, processes, shape);
+    /// The need of a process with the nodes of `topology` that are in it, for parameters of
+    /// `shape`; `best` if a copy of the best ones is made.
+    pub(crate) fn of(
+        topology: Topology<'_>,
+        shape: &Shape,
+        best_shape: &Shape,
+        best: bool,
+    ) -> Self {
+        let processes = topology.peers.processes();
+        let best = if best { bytes_of(best_shape) / processes as u64 } else { 0 };
+        let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
     }
 
@@ -104,16 +109,19 @@ struct Told {
 /// # Errors
 ///
 /// [`TaskError::Memory`] where there is too little, in the other processes an error that says so.
-pub(crate) fn check(crew: Crew<'_>, need: Need) -> Result<(), TaskError> {
+pub(crate) fn check(topology: Topology<'_>, need: Need) -> Result<(), TaskError> {
     let place = place(&read);
-    let told = crew.peers.share(Ok(Told { need, place: place.clone() }))?;
+    let told = topology.peers.share(Ok(Told { need, place: place.clone() }))?;
     let here: Vec<Need> =
         told.iter().filter(|told| told.place == place).map(|told| told.need).collect();
     let own =
         threads::address_space_left().map(|bytes| Available { bytes, bound: Bound::AddressSpace });
     let alone = own.and_then(|available| shortage(&[need], available));
     let shortage = alone.or_else(|| shortage(&here, available(&read)?));
-    crew.peers.share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage)))).map(drop)
+    topology
+        .peers
+        .share(shortage.map_or(Ok(()), |shortage| Err(TaskError::Memory(shortage))))
+        .map(drop)
 }
 
 /// What lacks, if the needs of the processes on this machine are together more than is available

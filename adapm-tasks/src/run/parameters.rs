@@ -1,5 +1,6 @@
 //! The little of a parameter manager that a step and an evaluation need, and what a loader tells it
-//! ahead; which key has a value of which length, and what samples are drawn from ([`Draws`]).
+//! ahead; which key has a value of which length, and what samples are drawn from
+//! ([`SamplingDistribution`]).
 //!
 //! A worker of the runtime is [`Parameters`], and so are plain arrays ([`crate::run::managed`]).
 
@@ -46,25 +47,25 @@ pub(crate) trait Parameters {
 }
 
 /// What a loader thread tells the parameter manager ahead of its worker.
-pub(crate) trait Announcer {
+pub(crate) trait IntentSignaler {
     /// A prepared set of sampled keys.
     type Sample: Send;
 
     /// The worker will access `keys` while its clock is in `clocks`. Fails once the worker has
     /// ended.
-    fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError>;
+    fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError>;
     /// Prepares a sample of `n` keys for these clocks.
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Self::Sample, OpError>;
 }
 
 /// Announces to nobody.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unannounced;
+pub(crate) struct NoSignaler;
 
-impl Announcer for Unannounced {
+impl IntentSignaler for NoSignaler {
     type Sample = ();
 
-    fn announce(&mut self, _: &[Key], _: Range<Clock>) -> Result<(), OpError> {
+    fn signal_intent(&mut self, _: &[Key], _: Range<Clock>) -> Result<(), OpError> {
         Ok(())
     }
 
@@ -75,14 +76,14 @@ impl Announcer for Unannounced {
 
 /// A distribution over a range of keys, whose values are equally long.
 #[derive(Clone)]
-pub(crate) enum Draws {
+pub(crate) enum SamplingDistribution {
     /// Every key is as likely as any other.
     Uniform(Range<Key>),
     /// As a function draws: keys of the range.
     By(Range<Key>, Arc<dyn Fn(&mut Random) -> Key + Send + Sync>),
 }
 
-impl Draws {
+impl SamplingDistribution {
     /// How a manager samples.
     pub(crate) fn sampling(&self, scheme: Scheme, seed: u64) -> Sampling {
         match self {
@@ -103,7 +104,7 @@ impl Draws {
     }
 }
 
-impl fmt::Debug for Draws {
+impl fmt::Debug for SamplingDistribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform(keys) => f.debug_tuple("Uniform").field(keys).finish(),
@@ -204,14 +205,16 @@ mod tests {
     #[test]
     fn draws_are_of_the_range_and_as_the_function_says() {
         let mut random = Random::new(1);
-        let uniform = Draws::Uniform(Key(3)..Key(5));
+        let uniform = SamplingDistribution::Uniform(Key(3)..Key(5));
         let drawn: Vec<Key> = (0..100).map(|_| uniform.draw(&mut random)).collect();
         let threes = drawn.iter().filter(|key| **key == Key(3)).count();
         assert!(
             (30..70).contains(&threes) && drawn.iter().all(|key| [Key(3), Key(4)].contains(key))
         );
-        let by =
-            Draws::By(Key(0)..Key(9), Arc::new(|random: &mut Random| Key(7 + random.below(1))));
+        let by = SamplingDistribution::By(
+            Key(0)..Key(9),
+            Arc::new(|random: &mut Random| Key(7 + random.below(1))),
+        );
         assert_eq!(by.draw(&mut random), Key(7));
     }
 

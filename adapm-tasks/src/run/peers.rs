@@ -1,6 +1,6 @@
 //! The other processes of a run, and what happens to all if one of them fails.
 //!
-//! Whoever can go on gives a note, whoever cannot gives the reason instead: at the exchange that
+//! Whoever can go on gives a message, whoever cannot gives the reason instead: at the exchange that
 //! the others are at, or come to next. All processes count the same exchanges, so a failure is the
 //! last one of all; nobody is left waiting.
 
@@ -27,7 +27,7 @@ pub(crate) struct Peers<'a> {
 /// What crosses between processes in an exchange.
 #[derive(Serialize, Deserialize)]
 enum Told<T> {
-    Note(T),
+    Message(T),
     Failed(Reason),
 }
 
@@ -55,8 +55,8 @@ impl<'a> Peers<'a> {
         Self { exchange: Some(exchange), group: None, failed: OnceLock::new() }
     }
 
-    /// Gives this process's note to all, or why it has none; returns the notes of all processes in
-    /// order.
+    /// Gives this process's message to all, or why it has none; returns the messages of all
+    /// processes in order.
     ///
     /// # Errors
     ///
@@ -71,11 +71,11 @@ impl<'a> Peers<'a> {
             return Err(own.err().unwrap_or_else(|| reason.error(*node)));
         }
         let (told, own_error) = match own {
-            Ok(note) => (Told::Note(note), None),
+            Ok(message) => (Told::Message(message), None),
             Err(error) => (Told::Failed(Reason::of(&error)), Some(error)),
         };
-        match self.notes(exchange, &told) {
-            Ok(Ok(notes)) => Ok(notes),
+        match self.messages(exchange, &told) {
+            Ok(Ok(messages)) => Ok(messages),
             Ok(Err((node, reason))) => {
                 let is_for_all = matches!(reason, Reason::NotFinite { .. });
                 let error = own_error.filter(|_| !is_for_all).unwrap_or_else(|| reason.error(node));
@@ -139,7 +139,7 @@ impl<'a> Peers<'a> {
         self.group
     }
 
-    /// Where notes go, if nodes are processes.
+    /// Where messages go, if nodes are processes.
     pub(crate) fn exchange(&self) -> Option<&'a dyn Exchange> {
         self.exchange
     }
@@ -148,8 +148,8 @@ impl<'a> Peers<'a> {
         NodeId(u16::try_from(self.node()).unwrap_or(u16::MAX))
     }
 
-    /// The notes of all processes, or the first failure that counts.
-    fn notes<T>(
+    /// The messages of all processes, or the first failure that counts.
+    fn messages<T>(
         &self,
         exchange: &dyn Exchange,
         own: &Told<T>,
@@ -157,17 +157,18 @@ impl<'a> Peers<'a> {
     where
         T: Serialize + DeserializeOwned,
     {
-        let bytes = postcard::to_allocvec(own).expect("a note has no part that cannot be encoded");
-        let (mut notes, mut failures) = (Vec::new(), Vec::new());
+        let bytes =
+            postcard::to_allocvec(own).expect("a message has no part that cannot be encoded");
+        let (mut messages, mut failures) = (Vec::new(), Vec::new());
         let all = exchange.all_gather(&bytes)?;
         if all.len() != exchange.nodes() {
             return Err(TaskError::Unintelligible { node: self.id() });
         }
         for (node, bytes) in (0..).map(NodeId).zip(all) {
-            // A failure reads the same whatever note was to be sent: its place among the variants
-            // comes first.
+            // A failure reads the same whatever message was to be sent: its place among the
+            // variants comes first.
             match postcard::from_bytes(&bytes) {
-                Ok(Told::Note(note)) => notes.push(note),
+                Ok(Told::Message(message)) => messages.push(message),
                 Ok(Told::Failed(reason)) => failures.push((node, reason)),
                 Err(_) => return Err(TaskError::Unintelligible { node }),
             }
@@ -175,7 +176,7 @@ impl<'a> Peers<'a> {
         let diverged =
             failures.iter().position(|(_, reason)| matches!(reason, Reason::NotFinite { .. }));
         if failures.is_empty() {
-            return Ok(Ok(notes));
+            return Ok(Ok(messages));
         }
         Ok(Err(failures.swap_remove(diverged.unwrap_or(0))))
     }

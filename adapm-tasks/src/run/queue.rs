@@ -1,11 +1,11 @@
 //! What lies between a loader thread and its worker.
 //!
-//! The queue bounds how far ahead a loader is: a unit is announced, then queued, so its keys are
-//! announced as many units before their use as the queue holds (AdaPM §3, Fig. 2). The loader runs
-//! on through the ends of rounds and epochs, for the first units of one to be announced as early as
-//! any.
+//! The queue bounds how far ahead a loader is: a batch is announced, then queued, so its keys are
+//! announced as many batches before their use as the queue holds (AdaPM §3, Fig. 2). The loader
+//! runs on through the ends of rounds and epochs, for the first batches of one to be announced as
+//! early as any.
 //!
-//! A worker gives room back in lots: woken for every unit, a loader that is done with one in no
+//! A worker gives room back in lots: woken for every batch, a loader that is done with one in no
 //! time would interrupt some worker each time.
 
 use std::cell::Cell;
@@ -14,16 +14,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use adapm_core::error::OpError;
 
 use crate::run::error::TaskError;
-use crate::run::parameters::Announcer;
+use crate::run::parameters::IntentSignaler;
 use crate::run::task::{Round, Task};
 
 /// The loader's end.
 #[derive(Debug)]
 pub(crate) struct Queue<U> {
     sender: Sender<Loaded<U>>,
-    /// Units that may be sent, besides the next one, before there is more room.
+    /// Batches that may be sent, besides the next one, before there is more room.
     room: Cell<usize>,
-    /// Tells of a lot of units that were taken.
+    /// Tells of a lot of batches that were taken.
     taken: Receiver<()>,
     lot: usize,
     round: Round,
@@ -31,17 +31,17 @@ pub(crate) struct Queue<U> {
 
 /// The worker's end.
 #[derive(Debug)]
-pub(crate) struct Units<U> {
+pub(crate) struct Batches<U> {
     receiver: Receiver<Loaded<U>>,
     taken: Sender<()>,
     lot: usize,
-    /// Units taken of the running lot.
+    /// Batches taken of the running lot.
     of_lot: usize,
-    /// The first unit of a round to come.
+    /// The first batch of a round to come.
     next: Option<(Round, U)>,
 }
 
-/// A unit with its round, or why there is none.
+/// A batch with its round, or why there is none.
 type Loaded<U> = Result<(Round, U), TaskError>;
 
 /// Why a loader ends early.
@@ -65,25 +65,26 @@ impl From<TaskError> for Over {
     }
 }
 
-/// A queue for a loader that is `ahead` units ahead, and three quarters of that before it goes on.
-pub(crate) fn queue<U>(ahead: usize) -> (Queue<U>, Units<U>) {
+/// A queue for a loader that is `prefetch_depth` batches ahead, and three quarters of that before
+/// it goes on.
+pub(crate) fn queue<U>(depth: usize) -> (Queue<U>, Batches<U>) {
     let (sender, receiver) = channel();
     let (taken, given_back) = channel();
-    let lot = (ahead / 4).max(1);
-    let room = Cell::new(ahead.saturating_sub(1));
+    let lot = (depth / 4).max(1);
+    let room = Cell::new(depth.saturating_sub(1));
     let queue = Queue { sender, room, taken: given_back, lot, round: Round { epoch: 1, index: 0 } };
-    (queue, Units { receiver, taken, lot, of_lot: 0, next: None })
+    (queue, Batches { receiver, taken, lot, of_lot: 0, next: None })
 }
 
 impl<U> Queue<U> {
-    /// Hands over the next unit of the running round, then waits until there is room for one more:
+    /// Hands over the next batch of the running round, then waits until there is room for one more:
     /// so the loader announces none that would have to wait.
     ///
     /// # Errors
     ///
     /// The worker takes no more.
-    pub(crate) fn send(&self, unit: U) -> Result<(), Over> {
-        self.sender.send(Ok((self.round, unit))).map_err(|_| Over::Left)?;
+    pub(crate) fn send(&self, batch: U) -> Result<(), Over> {
+        self.sender.send(Ok((self.round, batch))).map_err(|_| Over::Left)?;
         while self.room.get() == 0 {
             self.taken.recv().map_err(|_| Over::Left)?;
             self.room.set(self.lot);
@@ -120,14 +121,15 @@ impl<U> Queue<U> {
     }
 }
 
-impl<U> Units<U> {
-    /// The next unit of `round`; `None` at its end. Rounds are asked for in order, each to its end.
+impl<U> Batches<U> {
+    /// The next batch of `round`; `None` at its end. Rounds are asked for in order, each to its
+    /// end.
     ///
     /// # Errors
     ///
     /// Why loading failed.
     pub(crate) fn next(&mut self, round: Round) -> Result<Option<U>, TaskError> {
-        let (of, unit) = match self.next.take() {
+        let (of, batch) = match self.next.take() {
             Some(next) => next,
             None => match self.receiver.recv() {
                 Ok(loaded) => {
@@ -138,9 +140,9 @@ impl<U> Units<U> {
             },
         };
         if of == round {
-            return Ok(Some(unit));
+            return Ok(Some(batch));
         }
-        self.next = Some((of, unit));
+        self.next = Some((of, batch));
         Ok(None)
     }
 
@@ -155,15 +157,15 @@ impl<U> Units<U> {
 }
 
 /// Lives through a run as the loader of a worker.
-pub(crate) fn load<T: Task, A: Announcer>(
+pub(crate) fn load<T: Task, A: IntentSignaler>(
     task: &T,
     epochs: u32,
     mut loader: T::Loader,
-    mut announcer: A,
-    queue: Queue<T::Unit<A::Sample>>,
+    mut signaler: A,
+    queue: Queue<T::Batch<A::Sample>>,
 ) {
     queue.fill(epochs, task.rounds(), |round, queue| {
-        task.load(&mut loader, round, &mut announcer, queue)
+        task.load(&mut loader, round, &mut signaler, queue)
     });
 }
 
@@ -182,16 +184,16 @@ mod tests {
 
     #[test]
     fn units_come_round_by_round_also_where_one_has_none() {
-        let (queue, mut units) = queue(1);
+        let (queue, mut batches) = queue(1);
         thread::scope(|scope| {
             scope.spawn(|| {
                 queue.fill(2, 2, |round, queue| {
-                    let units = if round == ROUNDS[1] { 0 } else { 3 };
-                    (0..units).try_for_each(|unit| queue.send(10 * round.epoch + unit))
+                    let batches = if round == ROUNDS[1] { 0 } else { 3 };
+                    (0..batches).try_for_each(|batch| queue.send(10 * round.epoch + batch))
                 });
             });
             let mut of = |round| {
-                std::iter::from_fn(|| units.next(round).expect("loading does not fail"))
+                std::iter::from_fn(|| batches.next(round).expect("loading does not fail"))
                     .collect::<Vec<_>>()
             };
             assert_eq!(
@@ -204,20 +206,20 @@ mod tests {
 
     #[test]
     fn a_loader_that_fails_says_so_behind_what_it_has_loaded() {
-        let (queue, mut units) = queue(8);
+        let (queue, mut batches) = queue(8);
         queue.fill(1, 1, |_, queue| {
             queue.send(1)?;
             Err(OpError::NoSampling.into())
         });
-        assert_eq!(units.next(ROUNDS[0]).expect("was loaded"), Some(1));
-        assert!(matches!(units.next(ROUNDS[0]), Err(TaskError::Access(OpError::NoSampling))));
-        assert_eq!(units.next(ROUNDS[0]).expect("is told once"), None);
+        assert_eq!(batches.next(ROUNDS[0]).expect("was loaded"), Some(1));
+        assert!(matches!(batches.next(ROUNDS[0]), Err(TaskError::Access(OpError::NoSampling))));
+        assert_eq!(batches.next(ROUNDS[0]).expect("is told once"), None);
     }
 
     #[test]
     fn a_loader_ends_when_its_worker_takes_no_more() {
-        let (queue, units) = queue(1);
-        drop(units);
+        let (queue, batches) = queue(1);
+        drop(batches);
         queue.fill(u32::MAX, 1, |_, queue| queue.send(1));
     }
 }

@@ -2,25 +2,25 @@
 //! the best parameters.
 //!
 //! ```text
-//!   quiesce | train a unit ... | quiesce | first worker: epoch report | examine a share of valid | quiesce |
+//!   quiesce | train a batch ... | quiesce | first worker: epoch report | evaluate a share of valid | quiesce |
 //!           first worker: is it the best? | quiesce | copy a part of the parameters | next epoch
 //! ```
 //!
 //! A copy takes memory, and is made only if it is needed: because a later epoch may be worse, or
-//! because the parameters are wanted. In the end test is examined where the parameters are, if they
-//! are the chosen ones (`ending`).
+//! because the parameters are wanted. In the end test is evaluated where the parameters are, if
+//! they are the chosen ones (`ending`).
 //!
 //! If an epoch has several rounds, all workers quiesce between two of them, also one that has left
 //! the phase early.
 //!
 //! A phase ends with a quiesce, which is a barrier too. Only the first worker decides, between two
-//! of them, and writes the decision on the [`Board`]. If nodes are processes, the first worker of
-//! each decides the same from the same notes:
+//! of them, and writes the decision on the [`RunState`]. If nodes are processes, the first worker
+//! of each decides the same from the same summaries:
 //!
 //! ```text
-//!   n0 w0:  ... quiesce | note, all notes, decide | quiesce ...
+//!   n0 w0:  ... quiesce | summary, all summaries, decide | quiesce ...
 //!   n0 w1:  ... quiesce |                         | quiesce ... reads the decision
-//!   n1 w0:  ... quiesce | note, all notes, decide | quiesce ...
+//!   n1 w0:  ... quiesce | summary, all summaries, decide | quiesce ...
 //! ```
 //!
 //! A first worker has nothing to do between a quiesce and the exchange that could fail, and one
@@ -35,36 +35,36 @@ use std::time::Instant;
 
 use adapm_transport::threads;
 
-use crate::run::board::{Answers, Board, Share};
 use crate::run::config::Settings;
-use crate::run::crew::Seat;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
-use crate::run::parameters::{Announcer, Parameters};
-use crate::run::queue::{self, Units};
-use crate::run::task::{Course, Examination, Round, StepError, Task, Unit};
+use crate::run::parameters::{IntentSignaler, Parameters};
+use crate::run::queue::{self, Batches};
+use crate::run::state::{Answers, RunState, Share};
+use crate::run::task::{Batch, Course, Evaluation, Round, StepError, Task};
+use crate::run::topology::WorkerSlot;
 
 /// What all workers of a run know.
 pub(crate) struct Job<'a, T: Task> {
     pub(crate) task: &'a T,
     pub(crate) settings: Settings<'a>,
     /// How valid is evaluated; `None` if it is not.
-    pub(crate) valid: Option<&'a T::Examination>,
+    pub(crate) valid: Option<&'a T::Evaluation>,
     /// How test is evaluated with the parameters that are trained, if it is, once somebody has
     /// asked.
-    pub(crate) test: &'a OnceLock<Option<T::Examination>>,
+    pub(crate) test: &'a OnceLock<Option<T::Evaluation>>,
     /// The parameters of the chosen epoch are wanted.
     pub(crate) keeps: bool,
-    pub(crate) board: &'a Board<'a, T::Examination>,
+    pub(crate) state: &'a RunState<'a, T::Evaluation>,
 }
 
 /// One worker of a run.
 pub(crate) struct Session<'a, T: Task, P> {
     job: &'a Job<'a, T>,
-    seat: Seat,
+    slot: WorkerSlot,
     parameters: P,
-    learner: T::Learner,
-    /// Kept parameters of this worker's keys ([`Seat::copied`]).
+    worker_state: T::WorkerState,
+    /// Kept parameters of this worker's keys ([`WorkerSlot::copied`]).
     part: Vec<f32>,
     /// Phases that have ended.
     phase: u64,
@@ -83,64 +83,71 @@ where
     P: Parameters,
     TaskError: From<P::Error>,
 {
-    pub(crate) fn new(job: &'a Job<'a, T>, seat: Seat, parameters: P) -> Self {
-        Self { job, seat, parameters, learner: job.task.learner(), part: Vec::new(), phase: 0 }
+    pub(crate) fn new(job: &'a Job<'a, T>, slot: WorkerSlot, parameters: P) -> Self {
+        Self {
+            job,
+            slot,
+            parameters,
+            worker_state: job.task.worker_state(),
+            part: Vec::new(),
+            phase: 0,
+        }
     }
 
     /// Lives through the run and returns the chosen parameters of this worker's keys; none if
     /// nobody needs them any more.
-    pub(crate) fn run<A>(self, announcer: A) -> Result<Vec<f32>, TaskError>
+    pub(crate) fn run<A>(self, signaler: A) -> Result<Vec<f32>, TaskError>
     where
-        A: Announcer<Sample = P::Sample> + Send,
+        A: IntentSignaler<Sample = P::Sample> + Send,
     {
-        let (peers, is_first) = (self.job.board.peers, self.seat.is_first());
+        let (peers, is_first) = (self.job.state.peers, self.slot.is_first());
         // The worker is gone when others are told: they may have to pass a barrier, which it would
         // hold up.
-        let live = move || self.live(announcer);
+        let live = move || self.live(signaler);
         if is_first { peers.told_of(live) } else { live() }
     }
 
-    fn live<A>(mut self, announcer: A) -> Result<Vec<f32>, TaskError>
+    fn live<A>(mut self, signaler: A) -> Result<Vec<f32>, TaskError>
     where
-        A: Announcer<Sample = P::Sample> + Send,
+        A: IntentSignaler<Sample = P::Sample> + Send,
     {
         let (task, epochs) = (self.job.task, self.job.settings.epochs);
-        let board = self.job.board;
+        let state = self.job.state;
         let loader =
-            task.loader(self.seat, &|done, all| board.observer.working(Work::Dividing, done, all));
-        let (queue, units) = queue::queue(task.ahead());
-        let parts = Mutex::new(Some((loader, announcer, queue)));
+            task.loader(self.slot, &|done, all| state.observer.working(Work::Dividing, done, all));
+        let (queue, batches) = queue::queue(task.prefetch_depth());
+        let parts = Mutex::new(Some((loader, signaler, queue)));
         let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
         let load = || {
-            let (loader, announcer, queue) = take().expect("they are taken once");
-            queue::load(task, epochs, loader, announcer, queue);
+            let (loader, signaler, queue) = take().expect("they are taken once");
+            queue::load(task, epochs, loader, signaler, queue);
         };
         thread::scope(|scope| {
-            let name = format!("adapm loader {}", self.seat.index);
+            let name = format!("adapm loader {}", self.slot.index);
             if let Err(refusal) = threads::spawn_scoped(scope, name, load) {
                 // The worker leaves its first phase by that, as it does if loading fails: so all
                 // get to know.
                 let (.., queue) = take().expect("nobody else took them");
                 queue.fail(TaskError::Thread(refusal));
             }
-            self.epochs(units)
+            self.epochs(batches)
         })?;
         Ok(std::mem::take(&mut self.part))
     }
 
     /// Runs all epochs. Takes the queue, so that the loader ends when this does.
-    fn epochs(&mut self, mut units: Units<T::Unit<P::Sample>>) -> Result<(), TaskError> {
+    fn epochs(&mut self, mut batches: Batches<T::Batch<P::Sample>>) -> Result<(), TaskError> {
         for epoch in 1..=self.job.settings.epochs {
-            if epoch == 1 && self.seat.is_first() {
-                self.job.board.observer.working(Work::Settling, 0, 0);
+            if epoch == 1 && self.slot.is_first() {
+                self.job.state.observer.working(Work::Settling, 0, 0);
             }
             // All have copied what they wanted to, and what was announced meanwhile and is due has
             // been acted on.
             self.parameters.quiesce()?;
             self.parameters.settle()?;
-            if self.seat.is_first() {
-                let stats = self.job.board.stats();
-                let mut verdicts = self.job.board.verdicts();
+            if self.slot.is_first() {
+                let stats = self.job.state.stats();
+                let mut verdicts = self.job.state.verdicts();
                 let before = verdicts
                     .trained
                     .map_or(ManagerStats::default(), |ended| stats.placed_since(&ended));
@@ -149,9 +156,9 @@ where
                 self.mark(&format!("epoch {epoch}"));
             }
             self.end_phase()?;
-            self.train(epoch, &mut units)?;
+            self.train(epoch, &mut batches)?;
             self.parameters.quiesce()?;
-            if self.seat.is_first() {
+            if self.slot.is_first() {
                 self.conclude_training(epoch)?;
             }
             let is_cut = self.end_phase()?;
@@ -159,7 +166,7 @@ where
                 return self.end(true);
             }
             // All read the same: nobody adds an epoch before all have begun the next one.
-            if self.job.task.is_over(&self.job.board.verdicts().epochs) {
+            if self.job.task.is_over(&self.job.state.verdicts().epochs) {
                 break;
             }
         }
@@ -171,20 +178,20 @@ where
     fn end_phase(&mut self) -> Result<bool, TaskError> {
         self.parameters.quiesce()?;
         self.phase += 1;
-        Ok(self.job.board.is_cut(self.phase - 1))
+        Ok(self.job.state.is_cut(self.phase - 1))
     }
 
     /// Trains on this worker's part of the data.
     fn train(
         &mut self,
         epoch: u32,
-        units: &mut Units<T::Unit<P::Sample>>,
+        batches: &mut Batches<T::Batch<P::Sample>>,
     ) -> Result<(), TaskError> {
-        let board = self.job.board;
-        board.reset(self.seat.index);
+        let state = self.job.state;
+        state.reset(self.slot.index);
         let losses: Vec<f64> = {
-            let epochs = &board.verdicts().epochs;
-            self.job.task.prepare(&mut self.learner, epochs);
+            let epochs = &state.verdicts().epochs;
+            self.job.task.prepare(&mut self.worker_state, epochs);
             epochs.iter().map(|epoch| epoch.loss).collect()
         };
         let mut progress = Progress { done: 0, loss: 0.0, told: Instant::now() };
@@ -195,7 +202,7 @@ where
                 self.parameters.settle()?;
             }
             let round = Round { epoch, index };
-            goes_on = goes_on && self.train_round(round, units, &losses, &mut progress)?;
+            goes_on = goes_on && self.train_round(round, batches, &losses, &mut progress)?;
         }
         Ok(())
     }
@@ -204,30 +211,30 @@ where
     fn train_round(
         &mut self,
         round: Round,
-        units: &mut Units<T::Unit<P::Sample>>,
+        batches: &mut Batches<T::Batch<P::Sample>>,
         losses: &[f64],
         progress: &mut Progress,
     ) -> Result<bool, TaskError> {
-        let board = self.job.board;
-        let mut next = match self.next(round, units) {
+        let state = self.job.state;
+        let mut next = match self.next(round, batches) {
             Ok(next) => next,
             Err(error) => return self.leave(error),
         };
-        while let Some(mut unit) = next.take() {
-            next = match self.next(round, units) {
+        while let Some(mut batch) = next.take() {
+            next = match self.next(round, batches) {
                 Ok(next) => next,
                 Err(error) => return self.leave(error),
             };
-            if board.must_stop(self.phase) {
+            if state.must_stop(self.phase) {
                 return Ok(false);
             }
             let learning_rate = self.learning_rate(round.epoch, losses);
-            let (task, learner) = (self.job.task, &mut self.learner);
+            let (task, worker_state) = (self.job.task, &mut self.worker_state);
             progress.loss +=
-                match task.train(learner, &mut unit, learning_rate, &mut self.parameters) {
+                match task.train(worker_state, &mut batch, learning_rate, &mut self.parameters) {
                     Ok(loss) => loss,
                     Err(StepError::NotFinite(key)) => {
-                        let (name, step) = (task.name_of(key), unit.clock().0);
+                        let (name, step) = (task.name_of(key), batch.clock().0);
                         return self.leave(TaskError::NotFinite {
                             key: key.0,
                             name,
@@ -237,9 +244,9 @@ where
                     }
                     Err(StepError::Access(error)) => return self.leave(error.into()),
                 };
-            progress.done += unit.examples();
-            board.tally(self.seat.index, progress.done, progress.loss);
-            if self.seat.is_first() && progress.told.elapsed().as_millis() >= PROGRESS_MILLIS {
+            progress.done += batch.examples();
+            state.tally(self.slot.index, progress.done, progress.loss);
+            if self.slot.is_first() && progress.told.elapsed().as_millis() >= PROGRESS_MILLIS {
                 progress.told = Instant::now();
                 self.tell(round.epoch);
             }
@@ -247,14 +254,14 @@ where
         Ok(true)
     }
 
-    /// Takes the next unit of a round, and settles on its sample one step before it is trained on.
+    /// Takes the next batch of a round, and settles on its sample one step before it is trained on.
     fn next(
         &mut self,
         round: Round,
-        units: &mut Units<T::Unit<P::Sample>>,
-    ) -> Result<Option<T::Unit<P::Sample>>, TaskError> {
-        let mut next = units.next(round)?;
-        if let Some(sample) = next.as_mut().and_then(Unit::sample) {
+        batches: &mut Batches<T::Batch<P::Sample>>,
+    ) -> Result<Option<T::Batch<P::Sample>>, TaskError> {
+        let mut next = batches.next(round)?;
+        if let Some(sample) = next.as_mut().and_then(Batch::sample) {
             self.parameters.choose_sample(sample)?;
         }
         Ok(next)
@@ -263,37 +270,37 @@ where
     /// Leaves training for a reason: an operation that failed ends this worker, anything else ends
     /// the run for all together, where this phase ends.
     fn leave(&self, error: TaskError) -> Result<bool, TaskError> {
-        let board = self.job.board;
+        let state = self.job.state;
         if matches!(error, TaskError::Access(_)) {
-            board.cut(self.phase);
+            state.cut(self.phase);
             return Err(error);
         }
-        board.fail(self.phase, self.seat.index, error);
+        state.fail(self.phase, self.slot.index, error);
         Ok(false)
     }
 
     fn learning_rate(&self, epoch: u32, losses: &[f64]) -> f32 {
-        let Job { task, settings, board, .. } = self.job;
+        let Job { task, settings, state, .. } = self.job;
         let examples = task.examples();
-        let done = board.estimate(examples);
+        let done = state.estimate(examples);
         task.learning_rate(&Course { epoch, epochs: settings.epochs, done, examples, losses })
     }
 
     /// Tells the observer how far training is, as far as this process knows.
     fn tell(&self, epoch: u32) {
-        let board = self.job.board;
-        let (done, loss) = board.totals();
+        let state = self.job.state;
+        let (done, loss) = state.totals();
         // What is judged at the end of an epoch is not known before.
         let mean =
             if self.job.task.judged().is_some() { f64::NAN } else { loss / done.max(1) as f64 };
-        self.tell_of(epoch, board.estimate(self.job.task.examples()), mean);
+        self.tell_of(epoch, state.estimate(self.job.task.examples()), mean);
     }
 
     fn tell_of(&self, epoch: u32, done: u64, loss: f64) {
-        let board = self.job.board;
-        let started = board.verdicts().started;
+        let state = self.job.state;
+        let started = state.verdicts().started;
         let before = started.map_or(ManagerStats::default(), |(_, before)| before);
-        board.observer.training(&Training {
+        state.observer.training(&Training {
             epoch,
             epochs: self.job.settings.epochs,
             may_end_early: self.job.task.may_end_early(),
@@ -301,25 +308,25 @@ where
             total: self.job.task.examples(),
             loss,
             seconds: started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64()),
-            stats: board.stats().since(&before),
+            stats: state.stats().since(&before),
         });
     }
 
     /// Ends an epoch's training: by the first worker, between two barriers. Reports it if it is
     /// complete.
     fn conclude_training(&self, epoch: u32) -> Result<(), TaskError> {
-        let board = self.job.board;
-        let stats = board.stats();
+        let state = self.job.state;
+        let stats = state.stats();
         let (at, before) =
-            board.verdicts().started.unwrap_or((Instant::now(), ManagerStats::default()));
+            state.verdicts().started.unwrap_or((Instant::now(), ManagerStats::default()));
         let seconds = at.elapsed().as_secs_f64();
-        let totals = board.conclude(self.phase, stats.since(&before), false)?;
-        if board.is_cut(self.phase) {
+        let totals = state.conclude(self.phase, stats.since(&before), false)?;
+        if state.is_cut(self.phase) {
             return Ok(());
         }
         let loss = totals.loss / self.job.task.judged().unwrap_or(totals.done).max(1) as f64;
         self.tell_of(epoch, totals.done, loss);
-        let mut verdicts = board.verdicts();
+        let mut verdicts = state.verdicts();
         verdicts.trained = Some(stats);
         let so_far = verdicts.epochs.last().map_or(ManagerStats::default(), |last| last.stats);
         verdicts.epochs.push(Epoch {
@@ -333,8 +340,8 @@ where
             epoch_stats: totals.stats,
         });
         match self.due(epoch) {
-            Some(examination) => verdicts.answers = Answers::to(examination),
-            None => board.observer.epoch(verdicts.epochs.last().expect("pushed above")),
+            Some(evaluation) => verdicts.answers = Answers::to(evaluation),
+            None => state.observer.epoch(verdicts.epochs.last().expect("pushed above")),
         }
         Ok(())
     }
@@ -345,7 +352,7 @@ where
     }
 
     /// What to evaluate after this epoch.
-    fn due(&self, epoch: u32) -> Option<&'a T::Examination> {
+    fn due(&self, epoch: u32) -> Option<&'a T::Evaluation> {
         let settings = self.job.settings;
         let is_due = epoch == settings.epochs || epoch.is_multiple_of(settings.valid_every);
         self.job.valid.filter(|_| is_due)
@@ -354,22 +361,22 @@ where
     /// Evaluates valid if that is due, and copies the parameters if they are the best so far. Tells
     /// whether some worker left early.
     fn select(&mut self, epoch: u32) -> Result<bool, TaskError> {
-        let board = self.job.board;
-        let Some(examination) = self.due(epoch) else { return Ok(false) };
+        let state = self.job.state;
+        let Some(evaluation) = self.due(epoch) else { return Ok(false) };
         let began = Instant::now();
-        if self.seat.is_first() {
-            self.mark(examination.split().name());
+        if self.slot.is_first() {
+            self.mark(evaluation.split().name());
         }
-        let share = Share { examination, seat: self.seat, phase: self.phase };
-        share.examine(&mut examination.examiner(), &mut self.parameters, board)?;
+        let share = Share { evaluation, slot: self.slot, phase: self.phase };
+        share.evaluate(&mut evaluation.evaluator(), &mut self.parameters, state)?;
         self.parameters.quiesce()?;
-        if self.seat.is_first() {
-            self.conclude_evaluation(epoch, examination, began)?;
+        if self.slot.is_first() {
+            self.conclude_evaluation(epoch, evaluation, began)?;
         }
         if self.end_phase()? {
             return Ok(true);
         }
-        let chosen = board.verdicts().chosen;
+        let chosen = state.verdicts().chosen;
         // Behind the last epoch the parameters stay as they are.
         if chosen == Some(epoch) && (self.job.keeps || epoch < self.job.settings.epochs) {
             self.copy()?;
@@ -382,22 +389,22 @@ where
     fn conclude_evaluation(
         &self,
         epoch: u32,
-        examination: &T::Examination,
+        evaluation: &T::Evaluation,
         began: Instant,
     ) -> Result<(), TaskError> {
-        let board = self.job.board;
-        board.conclude(self.phase, ManagerStats::default(), true)?;
-        if board.is_cut(self.phase) {
+        let state = self.job.state;
+        state.conclude(self.phase, ManagerStats::default(), true)?;
+        if state.is_cut(self.phase) {
             return Ok(());
         }
-        let mut verdicts = board.verdicts();
-        let figures = examination.figures(verdicts.answers.items());
+        let mut verdicts = state.verdicts();
+        let figures = evaluation.figures(verdicts.answers.items());
         if verdicts.best.as_ref().is_none_or(|best| self.job.task.is_better(&figures, best)) {
             (verdicts.best, verdicts.chosen) = (Some(figures.clone()), Some(epoch));
         }
         let report = verdicts.epochs.last_mut().expect("the epoch was reported");
         (report.valid, report.evaluation_seconds) = (Some(figures), began.elapsed().as_secs_f64());
-        board.observer.epoch(report);
+        state.observer.epoch(report);
         Ok(())
     }
 }
@@ -406,7 +413,7 @@ impl<T: Task, P> Drop for Session<'_, T, P> {
     /// A worker that panics ends the run: the others would train on without its part of the data.
     fn drop(&mut self) {
         if thread::panicking() {
-            self.job.board.fail(self.phase, self.seat.index, TaskError::Panicked);
+            self.job.state.fail(self.phase, self.slot.index, TaskError::Panicked);
         }
     }
 }

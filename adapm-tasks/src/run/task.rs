@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!              loader thread of a worker                                worker
-//!   load(round): prepare unit, announce its keys -- queue --> choose sample, learning_rate(course), train(unit)
-//!                 `ahead` units before their use                  end of a round: all wait for all
-//!                                                                 end of an epoch: examine a share of valid, compare
+//!   load(round): prepare batch, signal intent    -- queue --> choose sample, learning_rate(course), train(batch)
+//!                 `prefetch_depth` batches before their use       end of a round: all wait for all
+//!                                                                 end of an epoch: evaluate a share of valid, compare
 //! ```
 //!
 //! A task is known to all workers of all processes alike and changes in none of its methods.
-//! Whatever changes is a loader's, a learner's or an examiner's, of which each worker has its own,
-//! or a parameter. What is decided between epochs follows from what all processes know alike: the
-//! losses so far ([`Course`]) and the figures on valid.
+//! Whatever changes is a loader's, a worker state's or an evaluator's, of which each worker has its
+//! own, or a parameter. What is decided between epochs follows from what all processes know alike:
+//! the losses so far ([`Course`]) and the figures on valid.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::run::config::Split;
-use crate::run::crew::Seat;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Over, Queue};
+use crate::run::topology::WorkerSlot;
 
 /// Something that can be trained.
 pub(crate) trait Task: Sync {
     /// What a loader prepares and a step trains on, with a prepared sample `S` if it needs one.
-    type Unit<S: Send>: Unit<S> + Send;
+    type Batch<S: Send>: Batch<S> + Send;
     /// What a worker's loader thread remembers.
     type Loader: Send;
     /// What a worker remembers from step to step.
-    type Learner;
+    type WorkerState;
     /// How parameters are judged.
-    type Examination: Examination + Send;
+    type Evaluation: Evaluation + Send;
 
     /// The parameters that are trained, with whatever the update rule keeps beside them.
     fn shape(&self) -> Shape;
 
     /// The parameters that are worth keeping: of every key the first floats of its value.
-    fn kept(&self) -> Shape;
+    fn best_shape(&self) -> Shape;
 
     /// Writes the value of a key before the first step: a pure function, so that any node can
     /// compute any of them.
@@ -51,7 +51,7 @@ pub(crate) trait Task: Sync {
     fn name_of(&self, key: Key) -> String;
 
     /// What samples are drawn from; `None` if the task has none.
-    fn draws(&self) -> Option<Draws>;
+    fn sampling_distribution(&self) -> Option<SamplingDistribution>;
 
     /// How a manager samples; `None`: as is usual for its system.
     fn scheme(&self) -> Option<Scheme> {
@@ -73,39 +73,39 @@ pub(crate) trait Task: Sync {
         1
     }
 
-    /// Units that are announced ahead of the one that is trained on at most, at least 1; three
+    /// Batches that are announced ahead of the one that is trained on at most, at least 1; three
     /// quarters of them always are.
-    fn ahead(&self) -> usize;
+    fn prefetch_depth(&self) -> usize;
 
-    /// The loader of the worker in this seat; tells how far it is with dividing the data if that
+    /// The loader of the worker in this slot; tells how far it is with dividing the data if that
     /// may take long.
-    fn loader(&self, seat: Seat, tell: &Tell<'_>) -> Self::Loader;
+    fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Self::Loader;
 
-    /// Prepares and announces the units of a round, in order. Rounds come in order; the loader is
+    /// Prepares and announces the batches of a round, in order. Rounds come in order; the loader is
     /// ahead of its worker, also across their ends: under a system that localizes, keys that a
     /// round hands over leave while the round before may still use them, which costs waiting, not
-    /// updates. Such a task has few units [`ahead`](Self::ahead) there.
+    /// updates. Such a task has few batches [`prefetch_depth`](Self::prefetch_depth) there.
     ///
     /// # Errors
     ///
-    /// [`Over`] of the queue or the announcer is to be passed on; what else fails ends the run for
+    /// [`Over`] of the queue or the signaler is to be passed on; what else fails ends the run for
     /// all.
-    fn load<A: Announcer>(
+    fn load<A: IntentSignaler>(
         &self,
         loader: &mut Self::Loader,
         round: Round,
-        announcer: &mut A,
-        queue: &Queue<Self::Unit<A::Sample>>,
+        signaler: &mut A,
+        queue: &Queue<Self::Batch<A::Sample>>,
     ) -> Result<(), Over>;
 
-    /// A worker that has seen no unit.
-    fn learner(&self) -> Self::Learner;
+    /// A worker that has seen no batch.
+    fn worker_state(&self) -> Self::WorkerState;
 
-    /// The learning rate of the next unit. Asked for before each; a pure function, for all workers
+    /// The learning rate of the next batch. Asked for before each; a pure function, for all workers
     /// to have the same.
     fn learning_rate(&self, course: &Course<'_>) -> f32;
 
-    /// Trains on one unit and returns the sum of its losses, or 0 if they are of no interest
+    /// Trains on one batch and returns the sum of its losses, or 0 if they are of no interest
     /// ([`Self::judged`]). Advances the clock as the loader assumed.
     ///
     /// # Errors
@@ -113,15 +113,15 @@ pub(crate) trait Task: Sync {
     /// A number that is none, of which nothing is to be pushed, or an operation that failed.
     fn train<P: Parameters>(
         &self,
-        learner: &mut Self::Learner,
-        unit: &mut Self::Unit<P::Sample>,
+        worker_state: &mut Self::WorkerState,
+        batch: &mut Self::Batch<P::Sample>,
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>>;
 
-    /// Tells a worker that an epoch begins behind these: before its first unit.
-    fn prepare(&self, learner: &mut Self::Learner, epochs: &[Epoch<FiguresOf<Self>>]) {
-        let _ = (learner, epochs);
+    /// Tells a worker that an epoch begins behind these: before its first batch.
+    fn prepare(&self, worker_state: &mut Self::WorkerState, epochs: &[Epoch<FiguresOf<Self>>]) {
+        let _ = (worker_state, epochs);
     }
 
     /// Returns true if training may end before the epochs that are asked for are done.
@@ -137,12 +137,12 @@ pub(crate) trait Task: Sync {
 
     /// How parameters in this form are judged on a part of the data; `best` are the figures on
     /// valid by which they were chosen, if they were. `None` without such data.
-    fn examination(
+    fn evaluation(
         &self,
         split: Split,
         form: Form,
         best: Option<&FiguresOf<Self>>,
-    ) -> Option<Self::Examination>;
+    ) -> Option<Self::Evaluation>;
 
     /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so
     /// far, of which the first may be no number: any that is one is better.
@@ -150,35 +150,35 @@ pub(crate) trait Task: Sync {
 }
 
 /// Judges parameters that stand still, item by item, on any number of workers with the same result.
-pub(crate) trait Examination: Sync {
+pub(crate) trait Evaluation: Sync {
     /// What is found out about one item; crosses between processes, of which another may say
     /// anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
     /// What all answers come to.
     type Figures: Clone + Send;
     /// What a worker remembers from batch to batch.
-    type Examiner;
+    type Evaluator;
 
     /// Which part of the data it is.
     fn split(&self) -> Split;
 
-    /// Items: what is examined, in order.
+    /// Items: what is evaluated, in order.
     fn items(&self) -> usize;
 
-    /// Items that are examined together, at most.
+    /// Items that are evaluated together, at most.
     fn batch(&self) -> usize;
 
-    /// A worker that has examined nothing.
-    fn examiner(&self) -> Self::Examiner;
+    /// A worker that has evaluated nothing.
+    fn evaluator(&self) -> Self::Evaluator;
 
     /// Appends an answer for each of these items. It must not depend on what else is in the batch.
     ///
     /// # Errors
     ///
     /// An operation that failed.
-    fn examine<P: Parameters>(
+    fn evaluate<P: Parameters>(
         &self,
-        examiner: &mut Self::Examiner,
+        evaluator: &mut Self::Evaluator,
         items: Range<usize>,
         parameters: &mut P,
         answers: &mut Vec<Self::Answer>,
@@ -189,15 +189,15 @@ pub(crate) trait Examination: Sync {
 }
 
 /// What the evaluations of a task give.
-pub(crate) type FiguresOf<T> = <<T as Task>::Examination as Examination>::Figures;
+pub(crate) type FiguresOf<T> = <<T as Task>::Evaluation as Evaluation>::Figures;
 
 /// What values there are of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Those that are trained, of [`Task::shape`].
     Trained,
-    /// Those that are kept, of [`Task::kept`].
-    Kept,
+    /// Those that are kept, of [`Task::best_shape`].
+    Best,
 }
 
 /// Tells how much is done, and of how much.
@@ -207,14 +207,14 @@ pub(crate) type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
 pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
 
 /// What is trained on at once.
-pub(crate) trait Unit<S> {
+pub(crate) trait Batch<S> {
     /// The worker's clock at its first step: where a number that is none is said to come from.
     fn clock(&self) -> Clock;
 
     /// Training examples in it.
     fn examples(&self) -> u64;
 
-    /// Its sample, settled on one unit before it is trained on.
+    /// Its sample, settled on one batch before it is trained on.
     fn sample(&mut self) -> Option<&mut S>;
 }
 

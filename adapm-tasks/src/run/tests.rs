@@ -13,14 +13,14 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
-use crate::run::agreement::Agreed;
 use crate::run::config::{ConfigError, Settings, Split};
-use crate::run::crew::Crew;
+use crate::run::consistency::RunFlags;
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 use crate::run::task::Task;
+use crate::run::topology::Topology;
 use crate::run::training::{Run, Trained};
 
 const EPOCHS: u32 = 4;
@@ -45,11 +45,18 @@ fn train_and(
     stop: &AtomicBool,
 ) -> Trained<Figures> {
     let peers = Peers::alone();
-    let crew =
-        Crew::new(settings.system, settings.nodes, settings.workers, &peers).expect("makes sense");
-    Run { task, settings, agreed: Agreed { checkpoint, stopped: false }, crew, observer, stop }
-        .train()
-        .expect("trains")
+    let topology = Topology::new(settings.system, settings.nodes, settings.workers, &peers)
+        .expect("makes sense");
+    Run {
+        task,
+        settings,
+        agreed: RunFlags { checkpoint, stopped: false },
+        topology,
+        observer,
+        stop,
+    }
+    .train()
+    .expect("trains")
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.
@@ -68,17 +75,17 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
         let workers = settings.nodes * settings.workers.expect("is given");
         let mut task = Count::new(workers);
         task.idle = (workers > 1).then_some(4);
-        let units = task.examples() as f64;
+        let batches = task.examples() as f64;
         // Closest in the second epoch of four.
-        let target = rates(2) * units + 1.0;
+        let target = rates(2) * batches + 1.0;
         task.target = Some(target);
         let trained = train(&task, settings);
         // A count that was missing would be in the loss, and in the rate of the next epoch.
         assert_eq!(losses(&trained.epochs), [1.0, 2.0, 4.0, 8.0], "{system:?}");
         for (number, epoch) in (1..).zip(&trained.epochs) {
-            let rates = rates(number) * units;
+            let rates = rates(number) * batches;
             let distance = (rates - target).abs();
-            let expected = Figures { rates, samples: f64::from(number) * units, distance };
+            let expected = Figures { rates, samples: f64::from(number) * batches, distance };
             assert_eq!(
                 (epoch.valid, epoch.examples),
                 (Some(expected), task.examples()),
@@ -89,7 +96,7 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
         assert_eq!(trained.test, trained.epochs[1].valid, "{system:?}");
         let values = trained.values.expect("asked for");
         assert_eq!(values.len() as u64, BLOCKS + SAMPLED);
-        assert_eq!(f64::from(values.iter().sum::<f32>()), (rates(2) + 2.0) * units, "{system:?}");
+        assert_eq!(f64::from(values.iter().sum::<f32>()), (rates(2) + 2.0) * batches, "{system:?}");
     }
 }
 
@@ -163,10 +170,10 @@ fn ends(odd: &Count) -> Vec<String> {
 
 #[test]
 fn a_number_that_is_none_in_one_process_ends_all_with_where_it_came_from() {
-    // The first of the two workers of node 1, at its first unit of the second epoch, with the rate
+    // The first of the two workers of node 1, at its first batch of the second epoch, with the rate
     // of that epoch.
     let odd = Count { diverges: Some(WORKERS), ..count() };
-    let step = BLOCKS * odd.units;
+    let step = BLOCKS * odd.batches;
     let expected = TaskError::NotFinite {
         key: WORKERS as u64,
         name: format!("block {WORKERS}"),

@@ -20,10 +20,10 @@ use adapm_core::Key;
 use crate::data::lines::lines;
 use crate::data::{bytes, grammar};
 use crate::kge::Names;
-use crate::run::agreement::Digest;
 use crate::run::config::Split;
+use crate::run::consistency::Digest;
 use crate::run::parameters::Parameters;
-use crate::run::task::Examination;
+use crate::run::task::Evaluation;
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::search::{self, Answer, Search, normalize};
 use crate::wv::text::words;
@@ -172,9 +172,9 @@ impl Analogies {
     /// The questions that [`Text::generated`](crate::wv::Text::generated) has answers to, the same
     /// for every seed.
     #[must_use]
-    pub fn planted() -> Self {
+    pub fn generated() -> Self {
         let questions = grammar::questions();
-        Self::of_bytes(questions.as_bytes(), Path::new("planted")).expect("they are of the form")
+        Self::of_bytes(questions.as_bytes(), Path::new("generated")).expect("they are of the form")
     }
 
     /// What the bytes of the file at `path` say.
@@ -343,11 +343,11 @@ impl<'a> Answering<'a> {
     }
 }
 
-impl Examination for Answering<'_> {
+impl Evaluation for Answering<'_> {
     type Answer = Answer;
     type Figures = AnalogyReport;
     /// Values that were pulled last.
-    type Examiner = Vec<f32>;
+    type Evaluator = Vec<f32>;
 
     fn split(&self) -> Split {
         Split::Test
@@ -361,11 +361,11 @@ impl Examination for Answering<'_> {
         QUESTIONS
     }
 
-    fn examiner(&self) -> Vec<f32> {
+    fn evaluator(&self) -> Vec<f32> {
         Vec::new()
     }
 
-    fn examine<P: Parameters>(
+    fn evaluate<P: Parameters>(
         &self,
         values: &mut Vec<f32>,
         items: Range<usize>,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   inner products [words x negatives]:  X = V N^T        V: input vectors of the words, N: output vectors of the negatives
-//!   slopes:                              S = -rate * weight * s(X)
+//!   score gradients:                              S = -rate * weight * s(X)
 //!   steps:                               V += S N         N += S^T V, both from what was there before
 //! ```
 //!
@@ -43,7 +43,7 @@ pub(crate) struct Scratch {
     /// Negatives, [`LANES`] to a panel, number by number: `[panel][number][lane]`.
     panels: Vec<f32>,
     /// `[words x negatives]`, both padded.
-    slopes: Vec<f32>,
+    score_gradients: Vec<f32>,
     /// The same by negatives.
     transposed: Vec<f32>,
     /// What the input rows are to move by, `[words x len]`.
@@ -125,7 +125,7 @@ impl Scratch {
         self.negatives.extend(negatives.iter().map(|row| *row as usize * row_len));
     }
 
-    /// Width of [`Self::slopes`].
+    /// Width of [`Self::score_gradients`].
     #[inline(always)]
     fn width(&self) -> usize {
         self.negatives.len().next_multiple_of(LANES)
@@ -137,7 +137,7 @@ impl Scratch {
         self.words.len().next_multiple_of(TILE)
     }
 
-    /// Fills the slopes with the inner products.
+    /// Fills the score gradients with the inner products.
     #[inline(always)]
     fn multiply(&mut self, rows: &Rows<'_>, len: usize) {
         let (width, height) = (self.width(), self.height());
@@ -150,7 +150,7 @@ impl Scratch {
             let starts: [usize; LANES] = std::array::from_fn(start);
             fill_panel(panel, rows.outputs, &starts);
         }
-        self.slopes.resize(width * height, 0.0);
+        self.score_gradients.resize(width * height, 0.0);
         for (panel, negatives) in self.panels.chunks_exact(LANES * len).enumerate() {
             for (tile, words) in self.words.chunks(TILE).enumerate() {
                 // What is missing of the last tile is its first row, again.
@@ -158,13 +158,13 @@ impl Scratch {
                 let sums = inner([row(0), row(1), row(2), row(3)], negatives);
                 for (at, sums) in sums.iter().enumerate() {
                     let at = (tile * TILE + at) * width + panel * LANES;
-                    self.slopes[at..at + LANES].copy_from_slice(sums);
+                    self.score_gradients[at..at + LANES].copy_from_slice(sums);
                 }
             }
         }
     }
 
-    /// Turns inner products into slopes.
+    /// Turns inner products into score gradients.
     #[inline(always)]
     fn weigh(
         &mut self,
@@ -176,7 +176,7 @@ impl Scratch {
         let width = self.width();
         let share = blocks.weight / negatives.len() as f32;
         let rate = if is_gradient { 1.0 } else { blocks.learning_rate };
-        for (slopes, end) in self.slopes.chunks_exact_mut(width).zip(ends) {
+        for (score_gradients, end) in self.score_gradients.chunks_exact_mut(width).zip(ends) {
             let context = &blocks.outputs[start..*end];
             start = *end;
             self.weights.clear();
@@ -186,21 +186,23 @@ impl Scratch {
                     *weight -= if output == negative { 1.0 } else { 0.0 };
                 }
             }
-            for (slope, weight) in slopes.iter_mut().zip(&self.weights) {
-                *slope = -(rate * share) * weight * sigmoid(*slope);
+            for (score_gradient, weight) in score_gradients.iter_mut().zip(&self.weights) {
+                *score_gradient = -(rate * share) * weight * sigmoid(*score_gradient);
             }
         }
         // The rows that pad the last tile.
-        self.slopes[ends.len() * width..].fill(0.0);
+        self.score_gradients[ends.len() * width..].fill(0.0);
     }
 
     #[inline(always)]
     fn transpose(&mut self) {
         let (width, height) = (self.width(), self.height());
         self.transposed.resize(width * height, 0.0);
-        for (word, slopes) in self.slopes.chunks_exact(width).enumerate() {
-            for (cell, slope) in self.transposed[word..].iter_mut().step_by(height).zip(slopes) {
-                *cell = *slope;
+        for (word, score_gradients) in self.score_gradients.chunks_exact(width).enumerate() {
+            for (cell, score_gradient) in
+                self.transposed[word..].iter_mut().step_by(height).zip(score_gradients)
+            {
+                *cell = *score_gradient;
             }
         }
     }
@@ -232,8 +234,13 @@ impl Scratch {
         let width = self.width();
         for at in (0..len).step_by(LANES) {
             for (tile, negatives) in self.negatives.chunks(TILE).enumerate() {
-                let sums =
-                    combine(&self.slopes[tile * TILE..], width, rows.inputs, &self.words, at);
+                let sums = combine(
+                    &self.score_gradients[tile * TILE..],
+                    width,
+                    rows.inputs,
+                    &self.words,
+                    at,
+                );
                 for (start, sums) in negatives.iter().zip(&sums) {
                     advance::<ADAGRAD>(rows.outputs, start + at, len, sums, learning_rate);
                 }

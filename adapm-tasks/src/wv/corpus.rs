@@ -25,7 +25,7 @@ use hashbrown::HashTable;
 use crate::data::bytes;
 use crate::data::lines::lines;
 use crate::kge::Names;
-use crate::run::agreement::Digest;
+use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError};
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::text::{Text, Token, words};

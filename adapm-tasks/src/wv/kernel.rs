@@ -23,8 +23,8 @@ pub(crate) struct Rows<'a> {
     pub(crate) outputs: &'a mut [f32],
     /// Floats of a vector, a multiple of [`LANES`].
     pub(crate) len: usize,
-    /// Memory for the slopes of a pair.
-    pub(crate) slopes: &'a mut Vec<f32>,
+    /// Memory for the score gradients of a pair.
+    pub(crate) score_gradients: &'a mut Vec<f32>,
 }
 
 /// Input rows that are trained with the same output rows, one after the other.
@@ -86,33 +86,40 @@ pub(crate) fn train_input<const ADAGRAD: bool, const CHUNKS: usize>(
     let len = if CHUNKS > 0 { CHUNKS * LANES } else { rows.len };
     let row_len = if ADAGRAD { 2 * len } else { len };
     let input = &mut rows.inputs[input as usize * row_len..][..row_len];
-    score(input, rows.outputs, outputs, (len, row_len), rows.slopes);
-    turn(rows.slopes, there, if ADAGRAD { 1.0 } else { learning_rate });
-    let slopes = &*rows.slopes;
+    score(input, rows.outputs, outputs, (len, row_len), rows.score_gradients);
+    turn(rows.score_gradients, there, if ADAGRAD { 1.0 } else { learning_rate });
+    let score_gradients = &*rows.score_gradients;
     if ADAGRAD {
-        move_adaptively(input, rows.outputs, outputs, (len, row_len), slopes, learning_rate);
+        move_adaptively(
+            input,
+            rows.outputs,
+            outputs,
+            (len, row_len),
+            score_gradients,
+            learning_rate,
+        );
     } else if CHUNKS > 0 {
-        move_whole::<CHUNKS>(input, rows.outputs, outputs, slopes);
+        move_whole::<CHUNKS>(input, rows.outputs, outputs, score_gradients);
     } else {
-        move_plainly(input, rows.outputs, outputs, row_len, slopes);
+        move_plainly(input, rows.outputs, outputs, row_len, score_gradients);
     }
 }
 
-/// Fills `slopes` with the inner products of the input and output rows, and up to a multiple of
-/// [`SLOPES`] with anything.
+/// Fills `score_gradients` with the inner products of the input and output rows, and up to a
+/// multiple of [`GRADIENT_LANES`] with anything.
 #[inline(always)]
 fn score(
     input: &[f32],
     rows: &[f32],
     outputs: &[u32],
     (len, row_len): (usize, usize),
-    slopes: &mut Vec<f32>,
+    score_gradients: &mut Vec<f32>,
 ) {
-    slopes.clear();
-    slopes.resize(outputs.len().next_multiple_of(SLOPES), 0.0);
+    score_gradients.clear();
+    score_gradients.resize(outputs.len().next_multiple_of(GRADIENT_LANES), 0.0);
     // No closure: one would be compiled for the instructions of any machine.
-    for (slope, row) in slopes.iter_mut().zip(outputs) {
-        *slope = dot(&input[..len], &rows[*row as usize * row_len..][..len]);
+    for (score_gradient, row) in score_gradients.iter_mut().zip(outputs) {
+        *score_gradient = dot(&input[..len], &rows[*row as usize * row_len..][..len]);
     }
 }
 
@@ -128,17 +135,19 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     total(sums)
 }
 
-/// Turns inner products into slopes times `factor`: `s(-x)` for the first `there`, `-s(x)` for the
-/// others.
+/// Turns inner products into score gradients times `factor`: `s(-x)` for the first `there`, `-s(x)`
+/// for the others.
 #[inline(always)]
-fn turn(slopes: &mut [f32], there: usize, factor: f32) {
+fn turn(score_gradients: &mut [f32], there: usize, factor: f32) {
     // Whole lanes are written and nothing else: they are read again at once, and a part of them
     // would have to be waited for.
-    for (first, lane) in (0..).step_by(SLOPES).zip(slopes.as_chunks_mut::<SLOPES>().0) {
-        for (at, slope) in lane.iter_mut().enumerate() {
+    for (first, lane) in
+        (0..).step_by(GRADIENT_LANES).zip(score_gradients.as_chunks_mut::<GRADIENT_LANES>().0)
+    {
+        for (at, score_gradient) in lane.iter_mut().enumerate() {
             let is_there = first + at < there;
-            let above = sigmoid(if is_there { -*slope } else { *slope });
-            *slope = if is_there { factor * above } else { -factor * above };
+            let above = sigmoid(if is_there { -*score_gradient } else { *score_gradient });
+            *score_gradient = if is_there { factor * above } else { -factor * above };
         }
     }
 }
@@ -150,24 +159,24 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     (if x > 0.0 { 1.0 } else { e }) / (1.0 + e)
 }
 
-/// Adds the slopes times the other side to the input row and the output rows.
+/// Adds the score gradients times the other side to the input row and the output rows.
 #[inline(always)]
 fn move_plainly(
     input: &mut [f32],
     rows: &mut [f32],
     outputs: &[u32],
     row_len: usize,
-    slopes: &[f32],
+    score_gradients: &[f32],
 ) {
     for (at, input) in (0..).step_by(LANES).zip(input.as_chunks_mut::<LANES>().0) {
         let (before, mut after) = (*input, *input);
-        for (row, slope) in outputs.iter().zip(slopes) {
+        for (row, score_gradient) in outputs.iter().zip(score_gradients) {
             let place = lanes(rows, *row as usize * row_len + at);
             // A copy in and out: nothing that is read can be what has just been written.
             let mut output = *place;
             for lane in 0..LANES {
-                after[lane] += slope * output[lane];
-                output[lane] += slope * before[lane];
+                after[lane] += score_gradient * output[lane];
+                output[lane] += score_gradient * before[lane];
             }
             *place = output;
         }
@@ -181,17 +190,17 @@ fn move_whole<const CHUNKS: usize>(
     input: &mut [f32],
     rows: &mut [f32],
     outputs: &[u32],
-    slopes: &[f32],
+    score_gradients: &[f32],
 ) {
     let input: &mut [[f32; LANES]; CHUNKS] = whole(input, 0);
     let (before, mut after) = (*input, *input);
-    for (row, slope) in outputs.iter().zip(slopes) {
+    for (row, score_gradient) in outputs.iter().zip(score_gradients) {
         let place: &mut [[f32; LANES]; CHUNKS] = whole(rows, *row as usize * CHUNKS * LANES);
         for chunk in 0..CHUNKS {
             let mut output = place[chunk];
             for lane in 0..LANES {
-                after[chunk][lane] += slope * output[lane];
-                output[lane] += slope * before[chunk][lane];
+                after[chunk][lane] += score_gradient * output[lane];
+                output[lane] += score_gradient * before[chunk][lane];
             }
             place[chunk] = output;
         }
@@ -212,7 +221,7 @@ fn move_adaptively(
     rows: &mut [f32],
     outputs: &[u32],
     (len, row_len): (usize, usize),
-    slopes: &[f32],
+    score_gradients: &[f32],
     learning_rate: f32,
 ) {
     let (values, squares) = input.split_at_mut(len);
@@ -220,15 +229,15 @@ fn move_adaptively(
         values.as_chunks_mut::<LANES>().0.iter_mut().zip(squares.as_chunks_mut::<LANES>().0);
     for (at, (value, square)) in (0..).step_by(LANES).zip(chunks) {
         let (before, mut gradient) = (*value, [0.0; LANES]);
-        for (row, slope) in outputs.iter().zip(slopes) {
+        for (row, score_gradient) in outputs.iter().zip(score_gradients) {
             let at = *row as usize * row_len + at;
             let (mut output, mut output_square) = (*lanes(rows, at), *lanes(rows, at + len));
             for lane in 0..LANES {
-                gradient[lane] += slope * output[lane];
+                gradient[lane] += score_gradient * output[lane];
             }
             let mut output_gradient = before;
             for value in &mut output_gradient {
-                *value *= slope;
+                *value *= score_gradient;
             }
             step(&mut output, &mut output_square, &output_gradient, learning_rate);
             (*lanes(rows, at), *lanes(rows, at + len)) = (output, output_square);
@@ -256,8 +265,8 @@ fn lanes(rows: &mut [f32], at: usize) -> &mut [f32; LANES] {
     rows[at..].first_chunk_mut().expect("rows are whole lanes")
 }
 
-/// Slopes that are computed together.
-const SLOPES: usize = 8;
+/// Score gradients that are computed together.
+const GRADIENT_LANES: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -289,7 +298,10 @@ mod tests {
         len: usize,
         work: &Work<'_>,
     ) {
-        descend::<ADAGRAD>(work, &mut Rows { inputs, outputs, len, slopes: &mut Vec::new() });
+        descend::<ADAGRAD>(
+            work,
+            &mut Rows { inputs, outputs, len, score_gradients: &mut Vec::new() },
+        );
     }
 
     const ONE_PAIR: Group = Group { inputs: 1, outputs: 3 };
@@ -305,9 +317,12 @@ mod tests {
 
         let step = 1e-3_f32;
         let check = |before: f32, after: f32, up: f64, down: f64, what: String| {
-            let (gradient, slope) =
+            let (gradient, score_gradient) =
                 ((up - down) / f64::from(2.0 * step), (before - after) / learning_rate);
-            assert!((gradient - f64::from(slope)).abs() < 1e-3, "{what}: {gradient} and {slope}");
+            assert!(
+                (gradient - f64::from(score_gradient)).abs() < 1e-3,
+                "{what}: {gradient} and {score_gradient}"
+            );
         };
         for at in 0..LEN {
             let (mut up, mut down) = (input.clone(), input.clone());
@@ -350,8 +365,9 @@ mod tests {
             .into_iter()
             .chain((0..2).map(|row| {
                 let (plain, wide) = (row * LANES, 2 * row * LANES);
-                let slopes = gradient(&outputs[plain..][..LANES], &moved[plain..][..LANES]);
-                (&rows[wide..][..2 * LANES], slopes, &adaptive[wide..][..2 * LANES])
+                let score_gradients =
+                    gradient(&outputs[plain..][..LANES], &moved[plain..][..LANES]);
+                (&rows[wide..][..2 * LANES], score_gradients, &adaptive[wide..][..2 * LANES])
             }));
         for (before, gradient, after) in pairs {
             let mut update = vec![0.0; 2 * LANES];
@@ -388,16 +404,20 @@ mod tests {
     }
 
     #[test]
-    fn slopes_are_those_of_the_logistic_function_also_of_extreme_products_and_nan_stays() {
+    fn score_gradients_are_those_of_the_logistic_function_also_of_extreme_products_and_nan_stays() {
         for x in [0.0_f32, 0.1, -0.1, 1.0, -5.0, 5.0, 40.0, -40.0, 80.0, -80.0] {
             let exact = 1.0 / (1.0 + (-f64::from(x)).exp());
             assert!((f64::from(sigmoid(x)) / exact - 1.0).abs() < 1e-6, "{x}: {}", sigmoid(x));
-            let mut slopes = vec![x; 2 * SLOPES];
-            turn(&mut slopes, SLOPES + 1, 0.5);
-            let there = |slope: &f32| (f64::from(*slope) - 0.5 * (1.0 - exact)).abs() < 1e-6;
-            let other = |slope: &f32| (f64::from(*slope) + 0.5 * exact).abs() < 1e-6;
+            let mut score_gradients = vec![x; 2 * GRADIENT_LANES];
+            turn(&mut score_gradients, GRADIENT_LANES + 1, 0.5);
+            let there = |score_gradient: &f32| {
+                (f64::from(*score_gradient) - 0.5 * (1.0 - exact)).abs() < 1e-6
+            };
+            let other =
+                |score_gradient: &f32| (f64::from(*score_gradient) + 0.5 * exact).abs() < 1e-6;
             assert!(
-                slopes[..=SLOPES].iter().all(there) && slopes[SLOPES + 1..].iter().all(other),
+                score_gradients[..=GRADIENT_LANES].iter().all(there)
+                    && score_gradients[GRADIENT_LANES + 1..].iter().all(other),
                 "{x}"
             );
         }

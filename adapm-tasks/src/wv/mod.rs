@@ -20,7 +20,7 @@
 //! let corpus = Corpus::count(Text::generated(1, 500), 2, 1).expect("there are words");
 //! let mut config = TrainConfig::default();
 //! (config.nodes, config.dim, config.epochs, config.learning_rate) = (2, 8, Some(3), 0.2);
-//! let (questions, stop) = (Analogies::planted(), AtomicBool::new(false));
+//! let (questions, stop) = (Analogies::generated(), AtomicBool::new(false));
 //! let trained = train(&corpus, Some(&questions), &config, &NoProgress, &stop)?;
 //! assert!(trained.epochs[2].loss < trained.epochs[0].loss);
 //!

@@ -112,7 +112,7 @@ impl Sentence {
 pub(crate) struct Plan<'a> {
     pub(crate) vocabulary: &'a Vocabulary,
     /// Of 2^32 occurrences of each word, how many are kept.
-    pub(crate) kept: &'a [u32],
+    pub(crate) keep_thresholds: &'a [u32],
     /// The widest window.
     pub(crate) window: u16,
     pub(crate) seed: u64,
@@ -121,7 +121,7 @@ pub(crate) struct Plan<'a> {
 /// Of 2^32 occurrences of each word, how many are kept if those that are more than the share
 /// `sample` of the text are thinned: `sqrt(sample / f) + sample / f` of a word's share `f`
 /// (word2vec's formula; Mikolov et al., NIPS 2013, §2.3). All if `sample` is 0.
-pub(crate) fn kept(vocabulary: &Vocabulary, sample: f64) -> Vec<u32> {
+pub(crate) fn keep_thresholds(vocabulary: &Vocabulary, sample: f64) -> Vec<u32> {
     let expected = sample * vocabulary.total() as f64;
     let chance = |count: &u64| {
         let ratio = expected / *count as f64;
@@ -171,7 +171,7 @@ impl<'a> Sentences<'a> {
             let Some(number) = self.plan.vocabulary.find(word) else { continue };
             self.read += 1;
             let bits: u64 = self.random.random();
-            if (bits >> 32) as u32 > self.plan.kept[number as usize] {
+            if (bits >> 32) as u32 > self.plan.keep_thresholds[number as usize] {
                 continue;
             }
             self.words.push(number);

@@ -100,7 +100,7 @@ pub(crate) struct Step {
     groups: Vec<Group>,
     inputs: Vec<u32>,
     outputs: Vec<u32>,
-    slopes: Vec<f32>,
+    score_gradients: Vec<f32>,
     /// For each word the end of its context in `outputs`.
     ends: Vec<usize>,
     scratch: Scratch,
@@ -120,7 +120,7 @@ impl Step {
             groups: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
-            slopes: Vec::new(),
+            score_gradients: Vec::new(),
             ends: Vec::new(),
             scratch: Scratch::default(),
         }
@@ -278,7 +278,7 @@ impl Step {
         let len = self.padded();
         let split = sentence.distinct.len() * self.recipe.value_len() / self.recipe.dim * len;
         let (inputs, outputs) = self.rows.split_at_mut(split);
-        let mut rows = Rows { inputs, outputs, len, slopes: &mut self.slopes };
+        let mut rows = Rows { inputs, outputs, len, score_gradients: &mut self.score_gradients };
         if self.recipe.drawn == Negatives::Sentence {
             let blocks = Blocks {
                 inputs: &sentence.places,

@@ -10,16 +10,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::optim::AdaGrad;
 use crate::run::config::Split;
-use crate::run::crew::Seat;
 use crate::run::error::TaskError;
-use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Over, Queue};
-use crate::run::task::{Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit};
+use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 use crate::wv::analogy::{Analogies, Answering};
 use crate::wv::config::{Optimizer, TrainConfig};
 use crate::wv::corpus::{self, Corpus, Vocabulary};
-use crate::wv::sentence::{Judged, Keys, Plan, Sentence, Sentences, kept};
+use crate::wv::sentence::{Judged, Keys, Plan, Sentence, Sentences, keep_thresholds};
 use crate::wv::step::{Recipe, Step};
 use crate::wv::text::Text;
 
@@ -29,7 +29,7 @@ pub(crate) struct WordVectors<'a> {
     questions: Option<&'a Analogies>,
     config: &'a TrainConfig,
     /// Of 2^32 occurrences of each word, how many are kept.
-    kept: Vec<u32>,
+    keep_thresholds: Vec<u32>,
     negatives: Arc<AliasTable>,
     judged: Judged,
 }
@@ -37,12 +37,12 @@ pub(crate) struct WordVectors<'a> {
 /// What a worker's loader thread remembers.
 pub(crate) struct Loader<'a> {
     text: &'a Text,
-    seat: Seat,
+    slot: WorkerSlot,
     clock: Clock,
 }
 
 /// What a step does, with the keys that were announced for it.
-pub(crate) struct Announced<S> {
+pub(crate) struct SentenceBatch<S> {
     what: What<S>,
     keys: Vec<Key>,
     clock: Clock,
@@ -55,7 +55,7 @@ enum What<S> {
     Judge(usize),
 }
 
-impl<S> Unit<S> for Announced<S> {
+impl<S> Batch<S> for SentenceBatch<S> {
     fn clock(&self) -> Clock {
         self.clock
     }
@@ -87,10 +87,10 @@ impl<'a> WordVectors<'a> {
         config: &'a TrainConfig,
     ) -> Result<Self, TaskError> {
         let vocabulary = corpus.vocabulary();
-        let kept = kept(vocabulary, config.sample);
+        let keep_thresholds = keep_thresholds(vocabulary, config.sample);
         let negatives = Arc::new(corpus::negative_table(vocabulary.counts()));
-        let judged = Judged::draw(corpus, &plan(corpus, config, &kept), &negatives)?;
-        Ok(Self { corpus, questions, config, kept, negatives, judged })
+        let judged = Judged::draw(corpus, &plan(corpus, config, &keep_thresholds), &negatives)?;
+        Ok(Self { corpus, questions, config, keep_thresholds, negatives, judged })
     }
 
     fn recipe(&self) -> Recipe {
@@ -104,21 +104,26 @@ impl<'a> WordVectors<'a> {
 }
 
 /// How sentences are drawn.
-fn plan<'p>(corpus: &'p Corpus, config: &TrainConfig, kept: &'p [u32]) -> Plan<'p> {
-    Plan { vocabulary: corpus.vocabulary(), kept, window: config.window, seed: config.seed }
+fn plan<'p>(corpus: &'p Corpus, config: &TrainConfig, keep_thresholds: &'p [u32]) -> Plan<'p> {
+    Plan {
+        vocabulary: corpus.vocabulary(),
+        keep_thresholds,
+        window: config.window,
+        seed: config.seed,
+    }
 }
 
 impl<'a> Task for WordVectors<'a> {
-    type Unit<S: Send> = Announced<S>;
+    type Batch<S: Send> = SentenceBatch<S>;
     type Loader = Loader<'a>;
-    type Learner = Step;
-    type Examination = Answering<'a>;
+    type WorkerState = Step;
+    type Evaluation = Answering<'a>;
 
     fn shape(&self) -> Shape {
         Shape::new(&[(2 * self.keys().words, self.recipe().value_len())])
     }
 
-    fn kept(&self) -> Shape {
+    fn best_shape(&self) -> Shape {
         Shape::new(&[(2 * self.keys().words, self.config.dim)])
     }
 
@@ -131,11 +136,11 @@ impl<'a> Task for WordVectors<'a> {
         name_of(self.corpus.vocabulary(), key.0 as usize)
     }
 
-    fn draws(&self) -> Option<Draws> {
+    fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         let (negatives, keys) = (Arc::clone(&self.negatives), self.keys());
         let range = Key(keys.words)..Key(2 * keys.words);
         let draw = move |random: &mut Random| keys.output(negatives.draw(random) as u32);
-        Some(Draws::By(range, Arc::new(draw)))
+        Some(SamplingDistribution::By(range, Arc::new(draw)))
     }
 
     fn scheme(&self) -> Option<Scheme> {
@@ -155,7 +160,7 @@ impl<'a> Task for WordVectors<'a> {
         2
     }
 
-    fn ahead(&self) -> usize {
+    fn prefetch_depth(&self) -> usize {
         if self.config.system.is_some_and(System::localizes) {
             usize::try_from(self.config.localize_ahead).unwrap_or(usize::MAX)
         } else {
@@ -163,43 +168,42 @@ impl<'a> Task for WordVectors<'a> {
         }
     }
 
-    fn loader(&self, seat: Seat, _: &Tell<'_>) -> Loader<'a> {
-        Loader { text: self.corpus.text(), seat, clock: Clock(0) }
+    fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader<'a> {
+        Loader { text: self.corpus.text(), slot, clock: Clock(0) }
     }
 
-    fn load<A: Announcer>(
+    fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader<'a>,
         round: Round,
-        announcer: &mut A,
-        queue: &Queue<Announced<A::Sample>>,
+        signaler: &mut A,
+        queue: &Queue<SentenceBatch<A::Sample>>,
     ) -> Result<(), Over> {
-        let Seat { number, all, .. } = loader.seat;
+        let WorkerSlot { number, all, .. } = loader.slot;
         let keys = self.keys();
         if round.index == 1 {
             for (passage, judged) in self.judged.of_worker(number, all) {
                 let (clock, keys) = (loader.clock, judged.keys(keys));
                 loader.clock = clock + 1;
-                announcer.announce(&keys, clock..loader.clock)?;
-                queue.send(Announced { what: What::Judge(passage), keys, clock })?;
+                signaler.signal_intent(&keys, clock..loader.clock)?;
+                queue.send(SentenceBatch { what: What::Judge(passage), keys, clock })?;
             }
             return Ok(());
         }
-        let (recipe, plan) = (self.recipe(), plan(self.corpus, self.config, &self.kept));
+        let (recipe, plan) = (self.recipe(), plan(self.corpus, self.config, &self.keep_thresholds));
         let share = loader.text.share(number, all).map_err(TaskError::from)?;
         for sentence in Sentences::new(plan, &share, number, round.epoch) {
             let sentence = sentence.map_err(TaskError::from)?;
             let (clock, keys) = (loader.clock, sentence.keys(keys));
             loader.clock = clock + 1;
-            let sample =
-                announcer.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
-            announcer.announce(&keys, clock..loader.clock)?;
-            queue.send(Announced { what: What::Train(sentence, sample), keys, clock })?;
+            let sample = signaler.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
+            signaler.signal_intent(&keys, clock..loader.clock)?;
+            queue.send(SentenceBatch { what: What::Train(sentence, sample), keys, clock })?;
         }
         Ok(())
     }
 
-    fn learner(&self) -> Step {
+    fn worker_state(&self) -> Step {
         Step::new(self.recipe())
     }
 
@@ -221,22 +225,22 @@ impl<'a> Task for WordVectors<'a> {
     fn train<P: Parameters>(
         &self,
         step: &mut Step,
-        unit: &mut Announced<P::Sample>,
+        batch: &mut SentenceBatch<P::Sample>,
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        match &mut unit.what {
+        match &mut batch.what {
             What::Train(sentence, sample) => {
-                step.train(sentence, &unit.keys, learning_rate, sample, parameters)?;
+                step.train(sentence, &batch.keys, learning_rate, sample, parameters)?;
                 Ok(0.0)
             }
             What::Judge(passage) => {
-                step.judge(self.judged.passage(*passage), &unit.keys, parameters)
+                step.judge(self.judged.passage(*passage), &batch.keys, parameters)
             }
         }
     }
 
-    fn examination(
+    fn evaluation(
         &self,
         split: Split,
         form: Form,
@@ -247,7 +251,7 @@ impl<'a> Task for WordVectors<'a> {
         let (words, dim) = (self.corpus.vocabulary().words(), self.config.dim);
         let value_len = match form {
             Form::Trained => self.recipe().value_len(),
-            Form::Kept => dim,
+            Form::Best => dim,
         };
         Some(Answering::new(questions, words, dim, usize::MAX).in_values_of(value_len))
     }
@@ -335,10 +339,11 @@ mod tests {
     fn negatives_are_output_vectors() {
         let corpus = Corpus::count(Text::of_bytes(b"a b c a b a"), 1, 1).unwrap();
         let config = TrainConfig::default();
-        let draws = WordVectors::new(&corpus, None, &config).unwrap().draws().unwrap();
+        let distribution =
+            WordVectors::new(&corpus, None, &config).unwrap().sampling_distribution().unwrap();
         let mut random = Random::new(1);
         let mut seen = [0; 3];
-        (0..1000).for_each(|_| seen[draws.draw(&mut random).0 as usize - 3] += 1);
+        (0..1000).for_each(|_| seen[distribution.draw(&mut random).0 as usize - 3] += 1);
         assert!(seen[0] > seen[1] && seen[1] > seen[2] && seen[2] > 0, "{seen:?}");
     }
 

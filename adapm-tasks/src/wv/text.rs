@@ -109,9 +109,9 @@ impl Text {
         Ok(Self::held(text, of(path.to_path_buf())))
     }
 
-    /// Generates `sentences` sentences of a grammar with analogies; see [`Analogies::planted`].
+    /// Generates `sentences` sentences of a grammar with analogies; see [`Analogies::generated`].
     ///
-    /// [`Analogies::planted`]: crate::wv::Analogies::planted
+    /// [`Analogies::generated`]: crate::wv::Analogies::generated
     #[must_use]
     pub fn generated(seed: u64, sentences: u64) -> Self {
         let mut bytes = Vec::new();

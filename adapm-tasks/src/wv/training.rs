@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use adapm_transport::group::Group;
 
-use crate::run::agreement::{self, Digest, Opening, equal, or_default};
 use crate::run::config::{ConfigError, Settings, dimension, positive, share, whole};
-use crate::run::crew::{self, Crew};
+use crate::run::consistency::{self, Digest, RunFingerprint, equal, or_default};
 use crate::run::error::TaskError;
-use crate::run::managed::Kept;
+use crate::run::managed::BestParameters;
 use crate::run::observer::{Epoch, ManagerStats, Observer};
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
-use crate::run::task::Examination as _;
-use crate::run::training::{Evaluation, Run};
+use crate::run::task::Evaluation as _;
+use crate::run::topology::{self, Topology};
+use crate::run::training::{EvaluationRun, Run};
 use crate::wv::analogy::{Analogies, AnalogyReport, Answering};
 use crate::wv::checkpoint::Checkpoint;
 use crate::wv::config::{EvalConfig, TrainConfig};
@@ -73,8 +73,8 @@ fn train_as(
     stop: &AtomicBool,
 ) -> Result<TrainReport, TaskError> {
     let config = &TrainConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
-    let own = check(config, peers).map(|()| train_opening(corpus, questions, config));
-    let agreed = agreement::agree(peers, own.map_err(TaskError::from))?;
+    let own = check(config, peers).map(|()| train_fingerprint(corpus, questions, config));
+    let agreed = consistency::check(peers, own.map_err(TaskError::from))?;
     let TrainConfig { system, nodes, workers, seed, ref trace, .. } = *config;
     let epochs = config.epochs_for(corpus.words(), corpus.vocabulary().len());
     let evaluate = questions.is_some();
@@ -88,9 +88,9 @@ fn train_as(
         valid_every: 1,
         trace: trace.as_ref(),
     };
-    let crew = Crew::new(system, nodes, workers, peers)?;
+    let topology = Topology::new(system, nodes, workers, peers)?;
     let task = WordVectors::new(corpus, questions, config)?;
-    let trained = Run { task: &task, settings, agreed, crew, observer, stop }.train()?;
+    let trained = Run { task: &task, settings, agreed, topology, observer, stop }.train()?;
     let checkpoint = |values| Checkpoint::new(corpus.vocabulary(), config.dim, values);
     Ok(TrainReport {
         epochs: trained.epochs,
@@ -106,7 +106,7 @@ fn train_as(
 
 /// Checks the choices of a training run.
 fn check(config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
-    crew::check(config.system, config.nodes, config.workers, peers)?;
+    topology::check(config.system, config.nodes, config.workers, peers)?;
     config.check_values()
 }
 
@@ -172,33 +172,34 @@ fn evaluate_as(
 ) -> Result<EvalReport, TaskError> {
     let config = EvalConfig { nodes: peers.nodes(config.nodes), ..config.clone() };
     let EvalConfig { system, nodes, workers, words } = config;
-    let checked = crew::check(system, nodes, workers, peers).map_err(TaskError::from);
-    agreement::agree(peers, checked.map(|()| evaluate_opening(vectors, questions, &config)))?;
-    let crew = Crew::new(system, nodes, workers, peers)?;
+    let checked = topology::check(system, nodes, workers, peers).map_err(TaskError::from);
+    consistency::check(peers, checked.map(|()| evaluate_fingerprint(vectors, questions, &config)))?;
+    let topology = Topology::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
     let (dim, limit) = (vectors.dim(), words.unwrap_or(usize::MAX));
     // Only input vectors take part: the vector of word `w` is key `w`, as in training.
     let shape = Shape::new(&[(vectors.words().len() as u64, dim)]);
-    let kept = Kept::all(shape.clone(), Arc::clone(&vectors.values));
-    let examination = &Answering::new(questions, vectors.words(), dim, limit);
-    let evaluated = Evaluation { examination, shape, crew, observer, stop }.run(kept.initial())?;
+    let best = BestParameters::all(shape.clone(), Arc::clone(&vectors.values));
+    let evaluation = &Answering::new(questions, vectors.words(), dim, limit);
+    let evaluated =
+        EvaluationRun { evaluation, shape, topology, observer, stop }.run(best.initial())?;
     Ok(EvalReport {
-        analogies: (!evaluated.stopped).then(|| examination.figures(&evaluated.answers)),
+        analogies: (!evaluated.stopped).then(|| evaluation.figures(&evaluated.answers)),
         seconds: began.elapsed().as_secs_f64(),
         stats: evaluated.stats,
         stopped: evaluated.stopped,
-        nodes: crew.nodes,
-        workers: crew.workers,
+        nodes: topology.nodes,
+        workers: topology.workers,
     })
 }
 
 /// What has to be equal on all nodes before they train.
-pub(crate) fn train_opening(
+pub(crate) fn train_fingerprint(
     corpus: &Corpus,
     questions: Option<&Analogies>,
     config: &TrainConfig,
-) -> Opening {
+) -> RunFingerprint {
     let settings = equal!(config: TrainConfig {
         seed, dim,
         epochs => or_default(*epochs),
@@ -209,15 +210,21 @@ pub(crate) fn train_opening(
     let questions = [("questions", questions.map_or("none".to_owned(), Analogies::describe))];
     let settings = settings.into_iter().chain(questions);
     let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;
-    Opening::new("train wv", corpus.describe(), checkpoint, (system, nodes, workers), settings)
+    RunFingerprint::new(
+        "train wv",
+        corpus.describe(),
+        checkpoint,
+        (system, nodes, workers),
+        settings,
+    )
 }
 
 /// What has to be equal on all nodes before they evaluate `vectors`.
-pub(crate) fn evaluate_opening(
+pub(crate) fn evaluate_fingerprint(
     vectors: &Vectors,
     questions: &Analogies,
     config: &EvalConfig,
-) -> Opening {
+) -> RunFingerprint {
     let EvalConfig { system, nodes, workers, words } = config;
     let (names, mut digest) = (vectors.words(), Digest::new());
     (0..names.len()).for_each(|n| digest.bytes(names.bytes(n).unwrap_or_default()));
@@ -226,7 +233,13 @@ pub(crate) fn evaluate_opening(
         ("words", words.map_or("all".to_owned(), |words| words.to_string())),
         ("parameters", format!("{vectors:?} {:016x}", digest.sum())),
     ];
-    Opening::new("evaluate wv", questions.describe(), false, (*system, *nodes, *workers), settings)
+    RunFingerprint::new(
+        "evaluate wv",
+        questions.describe(),
+        false,
+        (*system, *nodes, *workers),
+        settings,
+    )
 }
 
 /// Result of a training run, complete or stopped: the same on all nodes if they are processes, but

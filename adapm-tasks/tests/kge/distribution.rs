@@ -28,7 +28,7 @@ fn every_system_trains_on_three_nodes() {
 }
 
 #[test]
-fn every_scheme_finds_the_planted_structure_on_two_nodes() {
+fn every_scheme_finds_the_known_structure_on_two_nodes() {
     let graph = graph();
     let train = |system, scheme, epochs| {
         let config = small(|config| {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adapm_core::NodeId;
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    ConfigError, Disagreement, EvalConfig, Graph, ModelKind, NoProgress, TaskError, TrainConfig,
+    ConfigError, EvalConfig, Graph, Mismatch, ModelKind, NoProgress, TaskError, TrainConfig,
     TrainReport, evaluate, evaluate_in_group, train_in_group,
 };
 use adapm_tasks::metric::RankMetrics;
@@ -160,10 +160,8 @@ fn the_node_with_other_data_or_choices_is_named_by_all() {
     for error in refused("data", families, |_| config(|_| {})) {
         let text = error.to_string();
         assert!(text.starts_with("node n2 has other data: ") && !text.contains('\n'), "{text}");
-        let what = Disagreement::Data { there: String::new(), elsewhere: String::new() };
-        let TaskError::Disagreement { node: NodeId(2), what: other } = error else {
-            panic!("{text}")
-        };
+        let what = Mismatch::Data { there: String::new(), elsewhere: String::new() };
+        let TaskError::Mismatch { node: NodeId(2), what: other } = error else { panic!("{text}") };
         assert_eq!(std::mem::discriminant(&other), std::mem::discriminant(&what));
     }
     let choices = |node| config(|config| config.seed = if node == 1 { 7 } else { 1 });

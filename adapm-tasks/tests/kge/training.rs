@@ -6,7 +6,7 @@ use adapm_tasks::kge::{LossKind, ModelKind, Negatives};
 use crate::{STEADY_DIM, graph, run, small};
 
 #[test]
-fn loss_falls_and_the_planted_structure_is_found() {
+fn loss_falls_and_the_known_structure_is_found() {
     let graph = graph();
     let report = run(&graph, &small(|config| (config.dim, config.epochs) = (STEADY_DIM, 15)))
         .expect("trains");

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::mf::{
-    Checkpoint, EvalConfig, NoProgress, PlantedConfig, RatingMetrics, Ratings, evaluate,
+    Checkpoint, EvalConfig, NoProgress, RatingMetrics, Ratings, SyntheticConfig, evaluate,
 };
 use adapm_tasks::run::{CheckpointError, TaskError};
 
@@ -52,9 +52,9 @@ fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     assert_eq!(read.expect("reads"), checkpoint);
     assert_eq!((checkpoint.row(0).map(<[f32]>::len), checkpoint.column(100)), (Some(4), None));
 
-    let mut config = PlantedConfig::default();
+    let mut config = SyntheticConfig::default();
     (config.rows, config.columns, config.cells) = (201, 100, 5_000);
-    let other = Ratings::planted(config).expect("there is such a matrix");
+    let other = Ratings::synthetic(config).expect("there is such a matrix");
     let error = predict(&other, &checkpoint, |_| {}).expect_err("other rows");
     assert!(
         matches!(error, TaskError::Checkpoint(CheckpointError::OtherRatings { .. })),
@@ -68,11 +68,11 @@ fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
 
 #[test]
 fn factors_of_another_generated_matrix_of_that_size_are_refused() {
-    let generated = |change: &dyn Fn(&mut PlantedConfig)| {
-        let mut config = PlantedConfig::default();
+    let generated = |change: &dyn Fn(&mut SyntheticConfig)| {
+        let mut config = SyntheticConfig::default();
         (config.rows, config.columns, config.cells, config.test_cells) = (200, 100, 5_000, 1_000);
         change(&mut config);
-        Ratings::planted(config).expect("there is such a matrix")
+        Ratings::synthetic(config).expect("there is such a matrix")
     };
     let ratings = generated(&|config| config.seed = 2);
     let checkpoint =

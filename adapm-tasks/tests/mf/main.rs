@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::mf::{
-    NoProgress, Optimizer, Penalty, PlantedConfig, Ratings, TrainConfig, TrainReport, train,
+    NoProgress, Optimizer, Penalty, Ratings, SyntheticConfig, TrainConfig, TrainReport, train,
 };
 use adapm_tasks::run::TaskError;
 
@@ -22,10 +22,10 @@ mod training;
 
 /// A small generated matrix: an untrained model is off by 1, the best possible one by 0.1.
 fn ratings() -> Ratings {
-    let mut config = PlantedConfig::default();
+    let mut config = SyntheticConfig::default();
     (config.rows, config.columns, config.cells, config.test_cells) = (200, 100, 5_000, 1_000);
     (config.rank, config.noise) = (2, 0.1);
-    Ratings::planted(config).expect("there is such a matrix")
+    Ratings::synthetic(config).expect("there is such a matrix")
 }
 
 /// A configuration that learns it in a moment, and selects nothing.

@@ -8,7 +8,7 @@ use adapm_tasks::mf::{
     EvalConfig, NoProgress, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate,
     evaluate_in_group, train_in_group,
 };
-use adapm_tasks::run::{Disagreement, Observer, TaskError, Work};
+use adapm_tasks::run::{Mismatch, Observer, TaskError, Work};
 
 use crate::group::as_each;
 use crate::{ratings, rmse, run, shapes, small, steady};
@@ -53,8 +53,7 @@ fn a_node_with_other_choices_is_named_by_all() {
         train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("they differ")
     });
     for error in errors {
-        let TaskError::Disagreement { node, what: Disagreement::Setting { name, .. } } = error
-        else {
+        let TaskError::Mismatch { node, what: Mismatch::Setting { name, .. } } = error else {
             panic!("{error}");
         };
         assert_eq!((node, name.as_str()), (NodeId(1), "l2"));

@@ -33,5 +33,5 @@ fn corpus(sentences: u64) -> Corpus {
 }
 
 fn run(corpus: &Corpus, config: &TrainConfig) -> Result<TrainReport, TaskError> {
-    train(corpus, Some(&Analogies::planted()), config, &NoProgress, &AtomicBool::new(false))
+    train(corpus, Some(&Analogies::generated()), config, &NoProgress, &AtomicBool::new(false))
 }

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
-use adapm_tasks::run::{Disagreement, NoProgress, TaskError};
+use adapm_tasks::run::{Mismatch, NoProgress, TaskError};
 use adapm_tasks::wv::{Analogies, Corpus, EvalConfig, Text, evaluate_in_group, train_in_group};
 
 use crate::group::as_each;
@@ -12,7 +12,7 @@ use crate::{corpus, small};
 
 #[test]
 fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
-    let (corpus, questions, stop) = (corpus(2000), Analogies::planted(), AtomicBool::new(false));
+    let (corpus, questions, stop) = (corpus(2000), Analogies::generated(), AtomicBool::new(false));
     let config = small(|config| {
         (config.system, config.workers, config.epochs, config.sample) =
             (Some(System::Adapm), Some(2), Some(3), 0.0);
@@ -47,8 +47,7 @@ fn a_node_with_another_text_is_named() {
         train_in_group(&texts[node], None, &config, group, &NoProgress, &stop).expect_err("differs")
     });
     for error in errors {
-        let what =
-            matches!(&error, TaskError::Disagreement { what: Disagreement::Data { .. }, .. });
+        let what = matches!(&error, TaskError::Mismatch { what: Mismatch::Data { .. }, .. });
         assert!(what && error.to_string().contains("bytes with"), "{error}");
     }
 }

@@ -20,7 +20,7 @@ fn bits(report: &TrainReport) -> Vec<u32> {
 }
 
 #[test]
-fn planted_analogies_are_learnt_whoever_shares_negatives_and_however_vectors_move() {
+fn generated_analogies_are_learnt_whoever_shares_negatives_and_however_vectors_move() {
     let corpus = corpus(5_000);
     for (drawn, optimizer) in [
         (Negatives::Sentence, Optimizer::Sgd),
@@ -94,7 +94,7 @@ fn a_stopped_run_keeps_its_epochs_and_vectors() {
         let config = small(|config| {
             (config.system, config.nodes, config.epochs) = (system, nodes, Some(1000))
         });
-        let questions = Analogies::planted();
+        let questions = Analogies::generated();
         let report =
             train(&corpus, Some(&questions), &config, &StopAfter(2, &stop), &stop).expect("stops");
         assert!(report.stopped && report.analogies.is_none() && report.checkpoint.is_some());
@@ -105,7 +105,7 @@ fn a_stopped_run_keeps_its_epochs_and_vectors() {
 #[test]
 fn a_learning_rate_far_too_large_is_an_error_that_says_so() {
     let config = small(|config| config.learning_rate = 1e30);
-    let questions = Analogies::planted();
+    let questions = Analogies::generated();
     let error =
         train(&corpus(500), Some(&questions), &config, &NoProgress, &AtomicBool::new(false));
     let error = error.expect_err("diverges");

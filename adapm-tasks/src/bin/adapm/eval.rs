@@ -29,7 +29,7 @@ pub(crate) trait Evaluating {
     /// What it calls what it does.
     const LABELS: Labels;
     /// Trained parameters, and what they are tried on.
-    type Subject;
+    type Input;
     /// What came out.
     type Report;
 
@@ -40,21 +40,21 @@ pub(crate) trait Evaluating {
     fn files(&self) -> Files<'_>;
 
     /// Reads parameters and data.
-    fn subject(&self) -> Result<Self::Subject, Failure>;
+    fn input(&self) -> Result<Self::Input, Failure>;
 
     /// Where the data came from.
-    fn source(subject: &Self::Subject) -> String;
+    fn source(input: &Self::Input) -> String;
 
     /// Whether the data is generated.
-    fn is_generated(subject: &Self::Subject) -> bool;
+    fn is_generated(input: &Self::Input) -> bool;
 
     /// Adds a row a choice, each with the flags that made it.
-    fn plan(&self, plan: &mut Plan<'_>, subject: &Self::Subject);
+    fn plan(&self, plan: &mut Plan<'_>, input: &Self::Input);
 
     /// Evaluates.
     fn evaluate(
         &self,
-        subject: &Self::Subject,
+        input: &Self::Input,
         common: Common,
         processes: &Processes,
         screen: &Screen<'_>,
@@ -65,7 +65,7 @@ pub(crate) trait Evaluating {
     fn summary(report: &Self::Report) -> Summary;
 
     /// The figures of merit, as a table.
-    fn quality(&self, subject: &Self::Subject, report: &Self::Report) -> String;
+    fn quality(&self, input: &Self::Input, report: &Self::Report) -> String;
 
     /// Writes the files it was asked for.
     fn keep(&self, report: &Self::Report, outputs: &mut Outputs) {
@@ -73,7 +73,7 @@ pub(crate) trait Evaluating {
     }
 
     /// What the object holds of this task's alone.
-    fn object(&self, subject: &Self::Subject, report: &Self::Report) -> impl Serialize;
+    fn object(&self, input: &Self::Input, report: &Self::Report) -> impl Serialize;
 }
 
 /// The flags of an evaluation that all tasks have.
@@ -124,25 +124,25 @@ fn evaluate<E: Evaluating>(
         files.written.clear();
     }
     let mut outputs = files.prepare(interrupt)?;
-    let subject = input::read(output, interrupt, processes.company().is_none(), || args.subject())?;
+    let input = input::read(output, interrupt, processes.company().is_none(), || args.input())?;
     outputs.check_inputs()?;
     let mut table = Table::new(&[]);
     let workers = report::workers_of_all(processes, common.nodes, common.workers);
     let mut plan = Plan { table: &mut table, given, workers };
-    args.plan(&mut plan, &subject);
-    let crew = report::crew(processes, common.nodes, common.workers);
-    plan.row("cluster", &crew, &report::CLUSTER_FLAGS);
+    args.plan(&mut plan, &input);
+    let topology = report::topology(processes, common.nodes, common.workers);
+    plan.row("cluster", &topology, &report::CLUSTER_FLAGS);
     plan.row("system", &cluster.system.to_string(), &["system"]);
     let heading = output.bold(format!("eval {}", E::TASK)).to_string();
-    let opening = format!("{heading}\n{}", table.render());
+    let preface = format!("{heading}\n{}", table.render());
 
-    let screen = Screen::new("eval", output, interrupt).labelled(E::LABELS).opening(opening);
-    let report = args.evaluate(&subject, common, processes, &screen, interrupt.stop())?;
+    let screen = Screen::new("eval", output, interrupt).labelled(E::LABELS).preface(preface);
+    let report = args.evaluate(&input, common, processes, &screen, interrupt.stop())?;
     screen.open();
     let summary = E::summary(&report);
     let told = screen
         .finish()
-        .and_then(|()| output.text(&result(args, &subject, &report, output, processes)));
+        .and_then(|()| output.text(&result(args, &input, &report, output, processes)));
     if summary.stopped {
         outputs.leave("the evaluation is not complete");
     } else {
@@ -158,9 +158,9 @@ fn evaluate<E: Evaluating>(
             nodes: summary.nodes,
             workers: summary.workers,
             transport: processes.transport(),
-            data: E::source(&subject),
-            generated: E::is_generated(&subject),
-            own: args.object(&subject, &report),
+            data: E::source(&input),
+            generated: E::is_generated(&input),
+            own: args.object(&input, &report),
             seconds: summary.seconds,
             manager: json::Manager::from(&summary.stats),
             stopped: summary.stopped,
@@ -174,12 +174,12 @@ fn evaluate<E: Evaluating>(
 /// What came out.
 fn result<E: Evaluating>(
     args: &E,
-    subject: &E::Subject,
+    input: &E::Input,
     report: &E::Report,
     output: Output,
     processes: &Processes,
 ) -> String {
-    let heading = format!("\n{} on {}", output.bold("result"), E::source(subject));
+    let heading = format!("\n{} on {}", output.bold("result"), E::source(input));
     let summary = E::summary(report);
     if summary.stopped {
         return format!("{heading}, stopped before it was complete: no metrics\n");
@@ -190,5 +190,5 @@ fn result<E: Evaluating>(
         .row([items, &format!("{} in {}", format::count(count), format::seconds(summary.seconds))]);
     report::took_part(&mut table, processes, summary.nodes, summary.workers);
     report::manager(&mut table, &summary.stats);
-    format!("{heading}\n{}{}", args.quality(subject, report), table.render())
+    format!("{heading}\n{}{}", args.quality(input, report), table.render())
 }

@@ -293,7 +293,7 @@ fn task_exit_code(error: &TaskError) -> u8 {
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
         | TaskError::Memory(_)
-        | TaskError::Disagreement { .. } => 2,
+        | TaskError::Mismatch { .. } => 2,
         TaskError::Build(error) => match error {
             BuildError::Group(error) => group_exit_code(error),
             BuildError::Process { .. } => LOST,

@@ -472,7 +472,7 @@ fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
 impl Evaluating for EvalArgs {
     const TASK: &'static str = TASK;
     const LABELS: Labels = LABELS;
-    type Subject = (Checkpoint, Graph);
+    type Input = (Checkpoint, Graph);
     type Report = EvalReport;
 
     fn shared(&self) -> eval::Shared<'_> {
@@ -485,7 +485,7 @@ impl Evaluating for EvalArgs {
         Files { read, written: Files::given([("--ranks", &self.ranks)]) }
     }
 
-    fn subject(&self) -> Result<Self::Subject, Failure> {
+    fn input(&self) -> Result<Self::Input, Failure> {
         let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
         let graph = graph(&self.data)?;
         if self.queries(&graph) == 0 {
@@ -494,15 +494,15 @@ impl Evaluating for EvalArgs {
         Ok((checkpoint, graph))
     }
 
-    fn source((_, graph): &Self::Subject) -> String {
+    fn source((_, graph): &Self::Input) -> String {
         graph.source().to_string()
     }
 
-    fn is_generated((_, graph): &Self::Subject) -> bool {
+    fn is_generated((_, graph): &Self::Input) -> bool {
         graph.is_generated()
     }
 
-    fn plan(&self, plan: &mut Plan<'_>, (checkpoint, graph): &Self::Subject) {
+    fn plan(&self, plan: &mut Plan<'_>, (checkpoint, graph): &Self::Input) {
         describe(plan.table, graph, &self.data, plan.given);
         let model = format!("{}, {} reals an entity", checkpoint.model(), checkpoint.dim());
         plan.table.row(["model".into(), model, format!("--load {}", self.load.display())]);
@@ -515,7 +515,7 @@ impl Evaluating for EvalArgs {
 
     fn evaluate(
         &self,
-        (checkpoint, graph): &Self::Subject,
+        (checkpoint, graph): &Self::Input,
         common: Common,
         processes: &Processes,
         screen: &Screen<'_>,
@@ -544,7 +544,7 @@ impl Evaluating for EvalArgs {
         }
     }
 
-    fn quality(&self, (_, graph): &Self::Subject, report: &EvalReport) -> String {
+    fn quality(&self, (_, graph): &Self::Input, report: &EvalReport) -> String {
         let splits = [(self.split.name(), Some(&report.metrics))];
         table(&splits, Some((&report.baseline, report.frequency_weight)), graph.is_generated())
     }
@@ -553,7 +553,7 @@ impl Evaluating for EvalArgs {
         outputs.save("--ranks", "ranks", |file| write_ranks(file, &report.ranks));
     }
 
-    fn object(&self, (checkpoint, graph): &Self::Subject, report: &EvalReport) -> impl Serialize {
+    fn object(&self, (checkpoint, graph): &Self::Input, report: &EvalReport) -> impl Serialize {
         let metrics = (!report.stopped).then_some(&report.metrics);
         OfEvaluation {
             split: self.split.name(),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_tasks::mf::{
-    self, Checkpoint, EvalConfig, EvalReport, PlantedConfig, RatingMetrics, Ratings, Selection,
+    self, Checkpoint, EvalConfig, EvalReport, RatingMetrics, Ratings, Selection, SyntheticConfig,
     TrainConfig, TrainReport,
 };
 use adapm_tasks::run::{ConfigError, KeyChoice, Split, TaskError, UnknownKey};
@@ -47,11 +47,11 @@ fn ratings(args: &DataArgs) -> Result<Ratings, Failure> {
         return Ratings::load(&path).map_err(|error| TaskError::Data(error).into());
     }
     let asked = &args.generated;
-    let mut config = PlantedConfig::default();
+    let mut config = SyntheticConfig::default();
     (config.rows, config.columns, config.rank) = (asked.rows, asked.columns, asked.rank);
     (config.cells, config.test_cells) = (asked.cells, asked.test_cells);
     (config.noise, config.seed) = (asked.noise, asked.data_seed);
-    Ok(Ratings::planted(config)?)
+    Ok(Ratings::synthetic(config)?)
 }
 
 /// Adds what the data is and what was found in it, with the flags that chose it.
@@ -423,7 +423,7 @@ struct OfRun {
 impl Evaluating for EvalArgs {
     const TASK: &'static str = TASK;
     const LABELS: Labels = LABELS;
-    type Subject = (Checkpoint, Ratings);
+    type Input = (Checkpoint, Ratings);
     type Report = EvalReport;
 
     fn shared(&self) -> eval::Shared<'_> {
@@ -436,7 +436,7 @@ impl Evaluating for EvalArgs {
         Files { read, ..Files::default() }
     }
 
-    fn subject(&self) -> Result<Self::Subject, Failure> {
+    fn input(&self) -> Result<Self::Input, Failure> {
         let checkpoint = Checkpoint::load(&self.load).map_err(TaskError::Checkpoint)?;
         let ratings = self.data.data.as_ref().map_or_else(
             || ratings(&self.data),
@@ -452,15 +452,15 @@ impl Evaluating for EvalArgs {
         Ok((checkpoint, ratings))
     }
 
-    fn source((_, ratings): &Self::Subject) -> String {
+    fn source((_, ratings): &Self::Input) -> String {
         ratings.source().to_string()
     }
 
-    fn is_generated((_, ratings): &Self::Subject) -> bool {
+    fn is_generated((_, ratings): &Self::Input) -> bool {
         ratings.is_generated()
     }
 
-    fn plan(&self, plan: &mut Plan<'_>, (checkpoint, ratings): &Self::Subject) {
+    fn plan(&self, plan: &mut Plan<'_>, (checkpoint, ratings): &Self::Input) {
         describe(plan.table, ratings, &self.data, plan.given);
         let clip = if self.clip { ", predictions clipped" } else { "" };
         let means = if checkpoint.scale() == 0.0 { ", the means are predicted" } else { "" };
@@ -476,7 +476,7 @@ impl Evaluating for EvalArgs {
 
     fn evaluate(
         &self,
-        (checkpoint, ratings): &Self::Subject,
+        (checkpoint, ratings): &Self::Input,
         common: Common,
         processes: &Processes,
         screen: &Screen<'_>,
@@ -505,12 +505,12 @@ impl Evaluating for EvalArgs {
         }
     }
 
-    fn quality(&self, (_, ratings): &Self::Subject, report: &EvalReport) -> String {
+    fn quality(&self, (_, ratings): &Self::Input, report: &EvalReport) -> String {
         let splits = [(self.split.name(), report.metrics.as_ref()), (MEANS, report.means.as_ref())];
         table(&splits, ratings)
     }
 
-    fn object(&self, (checkpoint, ratings): &Self::Subject, report: &EvalReport) -> impl Serialize {
+    fn object(&self, (checkpoint, ratings): &Self::Input, report: &EvalReport) -> impl Serialize {
         OfEvaluation {
             split: self.split.name(),
             dim: checkpoint.dim(),

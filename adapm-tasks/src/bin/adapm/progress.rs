@@ -87,7 +87,7 @@ pub(crate) struct Screen<'a> {
     signs: Signs,
     interrupt: &'a Interrupt,
     told: AtomicBool,
-    opening: Mutex<Option<String>>,
+    preface: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Screen<'a> {
             signs,
             interrupt,
             told: AtomicBool::new(false),
-            opening: Mutex::new(None),
+            preface: Mutex::new(None),
             failure: Mutex::new(None),
         }
     }
@@ -124,14 +124,14 @@ impl<'a> Screen<'a> {
     }
 
     /// Opens with `text` on the first sign of life: a run that is refused shows the reason only.
-    pub(crate) fn opening(mut self, text: String) -> Self {
-        self.opening = Mutex::new(Some(text));
+    pub(crate) fn preface(mut self, text: String) -> Self {
+        self.preface = Mutex::new(Some(text));
         self
     }
 
-    /// Prints the opening if that is still to do.
+    /// Prints the preface if that is still to do.
     pub(crate) fn open(&self) {
-        if let Some(text) = lock(&self.opening).take() {
+        if let Some(text) = lock(&self.preface).take() {
             self.print(|| self.output.text(&text));
         }
     }

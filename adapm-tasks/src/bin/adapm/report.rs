@@ -95,7 +95,7 @@ pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
 }
 
 /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
-pub(crate) fn crew(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
+pub(crate) fn topology(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
     match processes.company() {
         None => cluster(nodes, self::workers(workers, nodes)),
         Some(_) => self::processes(nodes, workers),
@@ -131,7 +131,7 @@ fn processes(processes: usize, workers: Option<usize>) -> String {
 /// Processes and their workers: before the run they had not yet agreed on how many.
 pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
     let Some(company) = processes.company() else { return };
-    table.row(["cluster", &crew(processes, nodes, Some(workers))]);
+    table.row(["cluster", &topology(processes, nodes, Some(workers))]);
     let membership = company.group.membership();
     if let (refusals @ 1.., Some(last)) = (membership.refusals(), membership.refused().last()) {
         let refusals = usize::try_from(refusals).unwrap_or(usize::MAX);

@@ -205,9 +205,9 @@ fn train<T: Training>(
     let config = args
         .config(Common { trace: tracing.as_ref().map(|tracing| tracing.tracer.clone()), ..common });
     outputs.check_space(&T::sizes(&data, &config))?;
-    let opening = opening(args, &data, &config, given, processes)?;
+    let preface = preface(args, &data, &config, given, processes)?;
 
-    let screen = Screen::new("train", output, interrupt).labelled(T::LABELS).opening(opening);
+    let screen = Screen::new("train", output, interrupt).labelled(T::LABELS).preface(preface);
     let trained = args.train(&data, &config, processes, &screen, interrupt.stop());
     let traced = tracing.map_or(Ok(None), |tracing| tracing.finish(trained.is_ok()));
     let report = trained?;
@@ -263,7 +263,7 @@ pub(crate) fn common(cluster: &ClusterArgs, processes: &Processes) -> Result<Com
 }
 
 /// What is about to be done.
-fn opening<T: Training>(
+fn preface<T: Training>(
     args: &T,
     data: &T::Data,
     config: &T::Config,
@@ -276,7 +276,7 @@ fn opening<T: Training>(
     let workers_of_all = report::workers_of_all(processes, nodes, workers);
     let mut plan = Plan { table: &mut table, given, workers: workers_of_all };
     args.plan(&mut plan, data, config);
-    plan.row("cluster", &report::crew(processes, nodes, workers), &report::CLUSTER_FLAGS);
+    plan.row("cluster", &report::topology(processes, nodes, workers), &report::CLUSTER_FLAGS);
     plan.row("system", &cluster.system.to_string(), &["system", "localize-ahead", "ahead"]);
     if let Some(name) = &asked.recipe {
         plan.row("recipe", &recipe::find(T::TASK, name)?.expected(), &["recipe"]);

@@ -108,7 +108,7 @@ impl Quality {
     pub(super) fn new(
         analogies: Option<&AnalogyReport>,
         similarity: Option<&SimilarityReport>,
-        are_planted: bool,
+        are_generated: bool,
     ) -> Self {
         let total = analogies.map(AnalogyReport::total);
         let of_kind = |kind| analogies.map(|report| report.of_kind(kind).accuracy());
@@ -123,7 +123,7 @@ impl Quality {
             similarity: similarity.and_then(|report| report.correlation),
             similarity_coverage: similarity
                 .map(|report| report.seen as f64 / report.asked.max(1) as f64),
-            best_accuracy: are_planted.then_some(BEST_ACCURACY),
+            best_accuracy: are_generated.then_some(BEST_ACCURACY),
         }
     }
 }
@@ -132,7 +132,7 @@ impl Quality {
 pub(super) fn table(
     analogies: Option<&AnalogyReport>,
     similarity: Option<&SimilarityReport>,
-    are_planted: bool,
+    are_generated: bool,
 ) -> String {
     let mut text = String::new();
     if let Some(report) = analogies {
@@ -146,7 +146,7 @@ pub(super) fn table(
         row(&mut table, "semantic", report.of_kind(SectionKind::Semantic));
         row(&mut table, "syntactic", report.of_kind(SectionKind::Syntactic));
         row(&mut table, "all", report.total());
-        if are_planted {
+        if are_generated {
             table.row(["best possible".to_owned(), format::figure(BEST_ACCURACY)]);
         }
         text.push_str(&table.render());
@@ -183,14 +183,14 @@ fn row(table: &mut Table, name: &str, tally: Tally) {
 pub(super) struct Asked {
     pub(super) questions: Option<Analogies>,
     /// The questions are those of the generated text.
-    pub(super) are_planted: bool,
+    pub(super) are_generated: bool,
     pub(super) similarities: Option<Similarities>,
 }
 
 impl Asked {
-    /// Reads what `args` name; if that is nothing, `planted` says whether to ask about the
+    /// Reads what `args` name; if that is nothing, `generated` says whether to ask about the
     /// generated text.
-    pub(super) fn new(args: &QuestionArgs, planted: bool) -> Result<Self, Failure> {
+    pub(super) fn new(args: &QuestionArgs, generated: bool) -> Result<Self, Failure> {
         let path = |name: &PathBuf| input::locate(TASK, name);
         let questions =
             args.questions.as_ref().map(|name| Ok::<_, Failure>(Analogies::load(&path(name)?)?));
@@ -199,16 +199,16 @@ impl Asked {
             .as_ref()
             .map(|name| Ok::<_, Failure>(Similarities::load(&path(name)?)?));
         let (questions, similarities) = (questions.transpose()?, similarities.transpose()?);
-        let are_planted = planted && questions.is_none();
-        let questions = if are_planted { Some(Analogies::planted()) } else { questions };
-        Ok(Self { questions, are_planted, similarities })
+        let are_generated = generated && questions.is_none();
+        let questions = if are_generated { Some(Analogies::generated()) } else { questions };
+        Ok(Self { questions, are_generated, similarities })
     }
 
     /// What tells where the questions are from.
     pub(super) fn source(&self, args: &QuestionArgs) -> String {
         let files = [&args.questions, &args.similarity].into_iter().flatten();
         let mut sources: Vec<String> = files.map(|path| path.display().to_string()).collect();
-        if self.are_planted {
+        if self.are_generated {
             sources.insert(0, "generated questions".to_owned());
         }
         sources.join(", ")
@@ -217,7 +217,7 @@ impl Asked {
     /// Adds rows of what is asked.
     pub(super) fn plan(&self, plan: &mut Plan<'_>) {
         if let Some(questions) = &self.questions {
-            let origin = if self.are_planted { " about the generated text" } else { "" };
+            let origin = if self.are_generated { " about the generated text" } else { "" };
             let count = format!("{}{origin}", format::count(questions.len() as u64));
             plan.row("questions", &count, &["questions"]);
         }
@@ -396,7 +396,7 @@ impl Training for TrainArgs {
 
     fn quality(data: &Data, report: &Trained) -> String {
         let Trained { trained, similarity, .. } = report;
-        table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_planted)
+        table(trained.analogies.as_ref(), similarity.as_ref(), data.asked.are_generated)
     }
 
     fn is_judged(&self, _: &Data, _: &Trained) -> bool {
@@ -440,7 +440,7 @@ impl Training for TrainArgs {
             test: Quality::new(
                 trained.analogies.as_ref(),
                 similarity.as_ref(),
-                data.asked.are_planted,
+                data.asked.are_generated,
             ),
         }
     }
@@ -464,7 +464,7 @@ struct OfRun {
 }
 
 /// Vectors, and what they are asked.
-pub(crate) struct Subject {
+pub(crate) struct EvalInput {
     vectors: Vectors,
     /// What kind of file they are from.
     form: String,
@@ -484,7 +484,7 @@ pub(crate) struct Answered {
 impl Evaluating for EvalArgs {
     const TASK: &'static str = TASK;
     const LABELS: Labels = LABELS;
-    type Subject = Subject;
+    type Input = EvalInput;
     type Report = Answered;
 
     fn shared(&self) -> eval::Shared<'_> {
@@ -499,23 +499,23 @@ impl Evaluating for EvalArgs {
         Files { read, ..Files::default() }
     }
 
-    fn subject(&self) -> Result<Subject, Failure> {
+    fn input(&self) -> Result<EvalInput, Failure> {
         let asked = Asked::new(&self.asked, self.asked.similarity.is_none())?;
         let source = asked.source(&self.asked);
         let (vectors, form) = vectors(&self.load)?;
-        Ok(Subject { vectors, form, asked, source })
+        Ok(EvalInput { vectors, form, asked, source })
     }
 
-    fn source(subject: &Subject) -> String {
-        subject.source.clone()
+    fn source(input: &EvalInput) -> String {
+        input.source.clone()
     }
 
-    fn is_generated(subject: &Subject) -> bool {
-        subject.asked.are_planted
+    fn is_generated(input: &EvalInput) -> bool {
+        input.asked.are_generated
     }
 
-    fn plan(&self, plan: &mut Plan<'_>, subject: &Subject) {
-        let Subject { vectors, form, asked, .. } = subject;
+    fn plan(&self, plan: &mut Plan<'_>, input: &EvalInput) {
+        let EvalInput { vectors, form, asked, .. } = input;
         let (words, dim) = (format::count(vectors.words().len() as u64), vectors.dim());
         let model = format!("{words} words, {dim} numbers a vector ({form})");
         plan.table.row(["model".into(), model, format!("--load {}", self.load.display())]);
@@ -528,13 +528,13 @@ impl Evaluating for EvalArgs {
 
     fn evaluate(
         &self,
-        subject: &Subject,
+        input: &EvalInput,
         common: Common,
         processes: &Processes,
         screen: &Screen<'_>,
         stop: &AtomicBool,
     ) -> Result<Answered, Failure> {
-        let Subject { vectors, asked, .. } = subject;
+        let EvalInput { vectors, asked, .. } = input;
         let mut config = EvalConfig::default();
         (config.system, config.nodes, config.workers) =
             (common.system, common.nodes, common.workers);
@@ -564,16 +564,16 @@ impl Evaluating for EvalArgs {
         }
     }
 
-    fn quality(&self, subject: &Subject, report: &Answered) -> String {
-        table(report.analogies(), report.similarity.as_ref(), subject.asked.are_planted)
+    fn quality(&self, input: &EvalInput, report: &Answered) -> String {
+        table(report.analogies(), report.similarity.as_ref(), input.asked.are_generated)
     }
 
-    fn object(&self, subject: &Subject, report: &Answered) -> impl Serialize {
-        let are_planted = subject.asked.are_planted;
+    fn object(&self, input: &EvalInput, report: &Answered) -> impl Serialize {
+        let are_generated = input.asked.are_generated;
         OfEvaluation {
-            dim: subject.vectors.dim(),
-            vocabulary: subject.vectors.words().len(),
-            quality: Quality::new(report.analogies(), report.similarity.as_ref(), are_planted),
+            dim: input.vectors.dim(),
+            vocabulary: input.vectors.words().len(),
+            quality: Quality::new(report.analogies(), report.similarity.as_ref(), are_generated),
         }
     }
 }

@@ -24,15 +24,15 @@ use crate::data::{DataError, Malformation};
 
 mod columns;
 mod matrix_market;
-mod opening;
+mod preamble;
 mod records;
 mod text;
 
 pub use crate::data::error::RatingFault;
 pub use columns::UnknownColumns;
-pub use opening::Separator;
-pub(crate) use opening::names_ratings;
-use opening::{Form, Lines, Opening};
+pub use preamble::Separator;
+pub(crate) use preamble::names_ratings;
+use preamble::{Form, Lines, Preamble};
 use records::Split;
 pub(crate) use records::{Records, Separated};
 pub use text::RatingId;
@@ -126,10 +126,10 @@ fn read_form<R: BufRead>(
     each: &mut Take<'_>,
 ) -> Result<Found, Stop> {
     let mut head = Vec::new();
-    let Some(opening) = Opening::read(&mut source, &mut head, line)? else {
+    let Some(preamble) = Preamble::read(&mut source, &mut head, line)? else {
         return Ok(Found { format: text::EMPTY, comments: 0 });
     };
-    let Opening { skipped, lines, comments, form } = opening;
+    let Preamble { skipped, lines, comments, form } = preamble;
     let source = Cursor::new(&head[skipped..]).chain(source);
     let split = |source, is_by_colons| Split::new(Lines::new(source, lines), is_by_colons);
     let format = match form {

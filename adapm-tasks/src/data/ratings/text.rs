@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::{fmt, str};
 
 use crate::data::ratings::columns::Columns;
-use crate::data::ratings::opening::{Form, Separator};
+use crate::data::ratings::preamble::{Form, Separator};
 use crate::data::ratings::records::{Field, Record, Records, Separated, Split};
 use crate::data::ratings::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
 

@@ -13,8 +13,8 @@ fn facts() -> Vec<Triple> {
 }
 
 /// Nodes of one worker each.
-fn seat(number: usize, all: usize) -> Seat {
-    Seat { number, all, index: 0, here: 1, of_node: 1 }
+fn slot(number: usize, all: usize) -> WorkerSlot {
+    WorkerSlot { number, all, index: 0, here: 1, of_node: 1 }
 }
 
 fn parts<'a>(
@@ -23,7 +23,7 @@ fn parts<'a>(
     workers: usize,
     shared: &'a Parts,
 ) -> Vec<Order<'a>> {
-    (0..workers).map(|worker| Order::new(9, train, step, seat(worker, workers), shared)).collect()
+    (0..workers).map(|worker| Order::new(9, train, step, slot(worker, workers), shared)).collect()
 }
 
 #[test]
@@ -77,15 +77,15 @@ fn two_families() -> Vec<Triple> {
     facts.map(|(subject, object)| Triple { subject, relation: 0, object }).collect()
 }
 
-fn seats() -> [Seat; 4] {
-    [0, 1, 2, 3].map(|number| Seat { number, all: 4, index: number % 2, here: 2, of_node: 2 })
+fn slots() -> [WorkerSlot; 4] {
+    [0, 1, 2, 3].map(|number| WorkerSlot { number, all: 4, index: number % 2, here: 2, of_node: 2 })
 }
 
 #[test]
 fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
     let train = two_families();
     let shared = Parts::new();
-    let mut orders = seats().map(|seat| Order::new(5, &train, 1, seat, &shared));
+    let mut orders = slots().map(|slot| Order::new(5, &train, 1, slot, &shared));
     let mut epoch = || {
         let parts = orders.each_mut().map(|order| order.next_epoch().to_vec());
         (0..train.len() as u32)
@@ -115,24 +115,24 @@ fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
 #[test]
 fn nodes_in_one_process_deal_as_processes_do() {
     let train = two_families();
-    for seat in seats() {
+    for slot in slots() {
         let shared = [Parts::new(), Parts::new()];
-        let together = Seat { here: 4, index: seat.number, ..seat };
-        let epoch = |seat, shared| Order::new(5, &train, 1, seat, shared).next_epoch().to_vec();
-        assert_eq!(epoch(seat, &shared[0]), epoch(together, &shared[1]));
+        let together = WorkerSlot { here: 4, index: slot.number, ..slot };
+        let epoch = |slot, shared| Order::new(5, &train, 1, slot, shared).next_epoch().to_vec();
+        assert_eq!(epoch(slot, &shared[0]), epoch(together, &shared[1]));
     }
 }
 
 #[test]
 fn facts_with_an_entity_of_another_part_follow_each_other() {
     let train = two_families();
-    for seat in seats() {
+    for slot in slots() {
         let shared = Parts::new();
-        let mut order = Order::new(5, &train, 1, seat, &shared);
+        let mut order = Order::new(5, &train, 1, slot, &shared);
         let first = order.next_epoch().to_vec();
         let positions = order.next_epoch().to_vec();
         assert_ne!(first, positions);
-        let node = seat.node() as u32;
+        let node = slot.node() as u32;
         let Dealing::Part(nodes) = &order.dealing else { panic!("steps are one fact") };
         let foreign = |position: &u32| {
             let Triple { subject, object, .. } = train[*position as usize];
@@ -159,7 +159,7 @@ fn more_workers_than_facts_leave_some_without() {
         .map(|part| part.next_epoch().len())
         .collect();
     assert_eq!(lens.iter().sum::<usize>(), 2);
-    assert!(Order::new(9, &[], 256, Seat::ONLY, &Parts::new()).next_epoch().is_empty());
+    assert!(Order::new(9, &[], 256, WorkerSlot::ONLY, &Parts::new()).next_epoch().is_empty());
 }
 
 /// Four families of 30 that know each other well, and few of the others.

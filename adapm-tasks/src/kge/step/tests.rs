@@ -102,9 +102,10 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
         relation_len: 2 * relation_len,
     };
     // The same seed each time: the same negatives.
-    let mut arrays = Arrays::new(shape.groups(), Some(shape.draws()), 7, |key, value| {
-        model::initial_value(3, config.initial_deviation, key, value)
-    });
+    let mut arrays =
+        Arrays::new(shape.groups(), Some(shape.sampling_distribution()), 7, |key, value| {
+            model::initial_value(3, config.initial_deviation, key, value)
+        });
     if let Some((key, place, step)) = moved {
         let mut update = vec![0.0; shape.len_of(key)];
         update[place] = step;

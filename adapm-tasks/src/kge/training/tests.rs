@@ -1,4 +1,4 @@
-//! Several boards, one for each node, as if nodes were processes; the cluster itself is in this
+//! Several states, one for each node, as if nodes were processes; the cluster itself is in this
 //! process.
 
 use std::panic::{self, AssertUnwindSafe};
@@ -13,12 +13,12 @@ use crate::kge::graph::Triple;
 use crate::kge::model::{self, Model, Shape};
 use crate::kge::prior::Weight;
 use crate::metric::RankMetrics;
-use crate::run::agreement::{Agreed, agree};
 use crate::run::circle::places;
 use crate::run::config::ConfigError;
+use crate::run::consistency::{self, RunFlags};
 use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
-use crate::run::managed::Kept;
+use crate::run::managed::BestParameters;
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 
@@ -38,7 +38,7 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config
 }
 
-/// Trains with a board for each node; `progress` and `stops` are those of each.
+/// Trains with a state for each node; `progress` and `stops` are those of each.
 fn train(
     config: &TrainConfig,
     progress: &[&dyn Observer<RankMetrics>; NODES],
@@ -122,16 +122,16 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
                 scope.spawn(move || {
                     let parts = process.outcome.expect("trained");
                     let peers = Peers::among(&place);
-                    let kept = Kept::new(without.clone(), parts, &peers);
+                    let best = BestParameters::new(without.clone(), parts, &peers);
                     // What is here is written, what is elsewhere is left alone.
-                    let initial = kept.initial();
+                    let initial = best.initial();
                     let mut written = vec![f32::NAN; without.offset(Key(without.keys()))];
                     for key in (0..without.keys()).map(Key) {
                         let start = without.offset(key);
                         initial(key, &mut written[start..start + without.len_of(key)]);
                     }
                     // Pieces of a few keys each.
-                    (written, kept.gather(&peers, 40, &|_, _| {}).expect("all take part"))
+                    (written, best.gather(&peers, 40, &|_, _| {}).expect("all take part"))
                 })
             })
             .collect();
@@ -269,15 +269,19 @@ fn a_chain_and_a_few_triples_spare_nothing() {
 }
 
 /// What each process ends with that opens as it is told.
-fn agree_all(openings: Vec<Result<Opening, TaskError>>) -> Vec<Result<Agreed, String>> {
+fn agree_all(
+    fingerprints: Vec<Result<RunFingerprint, TaskError>>,
+) -> Vec<Result<RunFlags, String>> {
     std::thread::scope(|scope| {
-        let threads: Vec<_> = places(openings.len())
+        let threads: Vec<_> = places(fingerprints.len())
             .into_iter()
-            .zip(openings)
+            .zip(fingerprints)
             .map(|(place, own)| {
-                let agree =
-                    move || agree(&Peers::among(&place), own).map_err(|error| error.to_string());
-                scope.spawn(agree)
+                let check = move || {
+                    consistency::check(&Peers::among(&place), own)
+                        .map_err(|error| error.to_string())
+                };
+                scope.spawn(check)
             })
             .collect();
         threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
@@ -287,24 +291,24 @@ fn agree_all(openings: Vec<Result<Opening, TaskError>>) -> Vec<Result<Agreed, St
 #[test]
 fn processes_that_mean_the_same_agree_and_node_0_chooses_the_checkpoint() {
     let graph = Graph::families(1, 1);
-    let opening = |checkpoint| {
+    let fingerprint = |checkpoint| {
         let config = TrainConfig { checkpoint, ..TrainConfig::default() };
-        Ok(train_opening(&graph, &config))
+        Ok(train_fingerprint(&graph, &config))
     };
-    let agreed = agree_all(vec![opening(true), opening(false), opening(false)]);
-    assert_eq!(agreed, vec![Ok(Agreed { checkpoint: true, stopped: false }); 3]);
+    let agreed = agree_all(vec![fingerprint(true), fingerprint(false), fingerprint(false)]);
+    assert_eq!(agreed, vec![Ok(RunFlags { checkpoint: true, stopped: false }); 3]);
 }
 
 #[test]
 fn the_node_with_other_data_is_named_by_all() {
     let config = TrainConfig::default();
     let graphs = [1, 1, 1].map(|seed| Graph::families(seed, 1));
-    let mut openings: Vec<_> =
-        graphs.iter().map(|graph| Ok(train_opening(graph, &config))).collect();
+    let mut fingerprints: Vec<_> =
+        graphs.iter().map(|graph| Ok(train_fingerprint(graph, &config))).collect();
     let mut changed = graphs[0].clone();
     changed.train.swap(0, 1);
-    openings[0] = Ok(train_opening(&changed, &config));
-    for text in agree_all(openings) {
+    fingerprints[0] = Ok(train_fingerprint(&changed, &config));
+    for text in agree_all(fingerprints) {
         let text = text.expect_err("n0 differs");
         assert!(text.starts_with("node n0 has other data: ") && text.contains("triples"), "{text}");
         assert!(!text.contains('\n'), "{text}");
@@ -314,15 +318,15 @@ fn the_node_with_other_data_is_named_by_all() {
 #[test]
 fn the_node_with_another_choice_is_named_with_it_by_all() {
     let graph = Graph::families(1, 1);
-    let opening = |learning_rate| {
-        Ok(train_opening(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }))
+    let fingerprint = |learning_rate| {
+        Ok(train_fingerprint(&graph, &TrainConfig { learning_rate, ..TrainConfig::default() }))
     };
     let expected = "node n1 has learning_rate 0.2, others have 0.1; start all nodes alike";
-    for text in agree_all(vec![opening(0.1), opening(0.2)]) {
+    for text in agree_all(vec![fingerprint(0.1), fingerprint(0.2)]) {
         assert_eq!(text, Err(expected.to_owned()));
     }
     let chunked =
-        |chunk| Ok(train_opening(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
+        |chunk| Ok(train_fingerprint(&graph, &TrainConfig { chunk, ..TrainConfig::default() }));
     let expected = "node n1 has chunk by default, others have 16; start all nodes alike";
     for text in agree_all(vec![chunked(Some(16)), chunked(None), chunked(Some(16))]) {
         assert_eq!(text, Err(expected.to_owned()));
@@ -337,8 +341,8 @@ fn the_node_with_another_choice_is_named_with_it_by_all() {
         trained_on: checkpoint::digest_of_train(&graph),
         values: std::sync::Arc::default(),
     };
-    let other = evaluate_opening(&graph, &EvalConfig::default(), &checkpoint);
-    for text in agree_all(vec![opening(0.1), opening(0.1), Ok(other)]) {
+    let other = evaluate_fingerprint(&graph, &EvalConfig::default(), &checkpoint);
+    for text in agree_all(vec![fingerprint(0.1), fingerprint(0.1), Ok(other)]) {
         let expected =
             "node n2 runs evaluate kge, the others train kge; start all nodes with the same task";
         assert_eq!(text, Err(expected.to_owned()));
@@ -347,8 +351,8 @@ fn the_node_with_another_choice_is_named_with_it_by_all() {
 
 #[test]
 fn a_process_that_cannot_start_is_named_by_the_others() {
-    let opening = train_opening(&Graph::families(1, 1), &TrainConfig::default());
-    let ended = agree_all(vec![Ok(opening), Err(ConfigError::NoWorkers.into())]);
+    let fingerprint = train_fingerprint(&Graph::families(1, 1), &TrainConfig::default());
+    let ended = agree_all(vec![Ok(fingerprint), Err(ConfigError::NoWorkers.into())]);
     let own = ConfigError::NoWorkers.to_string();
     assert_eq!(ended, [Err(format!("node n1 failed: {own}")), Err(own)]);
 }

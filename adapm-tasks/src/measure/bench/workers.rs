@@ -84,13 +84,13 @@ fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
     let cluster =
         Builder::<f32>::new(layout).workers(2).initial(|_, value| value.fill(1.0)).build()?;
     let shared: Vec<f32> = (0..keys as usize * LEN).map(|i| i as f32).collect();
-    let seats =
+    let slots =
         [0, 1].map(|worker| Mutex::new((share.keys(keys, worker), vec![1.0; shared.len()])));
     let gate = Barrier::new(2);
     let work = |mut worker: Floats| {
         let index = worker.id().index();
-        let mut seat = seats[index].lock().expect("a worker has a seat of its own");
-        let (order, own) = &mut *seat;
+        let mut slot = slots[index].lock().expect("a worker has a slot of its own");
+        let (order, own) = &mut *slot;
         let mut rows = Rows::new(order, BATCH, LEN);
         Access::ALL.map(|access| {
             let mut floor = |rows: &mut Rows<'_>| match access {

@@ -17,9 +17,9 @@ fn all_get_the_notes_of_all_in_order() {
         [peers.share(Ok((node, "first".to_owned()))), peers.share(Ok((node, "second".to_owned())))]
     });
     for [first, second] in shared {
-        let notes = |text: &str| (0..3).map(|node| (node, text.to_owned())).collect::<Vec<_>>();
-        assert_eq!(first.expect("none fails"), notes("first"));
-        assert_eq!(second.expect("none fails"), notes("second"));
+        let messages = |text: &str| (0..3).map(|node| (node, text.to_owned())).collect::<Vec<_>>();
+        assert_eq!(first.expect("none fails"), messages("first"));
+        assert_eq!(second.expect("none fails"), messages("second"));
     }
     assert_eq!(Peers::alone().share(Ok(5)).expect("does not fail"), [5]);
     assert!(Peers::alone().share::<u8>(Err(diverged(1))).is_err());
@@ -115,15 +115,15 @@ impl Exchange for Liar {
 
 #[test]
 fn notes_that_make_no_sense_name_their_node() {
-    let note = postcard::to_allocvec(&Told::Note(vec![1_u64, 2])).expect("encodes");
+    let message = postcard::to_allocvec(&Told::Message(vec![1_u64, 2])).expect("encodes");
     for second in
-        [vec![], vec![9], note[..2].to_vec(), vec![0, 255, 255, 255, 255, 255, 255, 255, 255, 1]]
+        [vec![], vec![9], message[..2].to_vec(), vec![0, 255, 255, 255, 255, 255, 255, 255, 255, 1]]
     {
-        let liar = Liar(vec![note.clone(), second]);
+        let liar = Liar(vec![message.clone(), second]);
         let outcome = Peers::among(&liar).share(Ok(vec![1_u64]));
         let is_named = matches!(&outcome, Err(TaskError::Unintelligible { node: NodeId(1) }));
         assert!(is_named, "{outcome:?}");
     }
-    let short = Liar(vec![note]);
+    let short = Liar(vec![message]);
     assert!(Peers::among(&short).share(Ok(vec![1_u64])).is_err());
 }

@@ -3,7 +3,7 @@
 //! | in the end | wanted | else |
 //! | --- | --- | --- |
 //! | an earlier epoch is chosen | copied behind it | the same, and judged elsewhere |
-//! | the last epoch is chosen, or none | copied | examined where they are, on test |
+//! | the last epoch is chosen, or none | copied | evaluated where they are, on test |
 //! | the run was stopped | copied, if no epoch is chosen | nothing |
 //! | no epoch is complete | nothing | nothing |
 
@@ -12,12 +12,12 @@ use std::time::Instant;
 use adapm_runtime::trace::Tracer;
 
 use super::{Job, Session};
-use crate::run::board::{Answers, Share};
 use crate::run::config::Split;
 use crate::run::error::TaskError;
 use crate::run::observer::{ManagerStats, Work};
 use crate::run::parameters::Parameters;
-use crate::run::task::{Examination, Form, Task};
+use crate::run::state::{Answers, Share};
+use crate::run::task::{Evaluation, Form, Task};
 
 impl<T, P> Session<'_, T, P>
 where
@@ -27,13 +27,13 @@ where
 {
     /// Ends the run, which may have been cut short. All workers of all processes do the same here.
     pub(super) fn end(&mut self, is_cut: bool) -> Result<(), TaskError> {
-        let board = self.job.board;
+        let state = self.job.state;
         let (chosen, is_trained) = {
-            let verdicts = board.verdicts();
+            let verdicts = state.verdicts();
             (verdicts.chosen, self.job.settings.epochs == 0 || !verdicts.epochs.is_empty())
         };
         // Before an epoch is complete there is nothing that anybody could want instead of what was.
-        if board.has_failed() || (self.job.keeps && (chosen.is_some() || !is_trained)) {
+        if state.has_failed() || (self.job.keeps && (chosen.is_some() || !is_trained)) {
             return Ok(());
         }
         if self.job.keeps {
@@ -47,32 +47,32 @@ where
         self.test()
     }
 
-    /// Examines test with the parameters as they stand.
+    /// Evaluates test with the parameters as they stand.
     fn test(&mut self) -> Result<(), TaskError> {
         let Job { task, settings, test, .. } = self.job;
-        let examination = || {
-            let best = self.job.board.verdicts().best.clone();
-            task.examination(Split::Test, Form::Trained, best.as_ref())
+        let evaluation = || {
+            let best = self.job.state.verdicts().best.clone();
+            task.evaluation(Split::Test, Form::Trained, best.as_ref())
         };
-        let Some(examination) = test.get_or_init(|| settings.evaluate.then(examination).flatten())
+        let Some(evaluation) = test.get_or_init(|| settings.evaluate.then(evaluation).flatten())
         else {
             return Ok(());
         };
-        let (board, began) = (self.job.board, Instant::now());
-        if self.seat.is_first() {
+        let (state, began) = (self.job.state, Instant::now());
+        if self.slot.is_first() {
             // What is traced is training.
             settings.trace.into_iter().for_each(Tracer::end);
-            board.verdicts().answers = Answers::to(examination);
+            state.verdicts().answers = Answers::to(evaluation);
         }
         self.end_phase()?;
-        let share = Share { examination, seat: self.seat, phase: self.phase };
-        share.examine(&mut examination.examiner(), &mut self.parameters, board)?;
+        let share = Share { evaluation, slot: self.slot, phase: self.phase };
+        share.evaluate(&mut evaluation.evaluator(), &mut self.parameters, state)?;
         self.parameters.quiesce()?;
-        if self.seat.is_first() {
-            board.conclude(self.phase, ManagerStats::default(), true)?;
-            if !board.is_cut(self.phase) {
-                let mut verdicts = board.verdicts();
-                let figures = examination.figures(verdicts.answers.items());
+        if self.slot.is_first() {
+            state.conclude(self.phase, ManagerStats::default(), true)?;
+            if !state.is_cut(self.phase) {
+                let mut verdicts = state.verdicts();
+                let figures = evaluation.figures(verdicts.answers.items());
                 verdicts.test = Some((figures, began.elapsed().as_secs_f64()));
             }
         }
@@ -81,13 +81,14 @@ where
 
     /// Pulls the parameters of this worker's keys, in blocks.
     pub(super) fn copy(&mut self) -> Result<(), TaskError> {
-        let (shape, kept, board) = (self.job.task.shape(), self.job.task.kept(), self.job.board);
-        let seat = self.seat;
-        let own = || seat.copied(shape.keys());
+        let (shape, best_shape, state) =
+            (self.job.task.shape(), self.job.task.best_shape(), self.job.state);
+        let slot = self.slot;
+        let own = || slot.copied(shape.keys());
         self.part.clear();
         // A vector that grew as it likes would take up to twice the room.
-        self.part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
-        board.reset(seat.index);
+        self.part.reserve_exact(own().map(|key| best_shape.len_of(key)).sum());
+        state.reset(slot.index);
         let (mut keys, mut values, mut told, mut done) =
             (Vec::new(), Vec::new(), Instant::now(), 0);
         let mut all = own().peekable();
@@ -103,14 +104,14 @@ where
             let mut rest = values.as_slice();
             for key in &keys {
                 let (value, behind) = rest.split_at(shape.len_of(*key));
-                self.part.extend_from_slice(&value[..kept.len_of(*key)]);
+                self.part.extend_from_slice(&value[..best_shape.len_of(*key)]);
                 rest = behind;
             }
             done += keys.len() as u64;
-            board.tally(seat.index, done, 0.0);
-            if seat.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
+            state.tally(slot.index, done, 0.0);
+            if slot.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
                 told = Instant::now();
-                board.observer.working(Work::Copying, board.estimate(shape.keys()), shape.keys());
+                state.observer.working(Work::Copying, state.estimate(shape.keys()), shape.keys());
             }
         }
         Ok(())

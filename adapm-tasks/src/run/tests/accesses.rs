@@ -10,17 +10,17 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 
-use crate::run::crew::Seat;
 use crate::run::managed::Arrays;
-use crate::run::parameters::{Announcer, Draws, Parameters};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue;
 use crate::run::task::{Course, Round, Task};
+use crate::run::topology::WorkerSlot;
 
 /// What one worker does, in order, and what its loader announces, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Accesses {
     pub(super) steps: Vec<Access>,
-    pub(super) announced: Vec<(Vec<Key>, Range<Clock>)>,
+    pub(super) signaled: Vec<(Vec<Key>, Range<Clock>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,38 +37,41 @@ struct Recorder {
     steps: Vec<Access>,
 }
 
-/// What a loader tells; samples are drawn and announced when they are prepared.
-struct Announced {
+/// What a loader tells; samples are drawn and signaled when they are prepared.
+struct RecordingSignaler {
     sender: Sender<(Vec<Key>, Range<Clock>)>,
-    draws: Option<Draws>,
+    distribution: Option<SamplingDistribution>,
     random: Random,
 }
 
-/// Trains as the worker in `seat` would, without the others.
-pub(super) fn of<T: Task>(task: &T, seat: Seat, epochs: u32) -> Accesses {
+/// Trains as the worker in `slot` would, without the others.
+pub(super) fn of<T: Task>(task: &T, slot: WorkerSlot, epochs: u32) -> Accesses {
     let initial = task.initial();
     let arrays = Arrays::new(task.shape(), None, 0, |key, value| initial(key, value));
     let mut recorder = Recorder { arrays, steps: Vec::new() };
-    let (sender, announced) = mpsc::channel();
-    let announcer =
-        Announced { sender, draws: task.draws(), random: Random::new(1 + seat.number as u64) };
-    let (queue, mut units) = queue::queue(task.ahead());
-    let (loader, mut learner) = (task.loader(seat, &|_, _| {}), task.learner());
+    let (sender, signaled) = mpsc::channel();
+    let signaler = RecordingSignaler {
+        sender,
+        distribution: task.sampling_distribution(),
+        random: Random::new(1 + slot.number as u64),
+    };
+    let (queue, mut batches) = queue::queue(task.prefetch_depth());
+    let (loader, mut worker_state) = (task.loader(slot, &|_, _| {}), task.worker_state());
     thread::scope(|scope| {
-        scope.spawn(move || queue::load(task, epochs, loader, announcer, queue));
+        scope.spawn(move || queue::load(task, epochs, loader, signaler, queue));
         for (epoch, index) in
             (1..=epochs).flat_map(|epoch| (0..task.rounds()).map(move |index| (epoch, index)))
         {
             let course = Course { epoch, epochs, done: 0, examples: task.examples(), losses: &[] };
             let rate = task.learning_rate(&course);
-            while let Some(mut unit) = units.next(Round { epoch, index }).expect("loads") {
-                task.train(&mut learner, &mut unit, rate, &mut recorder)
+            while let Some(mut batch) = batches.next(Round { epoch, index }).expect("loads") {
+                task.train(&mut worker_state, &mut batch, rate, &mut recorder)
                     .expect("numbers are finite");
             }
             recorder.quiesce().expect("cannot fail");
         }
     });
-    Accesses { steps: recorder.steps, announced: announced.into_iter().collect() }
+    Accesses { steps: recorder.steps, signaled: signaled.into_iter().collect() }
 }
 
 impl Parameters for Recorder {
@@ -111,18 +114,18 @@ impl Parameters for Recorder {
     }
 }
 
-impl Announcer for Announced {
+impl IntentSignaler for RecordingSignaler {
     type Sample = Vec<Key>;
 
-    fn announce(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+    fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         self.sender.send((keys.to_vec(), clocks)).expect("is read to its end");
         Ok(())
     }
 
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Vec<Key>, OpError> {
-        let draws = self.draws.as_ref().expect("a task that samples says what from");
-        let keys: Vec<Key> = (0..n).map(|_| draws.draw(&mut self.random)).collect();
-        self.announce(&keys, clocks)?;
+        let distribution = self.distribution.as_ref().expect("a task that samples says what from");
+        let keys: Vec<Key> = (0..n).map(|_| distribution.draw(&mut self.random)).collect();
+        self.signal_intent(&keys, clocks)?;
         Ok(keys)
     }
 }

@@ -1,8 +1,8 @@
-//! A task of a few keys: every unit adds the learning rate to one of them and one to others.
+//! A task of a few keys: every batch adds the learning rate to one of them and one to others.
 //!
 //! Keys come in blocks, each visited by one worker at a time: in the next round by another. The
-//! first unit of a visit looks whether all is there that the visits before it have added. What a
-//! unit loses is the learning rate, and what is missing.
+//! first batch of a visit looks whether all is there that the visits before it have added. What a
+//! batch loses is the learning rate, and what is missing.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 
 use crate::run::config::{ConfigError, Split};
-use crate::run::crew::Seat;
-use crate::run::parameters::{Announcer, Draws, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Over, Queue};
 use crate::run::task::{
-    Course, Examination, FiguresOf, Form, Initial, Round, StepError, Task, Tell, Unit,
+    Batch, Course, Evaluation, FiguresOf, Form, Initial, Round, StepError, Task, Tell,
 };
+use crate::run::topology::WorkerSlot;
 
-/// Keys that are visited; their values are `[sum of rates | visits' units]`, of which the first is
-/// kept.
+/// Keys that are visited; their values are `[sum of rates | visits' batches]`, of which the first
+/// is kept.
 pub(crate) const BLOCKS: u64 = 6;
 /// Keys that samples are drawn from, behind the others; each counts how often it was drawn.
 pub(crate) const SAMPLED: u64 = 2;
@@ -28,8 +28,8 @@ pub(crate) const SAMPLED: u64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Count {
     pub(crate) workers: usize,
-    /// Units of a visit, the same for all workers but one that has none.
-    pub(crate) units: u64,
+    /// Batches of a visit, the same for all workers but one that has none.
+    pub(crate) batches: u64,
     pub(crate) idle: Option<usize>,
     /// The sum of all rates that is best; `None`: nothing is evaluated.
     pub(crate) target: Option<f64>,
@@ -45,7 +45,7 @@ impl Count {
     pub(crate) fn new(workers: usize) -> Self {
         Self {
             workers,
-            units: 5,
+            batches: 5,
             idle: None,
             target: None,
             has_valid: true,
@@ -54,8 +54,8 @@ impl Count {
         }
     }
 
-    fn units_of(&self, worker: usize) -> u64 {
-        if self.idle == Some(worker) { 0 } else { self.units }
+    fn batches_of(&self, worker: usize) -> u64 {
+        if self.idle == Some(worker) { 0 } else { self.batches }
     }
 
     /// The block that a worker visits, `rounds` rounds after the first of all.
@@ -63,12 +63,12 @@ impl Count {
         Key((worker as u64 + rounds) % BLOCKS)
     }
 
-    /// Units that a block has seen in so many rounds.
+    /// Batches that a block has seen in so many rounds.
     fn seen(&self, block: Key, rounds: u64) -> u64 {
         let visits =
             (0..rounds).flat_map(|round| (0..self.workers).map(move |worker| (round, worker)));
         let of_block = visits.filter(|(round, worker)| Self::block(*worker, *round) == block);
-        of_block.map(|(_, worker)| self.units_of(worker)).sum()
+        of_block.map(|(_, worker)| self.batches_of(worker)).sum()
     }
 }
 
@@ -77,13 +77,13 @@ impl Count {
 pub(crate) struct Addition<S> {
     block: Key,
     clock: Clock,
-    /// Units that the block has seen, at the first of a visit.
+    /// Batches that the block has seen, at the first of a visit.
     seen: Option<u64>,
     diverges: bool,
     sample: S,
 }
 
-impl<S> Unit<S> for Addition<S> {
+impl<S> Batch<S> for Addition<S> {
     fn clock(&self) -> Clock {
         self.clock
     }
@@ -98,17 +98,17 @@ impl<S> Unit<S> for Addition<S> {
 }
 
 impl Task for Count {
-    type Unit<S: Send> = Addition<S>;
+    type Batch<S: Send> = Addition<S>;
     /// The worker, and its clock.
     type Loader = (usize, Clock);
-    type Learner = ();
-    type Examination = Distance;
+    type WorkerState = ();
+    type Evaluation = Distance;
 
     fn shape(&self) -> Shape {
         Shape::new(&[(BLOCKS, 2), (SAMPLED, 1)])
     }
 
-    fn kept(&self) -> Shape {
+    fn best_shape(&self) -> Shape {
         Shape::new(&[(BLOCKS, 1), (SAMPLED, 1)])
     }
 
@@ -120,46 +120,46 @@ impl Task for Count {
         format!("block {}", key.0)
     }
 
-    fn draws(&self) -> Option<Draws> {
+    fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         let draw = |random: &mut Random| Key(BLOCKS + random.below(SAMPLED));
-        Some(Draws::By(Key(BLOCKS)..Key(BLOCKS + SAMPLED), Arc::new(draw)))
+        Some(SamplingDistribution::By(Key(BLOCKS)..Key(BLOCKS + SAMPLED), Arc::new(draw)))
     }
 
     fn examples(&self) -> u64 {
-        (0..self.workers).map(|worker| self.units_of(worker)).sum::<u64>() * BLOCKS
+        (0..self.workers).map(|worker| self.batches_of(worker)).sum::<u64>() * BLOCKS
     }
 
     fn rounds(&self) -> u32 {
         BLOCKS as u32
     }
 
-    fn ahead(&self) -> usize {
+    fn prefetch_depth(&self) -> usize {
         3
     }
 
-    fn loader(&self, seat: Seat, _: &Tell<'_>) -> (usize, Clock) {
-        assert_eq!(seat.all, self.workers);
-        (seat.number, Clock(0))
+    fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> (usize, Clock) {
+        assert_eq!(slot.all, self.workers);
+        (slot.number, Clock(0))
     }
 
-    fn load<A: Announcer>(
+    fn load<A: IntentSignaler>(
         &self,
         (worker, clock): &mut (usize, Clock),
         round: Round,
-        announcer: &mut A,
+        signaler: &mut A,
         queue: &Queue<Addition<A::Sample>>,
     ) -> Result<(), Over> {
         let before = u64::from(round.epoch - 1) * BLOCKS + u64::from(round.index);
         let block = Self::block(*worker, before);
         let is_second = round.epoch == 2;
-        for unit in 0..self.units_of(*worker) {
+        for batch in 0..self.batches_of(*worker) {
             if is_second && self.unreadable == Some(*worker) {
                 return Err(Over::Failed(ConfigError::NothingToTrain.into()));
             }
             let window = *clock..*clock + 1;
-            announcer.announce(&[block], window.clone())?;
-            let sample = announcer.prepare_sample(1, window)?;
-            let seen = (unit == 0).then(|| self.seen(block, before));
+            signaler.signal_intent(&[block], window.clone())?;
+            let sample = signaler.prepare_sample(1, window)?;
+            let seen = (batch == 0).then(|| self.seen(block, before));
             let diverges = is_second && self.diverges == Some(*worker);
             queue.send(Addition { block, clock: *clock, seen, diverges, sample })?;
             *clock = *clock + 1;
@@ -167,7 +167,7 @@ impl Task for Count {
         Ok(())
     }
 
-    fn learner(&self) {}
+    fn worker_state(&self) {}
 
     /// Twice the loss of the epoch before.
     fn learning_rate(&self, course: &Course<'_>) -> f32 {
@@ -183,29 +183,29 @@ impl Task for Count {
     fn train<P: Parameters>(
         &self,
         (): &mut (),
-        unit: &mut Addition<P::Sample>,
+        batch: &mut Addition<P::Sample>,
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        if unit.diverges {
-            return Err(StepError::NotFinite(unit.block));
+        if batch.diverges {
+            return Err(StepError::NotFinite(batch.block));
         }
         let (mut value, mut keys, mut sampled) = ([0.0; 2], [Key(0)], [0.0]);
-        parameters.pull(&[unit.block], &mut value)?;
-        parameters.pull_sample(&mut unit.sample, &mut keys, &mut sampled)?;
-        parameters.push(&[unit.block, keys[0]], &[learning_rate, 1.0, 1.0])?;
+        parameters.pull(&[batch.block], &mut value)?;
+        parameters.pull_sample(&mut batch.sample, &mut keys, &mut sampled)?;
+        parameters.push(&[batch.block, keys[0]], &[learning_rate, 1.0, 1.0])?;
         parameters.advance_clock();
-        let missing = unit.seen.map_or(0.0, |seen| seen as f64 - f64::from(value[1]));
+        let missing = batch.seen.map_or(0.0, |seen| seen as f64 - f64::from(value[1]));
         Ok(f64::from(learning_rate) + missing)
     }
 
-    fn examination(
+    fn evaluation(
         &self,
         split: Split,
         form: Form,
         _: Option<&FiguresOf<Self>>,
     ) -> Option<Distance> {
-        let shape = if form == Form::Trained { self.shape() } else { self.kept() };
+        let shape = if form == Form::Trained { self.shape() } else { self.best_shape() };
         let target = self.target.filter(|_| self.has_valid || split == Split::Test);
         target.map(|target| Distance { split, shape, target })
     }
@@ -232,11 +232,11 @@ pub(crate) struct Figures {
     pub(crate) distance: f64,
 }
 
-impl Examination for Distance {
+impl Evaluation for Distance {
     /// The first float of a key, which is an item.
     type Answer = f64;
     type Figures = Figures;
-    type Examiner = Vec<f32>;
+    type Evaluator = Vec<f32>;
 
     fn split(&self) -> Split {
         self.split
@@ -250,11 +250,11 @@ impl Examination for Distance {
         3
     }
 
-    fn examiner(&self) -> Vec<f32> {
+    fn evaluator(&self) -> Vec<f32> {
         Vec::new()
     }
 
-    fn examine<P: Parameters>(
+    fn evaluate<P: Parameters>(
         &self,
         values: &mut Vec<f32>,
         items: Range<usize>,

@@ -21,10 +21,10 @@ use crate::kge::task::Embeddings;
 use crate::kge::{self, Graph};
 use crate::mf::selection::Prepared;
 use crate::mf::task::Factorization;
-use crate::mf::{self, Order, PlantedConfig, Ratings};
-use crate::run::crew::Seat;
+use crate::mf::{self, Order, Ratings, SyntheticConfig};
 use crate::run::observer::NoProgress;
 use crate::run::task::Task;
+use crate::run::topology::WorkerSlot;
 use crate::wv::task::WordVectors;
 use crate::wv::{self, Corpus, Text};
 
@@ -34,8 +34,8 @@ const EPOCHS: u32 = 2;
 /// Of each system.
 const SEEDS: u64 = 5;
 
-fn seats() -> impl Iterator<Item = Seat> {
-    let of = |number| Seat {
+fn slots() -> impl Iterator<Item = WorkerSlot> {
+    let of = |number| WorkerSlot {
         number,
         all: NODES * WORKERS,
         index: number % WORKERS,
@@ -49,10 +49,10 @@ fn seats() -> impl Iterator<Item = Seat> {
 /// loader does.
 fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
-    let mut announced = accesses.announced.iter().peekable();
+    let mut signaled = accesses.signaled.iter().peekable();
     for access in &accesses.steps {
         while let Some((keys, clocks)) =
-            announced.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead)
+            signaled.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead)
         {
             steps.push(match system {
                 System::Lapse => Step::Localize(keys.clone(), Then::GoOn),
@@ -93,8 +93,8 @@ fn follow(accesses: &[Accesses], keys: u64, system: System, seed: u64) -> Report
 
 /// Runs what a task does under every system.
 fn keeps_every_invariant<T: Task>(task: &T) {
-    let accesses: Vec<Accesses> = seats().map(|seat| accesses::of(task, seat, EPOCHS)).collect();
-    let again: Vec<Accesses> = seats().map(|seat| accesses::of(task, seat, EPOCHS)).collect();
+    let accesses: Vec<Accesses> = slots().map(|slot| accesses::of(task, slot, EPOCHS)).collect();
+    let again: Vec<Accesses> = slots().map(|slot| accesses::of(task, slot, EPOCHS)).collect();
     assert!(accesses == again, "what workers access follows from the configuration");
     let keys = task.shape().keys();
     let trained =
@@ -117,14 +117,14 @@ impl Accesses {
 
 #[test]
 fn of_factorization_in_every_order() {
-    let config = PlantedConfig {
+    let config = SyntheticConfig {
         rows: 16,
         columns: 12,
         cells: 40,
         test_cells: 1,
-        ..PlantedConfig::default()
+        ..SyntheticConfig::default()
     };
-    let ratings = Ratings::planted(config).expect("there is such a matrix");
+    let ratings = Ratings::synthetic(config).expect("there is such a matrix");
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let config = mf::TrainConfig { order: Some(order), dim: 4, ..mf::TrainConfig::default() };
         let prepared = Prepared::new(&ratings, &config, &NoProgress, &AtomicBool::new(false));

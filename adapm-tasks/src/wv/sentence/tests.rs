@@ -10,14 +10,14 @@ fn vocabulary(text: &[u8]) -> Vocabulary {
 
 fn sentences(
     text: &[u8],
-    kept: &[u32],
+    keep_thresholds: &[u32],
     window: u16,
     seed: u64,
     worker: usize,
     epoch: u32,
 ) -> Vec<Sentence> {
     let vocabulary = vocabulary(text);
-    let plan = Plan { vocabulary: &vocabulary, kept, window, seed };
+    let plan = Plan { vocabulary: &vocabulary, keep_thresholds, window, seed };
     let text = Text::of_bytes(text);
     let share = text.share(0, 1).unwrap();
     Sentences::new(plan, &share, worker, epoch).map(Result::unwrap).collect()
@@ -65,8 +65,8 @@ fn contexts_reach_as_far_as_the_window_and_the_sentence() {
 #[test]
 fn windows_are_uniform_and_depend_on_seed_worker_and_epoch_alone() {
     let text = b"a b ".repeat(25_000);
-    let kept = [u32::MAX; 2];
-    let found = sentences(&text, &kept, 5, 7, 2, 1);
+    let keep_thresholds = [u32::MAX; 2];
+    let found = sentences(&text, &keep_thresholds, 5, 7, 2, 1);
     let mut seen = [0_u32; 5];
     found
         .iter()
@@ -74,11 +74,11 @@ fn windows_are_uniform_and_depend_on_seed_worker_and_epoch_alone() {
         .for_each(|w| seen[usize::from(*w) - 1] += 1);
     // Five standard deviations of 50,000 draws with chance 1/5.
     assert!(seen.iter().all(|n| n.abs_diff(10_000) < 450), "{seen:?}");
-    assert_eq!(found, sentences(&text, &kept, 5, 7, 2, 1));
+    assert_eq!(found, sentences(&text, &keep_thresholds, 5, 7, 2, 1));
     for other in [(8, 2, 1), (7, 3, 1), (7, 2, 2)] {
         assert_ne!(
             found[0].windows,
-            sentences(&text, &kept, 5, other.0, other.1, other.2)[0].windows
+            sentences(&text, &keep_thresholds, 5, other.0, other.1, other.2)[0].windows
         );
     }
 }
@@ -90,9 +90,9 @@ fn frequent_words_are_kept_by_the_formula_of_word2vec() {
     let vocabulary = vocabulary(&text);
     let (sample, share) = (0.01_f64, 0.9_f64);
     let chance = (sample / share).sqrt() + sample / share;
-    let thresholds = kept(&vocabulary, sample);
+    let thresholds = keep_thresholds(&vocabulary, sample);
     assert!((f64::from(thresholds[0]) / TWO_TO_32 - chance).abs() < 1e-9);
-    let plan = Plan { vocabulary: &vocabulary, kept: &thresholds, window: 5, seed: 3 };
+    let plan = Plan { vocabulary: &vocabulary, keep_thresholds: &thresholds, window: 5, seed: 3 };
     let mut seen = [0.0; 2];
     let text = Text::of_bytes(&text);
     let mut reader = Sentences::new(plan, &text.share(0, 1).unwrap(), 0, 1);
@@ -103,15 +103,20 @@ fn frequent_words_are_kept_by_the_formula_of_word2vec() {
     assert!((seen[0] - 45_000.0 * chance).abs() < 5.0 * (45_000.0 * chance).sqrt(), "{seen:?}");
     let rare = (sample / 0.1).sqrt() + sample / 0.1;
     assert!((seen[1] - 5000.0 * rare).abs() < 5.0 * (5000.0 * rare).sqrt(), "{seen:?}");
-    assert_eq!(kept(&vocabulary, 0.0), [u32::MAX; 2], "all are kept if nothing is thinned");
-    assert_eq!(kept(&vocabulary, 1.0), [u32::MAX; 2]);
+    assert_eq!(
+        keep_thresholds(&vocabulary, 0.0),
+        [u32::MAX; 2],
+        "all are kept if nothing is thinned"
+    );
+    assert_eq!(keep_thresholds(&vocabulary, 1.0), [u32::MAX; 2]);
 }
 
 #[test]
 fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
     let text = b"a b c\n\nd\nx\nb a\na a";
     let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b c d a a b"), 1, 1).unwrap();
-    let plan = Plan { vocabulary: &vocabulary, kept: &[u32::MAX; 4], window: 1, seed: 1 };
+    let plan =
+        Plan { vocabulary: &vocabulary, keep_thresholds: &[u32::MAX; 4], window: 1, seed: 1 };
     let text = Text::of_bytes(text);
     let share = text.share(0, 1).unwrap();
     let read: Vec<u64> =
@@ -121,8 +126,13 @@ fn every_word_of_the_vocabulary_that_is_read_is_counted_once() {
 }
 
 fn judged(corpus: &Corpus, seed: u64) -> Judged {
-    let kept = kept(corpus.vocabulary(), 0.0);
-    let plan = Plan { vocabulary: corpus.vocabulary(), kept: &kept, window: 2, seed };
+    let keep_thresholds = keep_thresholds(corpus.vocabulary(), 0.0);
+    let plan = Plan {
+        vocabulary: corpus.vocabulary(),
+        keep_thresholds: &keep_thresholds,
+        window: 2,
+        seed,
+    };
     Judged::draw(corpus, &plan, &corpus::negative_table(corpus.vocabulary().counts())).unwrap()
 }
 

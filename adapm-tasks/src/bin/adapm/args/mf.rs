@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::mf::{Optimizer, Order, Penalty, PlantedConfig, TrainConfig};
+use adapm_tasks::mf::{Optimizer, Order, Penalty, SyntheticConfig, TrainConfig};
 use adapm_tasks::run::Split;
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -25,25 +25,25 @@ pub(crate) struct DataArgs {
 #[derive(Debug, Args)]
 pub(crate) struct GeneratedArgs {
     /// Seed of the generated matrix
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().seed)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().seed)]
     pub(crate) data_seed: u64,
     /// Rows of the generated matrix
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().rows)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().rows)]
     pub(crate) rows: u32,
     /// Columns of the generated matrix
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().columns)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().columns)]
     pub(crate) columns: u32,
     /// Cells of the generated matrix to train on, at most a quarter of all
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().cells)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().cells)]
     pub(crate) cells: u64,
     /// Cells of the generated matrix to predict
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().test_cells)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().test_cells)]
     pub(crate) test_cells: u32,
     /// Rank of the generated matrix without noise
-    #[arg(long, value_name = "N", default_value_t = PlantedConfig::default().rank)]
+    #[arg(long, value_name = "N", default_value_t = SyntheticConfig::default().rank)]
     pub(crate) rank: usize,
     /// Standard deviation of the noise of the generated matrix; that of the matrix without is 1
-    #[arg(long, value_name = "X", default_value_t = PlantedConfig::default().noise, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = SyntheticConfig::default().noise, allow_negative_numbers = true)]
     pub(crate) noise: f32,
 }
 

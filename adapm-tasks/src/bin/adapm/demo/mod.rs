@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{self, Graph, LossKind};
-use adapm_tasks::mf::{self, PlantedConfig, Ratings};
+use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
 use adapm_tasks::run::{Epoch, ManagerStats};
 use adapm_tasks::wv::{self, Analogies, Corpus, Text};
 
@@ -46,14 +46,14 @@ pub(crate) struct Compared {
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(false);
     let jobs = Job::all(args)?;
-    let mut opening = Some(introduction(args, &jobs, output));
+    let mut preface = Some(introduction(args, &jobs, output));
     let mut compared = Vec::new();
     for job in &jobs {
         let mut outcomes = Vec::new();
         for system in SYSTEMS {
             let name = format!("{:<3} {:<8}", job.name, system.name());
             let screen = Screen::new(&name, output, interrupt).labelled(job.labels).without_lines();
-            let screen = screen.opening(opening.take().unwrap_or_default());
+            let screen = screen.preface(preface.take().unwrap_or_default());
             let outcome = job.train(system, &screen, interrupt.stop())?;
             screen.open();
             screen.finish()?;
@@ -234,9 +234,9 @@ fn kge(args: &DemoArgs) -> Job {
 }
 
 fn mf(args: &DemoArgs) -> Result<Job, Failure> {
-    let mut planted = PlantedConfig::default();
-    planted.seed = DATA_SEED;
-    let ratings = Ratings::planted(planted)?;
+    let mut synthetic = SyntheticConfig::default();
+    synthetic.seed = DATA_SEED;
+    let ratings = Ratings::synthetic(synthetic)?;
     let mut config = mf::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);
     (config.dim, config.epochs) = (args.dim.unwrap_or(8), Some(args.epochs.unwrap_or(8)));
@@ -283,7 +283,7 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
         figure: "accuracy",
         best: crate::wv::BEST_ACCURACY,
         is_higher_better: true,
-        task: Task::Wv(corpus, Analogies::planted(), config),
+        task: Task::Wv(corpus, Analogies::generated(), config),
     })
 }
 

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::launched;
 use crate::output::Output;
-use crate::processes::watch::{Seat, View, Watch};
+use crate::processes::watch::{Peer, View, Watch};
 use crate::terminal::Stream;
 use crate::token;
 
@@ -172,14 +172,14 @@ fn stop_exit_code(code: u8) -> u8 {
 
 /// What there is to show of a membership.
 fn view(membership: &Membership) -> View<'_> {
-    let seat = |member: &group::Member| Seat {
+    let peer = |member: &group::Member| Peer {
         address: member.address,
         host: member.host.clone(),
         pid: member.pid,
         rtt: member.rtt,
     };
     View {
-        seats: membership.members().map(|(_, member)| member.map(seat)).collect(),
+        peers: membership.members().map(|(_, member)| member.map(peer)).collect(),
         fault: membership.fault(),
         refused: membership.refused(),
         refusals: membership.refusals(),

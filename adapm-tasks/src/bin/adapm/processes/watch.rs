@@ -18,7 +18,7 @@ pub(super) struct Watch {
     patient_until: Instant,
     shown: Option<Vec<bool>>,
     /// Who had joined when last looked.
-    last: Vec<Option<Seat>>,
+    last: Vec<Option<Peer>>,
     reminded: Instant,
     fault: Option<String>,
     refused: Refused,
@@ -34,7 +34,7 @@ struct Refused {
 
 /// What is known at a moment.
 pub(super) struct View<'a> {
-    pub(super) seats: Vec<Option<Seat>>,
+    pub(super) peers: Vec<Option<Peer>>,
     /// What keeps this node from its links.
     pub(super) fault: Option<String>,
     /// Who was refused and why, the last ones, and how many there were.
@@ -59,14 +59,14 @@ impl Watch {
 
     /// Shows what is new.
     pub(super) fn look(&mut self, view: &View<'_>) {
-        self.last.clone_from(&view.seats);
+        self.last.clone_from(&view.peers);
         print(&self.news(view, Instant::now()));
     }
 
     /// Shows what there is to show of an attempt that failed before there was a table.
     pub(super) fn give_up(&mut self) {
         let view =
-            View { seats: std::mem::take(&mut self.last), fault: None, refused: &[], refusals: 0 };
+            View { peers: std::mem::take(&mut self.last), fault: None, refused: &[], refusals: 0 };
         if self.shown.is_none() {
             self.patient_until = Instant::now();
             print(&self.news(&view, Instant::now()));
@@ -75,12 +75,12 @@ impl Watch {
 
     fn news(&mut self, view: &View<'_>, now: Instant) -> String {
         let mut text = String::new();
-        let here: Vec<bool> = view.seats.iter().map(Option::is_some).collect();
+        let here: Vec<bool> = view.peers.iter().map(Option::is_some).collect();
         let complete = here.iter().all(|here| *here);
         let patient = now < self.patient_until;
         let all_for = |text: &mut String| {
             if self.own == 0 {
-                text.push_str(&rows(self.own, &view.seats, Stream::Stderr.width()));
+                text.push_str(&rows(self.own, &view.peers, Stream::Stderr.width()));
             }
         };
         match &self.shown {
@@ -92,11 +92,11 @@ impl Watch {
             }
             Some(shown) if complete && *shown != here => all_for(&mut text),
             Some(shown) if self.own == 0 => {
-                for (node, seat) in view.seats.iter().enumerate() {
-                    let Some(seat) = seat.as_ref().filter(|_| !shown[node]) else { continue };
+                for (node, peer) in view.peers.iter().enumerate() {
+                    let Some(peer) = peer.as_ref().filter(|_| !shown[node]) else { continue };
                     text.push_str(&format!(
                         "  n{node} joined from {} ({})\n",
-                        seat.address, seat.host
+                        peer.address, peer.host
                     ));
                 }
             }
@@ -108,7 +108,7 @@ impl Watch {
             && (text.len() > self.heading.len() && self.own == 0 || now >= self.reminded + REMIND)
         {
             self.reminded = now;
-            text.push_str(&format!("  {}\n", waiting(&view.seats)));
+            text.push_str(&format!("  {}\n", waiting(&view.peers)));
         }
         if let Some(fault) = view.fault.as_ref().filter(|fault| self.fault.as_ref() != Some(*fault))
         {
@@ -146,7 +146,7 @@ fn print(text: &str) {
 
 /// What is known of one node that has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Seat {
+pub(super) struct Peer {
     pub(super) address: SocketAddr,
     pub(super) host: String,
     pub(super) pid: u32,
@@ -188,13 +188,13 @@ pub(super) fn heading(
 }
 
 /// A row per node, in order, within so many columns.
-pub(super) fn rows(own: usize, seats: &[Option<Seat>], width: usize) -> String {
+pub(super) fn rows(own: usize, peers: &[Option<Peer>], width: usize) -> String {
     let mut table = Table::new(&[]);
-    for (node, seat) in seats.iter().enumerate() {
+    for (node, peer) in peers.iter().enumerate() {
         let name = format!("n{node}");
-        match seat {
+        match peer {
             None => table.row([name.as_str(), "missing"]),
-            Some(Seat { address, host, pid, rtt }) => {
+            Some(Peer { address, host, pid, rtt }) => {
                 let rtt = match rtt {
                     _ if node == own => "this process".to_owned(),
                     Some(rtt) => format!("round trip {}", format::seconds(rtt.as_secs_f64())),
@@ -208,8 +208,8 @@ pub(super) fn rows(own: usize, seats: &[Option<Seat>], width: usize) -> String {
 }
 
 /// `2 of 4 nodes joined; waiting for n2, n3`.
-pub(super) fn waiting(seats: &[Option<Seat>]) -> String {
-    let missing: Vec<usize> = (0..seats.len()).filter(|node| seats[*node].is_none()).collect();
+pub(super) fn waiting(peers: &[Option<Peer>]) -> String {
+    let missing: Vec<usize> = (0..peers.len()).filter(|node| peers[*node].is_none()).collect();
     let shown: Vec<String> =
         missing.iter().take(NAMES_MAX).map(|node| format!("n{node}")).collect();
     let more = match missing.len() - shown.len() {
@@ -218,8 +218,8 @@ pub(super) fn waiting(seats: &[Option<Seat>]) -> String {
     };
     format!(
         "{} of {} nodes joined; waiting for {}{more}",
-        seats.len() - missing.len(),
-        seats.len(),
+        peers.len() - missing.len(),
+        peers.len(),
         shown.join(", ")
     )
 }
@@ -249,14 +249,14 @@ mod tests {
     use super::*;
 
     fn view(joined: &[bool]) -> View<'static> {
-        let seat = Seat {
+        let peer = Peer {
             address: SocketAddr::from(([10, 0, 0, 1], 7)),
             host: "ann".into(),
             pid: 1,
             rtt: None,
         };
         View {
-            seats: joined.iter().map(|here| here.then(|| seat.clone())).collect(),
+            peers: joined.iter().map(|here| here.then(|| peer.clone())).collect(),
             fault: None,
             refused: &[],
             refusals: 0,
@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(told(25..41, Duration::from_millis(2_600)), ["refused 40"]);
     }
 
-    fn seat(last: u8, rtt: Option<Duration>) -> Option<Seat> {
-        Some(Seat {
+    fn peer(last: u8, rtt: Option<Duration>) -> Option<Peer> {
+        Some(Peer {
             address: SocketAddr::from(([10, 0, 0, last], 4157)),
             host: "ann".into(),
             pid: 7,
@@ -358,10 +358,10 @@ mod tests {
 
     #[test]
     fn every_node_has_a_row_joined_or_missing() {
-        let seats = [seat(1, None), None, seat(3, Some(Duration::from_micros(52)))];
+        let peers = [peer(1, None), None, peer(3, Some(Duration::from_micros(52)))];
         let text = "  n0   10.0.0.1:4157   ann, process 7   this process\n  n1   missing\n  n2   10.0.0.3:4157   ann, process 7   round trip 52 us\n";
-        assert_eq!(rows(0, &seats, 80), text);
-        assert_eq!(waiting(&seats), "2 of 3 nodes joined; waiting for n1");
+        assert_eq!(rows(0, &peers, 80), text);
+        assert_eq!(waiting(&peers), "2 of 3 nodes joined; waiting for n1");
     }
 
     #[test]
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn many_missing_nodes_are_counted() {
-        let seats = vec![None; 100];
-        assert!(waiting(&seats).ends_with("n10, n11 and 88 more"), "{}", waiting(&seats));
+        let peers = vec![None; 100];
+        assert!(waiting(&peers).ends_with("n10, n11 and 88 more"), "{}", waiting(&peers));
     }
 }

@@ -97,7 +97,7 @@ pub(crate) fn names_ratings(line: &[u8]) -> bool {
 
 /// Where the lines of a file begin that are no comments, and their form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Opening {
+pub(super) struct Preamble {
     /// Bytes before them.
     pub(super) skipped: usize,
     /// Lines before them.
@@ -121,7 +121,7 @@ pub(super) enum Form {
     Split(Separator),
 }
 
-impl Opening {
+impl Preamble {
     /// Reads as much of a file into `head` as is needed to tell; `None` if there are no lines but
     /// comments. `line` becomes the line of an error.
     pub(super) fn read<R: BufRead>(
@@ -135,9 +135,9 @@ impl Opening {
             let is_end = read < asked;
             // The last line may be a part of one.
             let end = memrchr(b'\n', head).map_or(0, |end| end + 1);
-            let opening = Self::of(&head[..if is_end { head.len() } else { end }]);
-            if opening.is_some() || is_end {
-                return Ok(opening);
+            let preamble = Self::of(&head[..if is_end { head.len() } else { end }]);
+            if preamble.is_some() || is_end {
+                return Ok(preamble);
             }
             let number = || memchr::memchr_iter(b'\n', &head[..end]).count() as u64 + 1;
             if head.len() - end >= LINE_BYTES_MAX {
@@ -152,49 +152,50 @@ impl Opening {
         }
     }
 
-    /// The opening of a file that begins with these lines; `None` if all are comments.
+    /// The preamble of a file that begins with these lines; `None` if all are comments.
     fn of(head: &[u8]) -> Option<Self> {
-        let mut opening = Self { skipped: 0, lines: 0, comments: 0, form: Form::MatrixMarket };
-        // Lines that begin as comments do, each with the opening that it would be.
+        let mut preamble = Self { skipped: 0, lines: 0, comments: 0, form: Form::MatrixMarket };
+        // Lines that begin as comments do, each with the preamble that it would be.
         let mut signed: Vec<(&[u8], Self)> = Vec::new();
         for line in head.split_inclusive(|byte| *byte == b'\n') {
             let text = line.trim_ascii();
             if is_banner(text) {
-                return Some(opening);
+                return Some(preamble);
             }
             let is_signed = text.starts_with(b"#") || text.starts_with(b"%");
             // Excel tells itself the separator.
             if !is_signed && !text.is_empty() && !text.starts_with(b"sep=") {
-                return Some(Self { form: Form::of(text), ..opening }.or_first_of(&signed, text));
+                return Some(Self { form: Form::of(text), ..preamble }.or_first_of(&signed, text));
             }
             // Names of columns may stand in a comment.
             if is_signed && names_ratings(&text[1..]) {
                 let sign = line.len() - line.trim_ascii_start().len() + 1;
                 return Some(Self {
-                    skipped: opening.skipped + sign,
+                    skipped: preamble.skipped + sign,
                     form: Form::of(&text[1..]),
-                    ..opening
+                    ..preamble
                 });
             }
             if is_signed {
-                signed.push((text, opening));
-                opening.comments += 1;
+                signed.push((text, preamble));
+                preamble.comments += 1;
             }
-            (opening.skipped, opening.lines) = (opening.skipped + line.len(), opening.lines + 1);
+            (preamble.skipped, preamble.lines) =
+                (preamble.skipped + line.len(), preamble.lines + 1);
         }
         // All ids may begin in that way.
-        let (last, opening) = *signed.iter().rev().find(|(line, _)| may_be_id(line))?;
-        let opening = Self { form: Form::of(last), ..opening };
-        rating_len(last, opening.form).map(|_| opening.or_first_of(&signed, last))
+        let (last, preamble) = *signed.iter().rev().find(|(line, _)| may_be_id(line))?;
+        let preamble = Self { form: Form::of(last), ..preamble };
+        rating_len(last, preamble.form).map(|_| preamble.or_first_of(&signed, last))
     }
 
-    /// The first of the lines before `line`, the one of this opening, that is a rating as it is,
+    /// The first of the lines before `line`, the one of this preamble, that is a rating as it is,
     /// else this one.
     fn or_first_of(self, signed: &[(&[u8], Self)], line: &[u8]) -> Self {
         let Some(len) = rating_len(line, self.form) else { return self };
         let is_rating = |line| may_be_id(line) && rating_len(line, self.form) == Some(len);
         let first = signed.iter().find(|(line, _)| is_rating(line));
-        first.map_or(self, |(_, opening)| Self { form: self.form, ..*opening })
+        first.map_or(self, |(_, preamble)| Self { form: self.form, ..*preamble })
     }
 }
 

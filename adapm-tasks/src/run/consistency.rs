@@ -22,7 +22,7 @@ use crate::{System, exchange};
 /// In what a node differs from the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Disagreement {
+pub enum Mismatch {
     /// Its data.
     Data {
         /// What it has read.
@@ -41,7 +41,7 @@ pub enum Disagreement {
     },
 }
 
-impl fmt::Display for Disagreement {
+impl fmt::Display for Mismatch {
     /// Continues `node n2 `.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Some of it is what others say.
@@ -70,7 +70,7 @@ impl fmt::Display for Disagreement {
 
 /// What a process says about the run it means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Opening {
+pub(crate) struct RunFingerprint {
     data: String,
     /// Names and values, in order.
     settings: Vec<(String, String)>,
@@ -82,14 +82,14 @@ pub(crate) struct Opening {
 
 /// What all have agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Agreed {
+pub(crate) struct RunFlags {
     /// Node 0 wants the parameters.
     pub(crate) checkpoint: bool,
     /// The run was stopped before, in one process at least: what processes found does not count.
     pub(crate) stopped: bool,
 }
 
-impl Opening {
+impl RunFingerprint {
     /// A run of `task`, over data that this text tells apart from other data. Of node 0,
     /// `checkpoint` counts: whether it wants the parameters. The cluster and the settings are what
     /// has to be equal on all nodes, by name.
@@ -126,7 +126,7 @@ impl Opening {
 macro_rules! equal {
     ($config:ident: $kind:ident { $($field:ident $(=> $value:expr)?),+ } beside $($other:ident),+) => {{
         let $kind { $($field,)+ $($other: _),+ } = $config;
-        [$((stringify!($field), $crate::run::agreement::equal!(@ $field $(, $value)?))),+]
+        [$((stringify!($field), $crate::run::consistency::equal!(@ $field $(, $value)?))),+]
     }};
     (@ $field:ident) => { $field.to_string() };
     (@ $field:ident, $value:expr) => {{
@@ -147,34 +147,31 @@ pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
 /// # Errors
 ///
 /// A process that differs, or that cannot start.
-pub(crate) fn agree(
+pub(crate) fn check(
     peers: &Peers<'_>,
-    own: Result<Opening, TaskError>,
-) -> Result<Agreed, TaskError> {
-    let openings = peers.share(own)?;
-    let settings = |opening: &Opening| opening.settings.clone();
+    own: Result<RunFingerprint, TaskError>,
+) -> Result<RunFlags, TaskError> {
+    let fingerprints = peers.share(own)?;
+    let settings = |fingerprint: &RunFingerprint| fingerprint.settings.clone();
     // Who runs another program or task may well have other settings.
-    let names: Vec<String> = settings(&openings[0]).into_iter().map(|(name, _)| name).collect();
-    let stopped = openings.iter().any(|opening| opening.stopped);
+    let names: Vec<String> = settings(&fingerprints[0]).into_iter().map(|(name, _)| name).collect();
+    let stopped = fingerprints.iter().any(|fingerprint| fingerprint.stopped);
     for (index, name) in names.iter().enumerate().filter(|(_, name)| !stopped || *name != FOUND) {
-        let value = |opening: &Opening| match opening.settings.get(index) {
+        let value = |fingerprint: &RunFingerprint| match fingerprint.settings.get(index) {
             Some((other, value)) if other == name => value.clone(),
             _ => "none".to_owned(),
         };
-        if let Some((node, there, elsewhere)) = odd_one(openings.iter().map(value)) {
-            let what = Disagreement::Setting { name: name.clone(), there, elsewhere };
-            return Err(TaskError::Disagreement { node, what });
+        if let Some((node, there, elsewhere)) = odd_one(fingerprints.iter().map(value)) {
+            let what = Mismatch::Setting { name: name.clone(), there, elsewhere };
+            return Err(TaskError::Mismatch { node, what });
         }
     }
     if let Some((node, there, elsewhere)) =
-        odd_one(openings.iter().map(|opening| opening.data.clone()))
+        odd_one(fingerprints.iter().map(|fingerprint| fingerprint.data.clone()))
     {
-        return Err(TaskError::Disagreement {
-            node,
-            what: Disagreement::Data { there, elsewhere },
-        });
+        return Err(TaskError::Mismatch { node, what: Mismatch::Data { there, elsewhere } });
     }
-    Ok(Agreed { checkpoint: openings[0].checkpoint, stopped })
+    Ok(RunFlags { checkpoint: fingerprints[0].checkpoint, stopped })
 }
 
 /// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if
@@ -265,7 +262,7 @@ mod tests {
             let opened = move |odd: usize, node: usize| {
                 let pick = |other, own| if node == odd { other } else { own };
                 let settings = [("seed", "1".to_owned()), ("rate", pick(rate, "0.1").to_owned())];
-                Opening::new(
+                RunFingerprint::new(
                     pick(task, "count"),
                     pick(data, "5 keys").to_owned(),
                     node == 0,
@@ -273,7 +270,7 @@ mod tests {
                     settings,
                 )
             };
-            let ended = as_each(3, |peers, _| agree(peers, Ok(opened(1, peers.node()))));
+            let ended = as_each(3, |peers, _| check(peers, Ok(opened(1, peers.node()))));
             ended
                 .into_iter()
                 .map(|agreed| agreed.map_err(|error| error.to_string()))
@@ -282,7 +279,7 @@ mod tests {
         let refused = |text: &str| vec![Err(format!("node n1 has {text}")); 3];
         assert_eq!(
             agree_on("count", "0.1", "5 keys"),
-            vec![Ok(Agreed { checkpoint: true, stopped: false }); 3]
+            vec![Ok(RunFlags { checkpoint: true, stopped: false }); 3]
         );
         let expected = refused("rate 0.2, others have 0.1; start all nodes alike");
         assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
@@ -295,12 +292,12 @@ mod tests {
 
     #[test]
     fn what_others_say_stays_in_one_line() {
-        let what = |text: &str| Disagreement::Setting {
+        let what = |text: &str| Mismatch::Setting {
             name: text.to_owned(),
             there: text.to_owned(),
             elsewhere: text.to_owned(),
         };
-        let error = TaskError::Disagreement { node: NodeId(1), what: what("a\n\u{1b}[2J") };
+        let error = TaskError::Mismatch { node: NodeId(1), what: what("a\n\u{1b}[2J") };
         let told = "a\\n\\u{1b}[2J";
         let expected =
             format!("node n1 has {told} {told}, others have {told}; start all nodes alike");

@@ -4,8 +4,8 @@
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker};
 
-use crate::run::agreement;
 use crate::run::config::ConfigError;
+use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::managed::Setup;
 use crate::run::parameters::Shape;
@@ -13,7 +13,7 @@ use crate::run::peers::Peers;
 
 /// Who takes part.
 #[derive(Clone, Copy)]
-pub(crate) struct Crew<'a> {
+pub(crate) struct Topology<'a> {
     pub(crate) system: Option<System>,
     pub(crate) nodes: usize,
     /// Of each node.
@@ -21,7 +21,7 @@ pub(crate) struct Crew<'a> {
     pub(crate) peers: &'a Peers<'a>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Topology<'a> {
     /// As many nodes as asked for; collective if they are processes.
     pub(crate) fn new(
         system: Option<System>,
@@ -32,7 +32,7 @@ impl<'a> Crew<'a> {
         if system.is_none() {
             return Ok(Self { system, nodes: 1, workers: 1, peers });
         }
-        let workers = agreement::workers(peers, workers, nodes)?;
+        let workers = consistency::workers(peers, workers, nodes)?;
         Ok(Self { system, nodes, workers, peers })
     }
 
@@ -42,11 +42,11 @@ impl<'a> Crew<'a> {
     }
 
     /// The place of a worker.
-    pub(crate) fn seat(self, worker: &Worker<f32>) -> Seat {
+    pub(crate) fn slot(self, worker: &Worker<f32>) -> WorkerSlot {
         let (node, id) = (worker.node().index(), worker.id().index());
         let number = node * self.workers + id;
         let index = if self.peers.processes() > 1 { id } else { number };
-        Seat {
+        WorkerSlot {
             number,
             all: self.nodes * self.workers,
             index,
@@ -102,7 +102,7 @@ pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R
 
 /// One worker's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seat {
+pub(crate) struct WorkerSlot {
     /// Its number among all workers of all nodes.
     pub(crate) number: usize,
     /// Workers of all nodes.
@@ -115,7 +115,7 @@ pub(crate) struct Seat {
     pub(crate) of_node: usize,
 }
 
-impl Seat {
+impl WorkerSlot {
     /// The only worker.
     pub(crate) const ONLY: Self = Self { number: 0, all: 1, index: 0, here: 1, of_node: 1 };
 
@@ -164,7 +164,7 @@ mod tests {
         for (nodes, workers) in [(1, 1), (1, 3), (2, 2), (3, 4)] {
             let mut seen = Vec::new();
             for node in 0..nodes {
-                let seat = |index| Seat {
+                let slot = |index| WorkerSlot {
                     number: node * workers + index,
                     all: nodes * workers,
                     index,
@@ -172,7 +172,7 @@ mod tests {
                     of_node: workers,
                 };
                 let keys: Vec<Key> =
-                    (0..workers).flat_map(|index| seat(index).copied(100)).collect();
+                    (0..workers).flat_map(|index| slot(index).copied(100)).collect();
                 assert!(keys.is_sorted() && keys.iter().all(|key| is_here(*key, node, nodes)));
                 seen.extend(keys);
             }

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Test data is drawn anew, rows and columns by their shares: it may meet a training cell, with
-//! other noise. The RMSE of the planted factors on it is what the best of models can be expected to
+//! other noise. The RMSE of the true factors on it is what the best of models can be expected to
 //! reach.
 
 use std::fmt;
@@ -28,10 +28,10 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::mf::ids::Cell;
 use crate::run::config::{ConfigError, not_negative, whole};
 
-/// What a generated matrix is like. Start from [`PlantedConfig::default`] and set fields.
+/// What a generated matrix is like. Start from [`SyntheticConfig::default`] and set fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct PlantedConfig {
+pub struct SyntheticConfig {
     /// Number of rows. Defaults to 2,000.
     pub rows: u32,
     /// Number of columns. Defaults to 1,000.
@@ -48,7 +48,7 @@ pub struct PlantedConfig {
     pub seed: u64,
 }
 
-impl Default for PlantedConfig {
+impl Default for SyntheticConfig {
     fn default() -> Self {
         Self {
             rows: 2_000,
@@ -62,7 +62,7 @@ impl Default for PlantedConfig {
     }
 }
 
-impl fmt::Display for PlantedConfig {
+impl fmt::Display for SyntheticConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rows, columns, rank, noise, seed, .. } = self;
         write!(f, "generated {rows} x {columns} matrix of rank {rank}, noise {noise} (seed {seed})")
@@ -71,8 +71,8 @@ impl fmt::Display for PlantedConfig {
 
 /// A generated matrix.
 #[derive(Clone)]
-pub(crate) struct Planted {
-    config: PlantedConfig,
+pub(crate) struct Synthetic {
+    config: SyntheticConfig,
     rows: Skew,
     columns: Skew,
     shuffle: Shuffle,
@@ -80,15 +80,15 @@ pub(crate) struct Planted {
     column_factors: Arc<Vec<f32>>,
 }
 
-impl PartialEq for Planted {
+impl PartialEq for Synthetic {
     fn eq(&self, other: &Self) -> bool {
         self.config == other.config
     }
 }
 
-impl Planted {
-    pub(crate) fn new(config: PlantedConfig) -> Result<Self, ConfigError> {
-        let PlantedConfig { rows, columns, cells, test_cells, rank, noise, seed } = config;
+impl Synthetic {
+    pub(crate) fn new(config: SyntheticConfig) -> Result<Self, ConfigError> {
+        let SyntheticConfig { rows, columns, cells, test_cells, rank, noise, seed } = config;
         whole("rank", rank as u64, 1, RANK_MAX)?;
         whole("rows", rows.into(), 1, u32::MAX.into())?;
         whole("columns", columns.into(), 1, FACTORS_MAX / rank as u64)?;
@@ -163,7 +163,7 @@ impl Planted {
         (0..cells).map(|_| draw()).collect()
     }
 
-    /// The RMSE of the planted factors; 0 if there is no cell.
+    /// The RMSE of the true factors; 0 if there is no cell.
     pub(crate) fn rmse(&self, cells: &[Cell]) -> f64 {
         let mut factors = vec![0.0; self.config.rank];
         let mut square = |cell: &Cell| {
@@ -369,26 +369,26 @@ const VALID_STREAM: u64 = 5;
 mod tests {
     use super::*;
 
-    fn planted(rows: u32, columns: u32, cells: u64) -> Planted {
-        Planted::new(PlantedConfig { rows, columns, cells, ..PlantedConfig::default() })
+    fn synthetic(rows: u32, columns: u32, cells: u64) -> Synthetic {
+        Synthetic::new(SyntheticConfig { rows, columns, cells, ..SyntheticConfig::default() })
             .expect("valid")
     }
 
-    fn cells(planted: &Planted, rows: Range<u32>) -> Vec<Cell> {
+    fn cells(synthetic: &Synthetic, rows: Range<u32>) -> Vec<Cell> {
         let mut cells = Vec::new();
-        planted.for_each(rows, &mut |cell| cells.push(cell));
+        synthetic.for_each(rows, &mut |cell| cells.push(cell));
         cells
     }
 
     #[test]
     fn a_part_is_what_the_whole_has_there() {
-        let planted = planted(300, 200, 9_000);
-        let whole = cells(&planted, 0..300);
+        let synthetic = synthetic(300, 200, 9_000);
+        let whole = cells(&synthetic, 0..300);
         for cuts in [vec![0, 300], vec![0, 1, 150, 300], vec![0, 40, 80, 299, 300]] {
             let parts: Vec<Cell> =
-                cuts.windows(2).flat_map(|cut| cells(&planted, cut[0]..cut[1])).collect();
+                cuts.windows(2).flat_map(|cut| cells(&synthetic, cut[0]..cut[1])).collect();
             assert_eq!(parts, whole);
-            let counts: u64 = cuts.windows(2).map(|cut| planted.cells(cut[0]..cut[1])).sum();
+            let counts: u64 = cuts.windows(2).map(|cut| synthetic.cells(cut[0]..cut[1])).sum();
             assert_eq!(counts, 9_000);
         }
     }
@@ -403,7 +403,7 @@ mod tests {
             (4_000, 50, 50_000),
             (900, 900, 90),
         ] {
-            let cells = cells(&planted(rows, columns, count), 0..rows);
+            let cells = cells(&synthetic(rows, columns, count), 0..rows);
             let mut places: Vec<(u32, u32)> =
                 cells.iter().map(|cell| (cell.row, cell.column)).collect();
             assert!(places.is_sorted_by_key(|(row, _)| row), "row by row");
@@ -416,8 +416,8 @@ mod tests {
 
     #[test]
     fn rows_and_columns_are_skewed_and_the_best_rmse_is_the_noise() {
-        let planted = planted(2_000, 1_000, 100_000);
-        let cells = cells(&planted, 0..2_000);
+        let synthetic = synthetic(2_000, 1_000, 100_000);
+        let cells = cells(&synthetic, 0..2_000);
         let mut counts = [vec![0_u32; 2_000], vec![0; 1_000]];
         for cell in &cells {
             counts[0][cell.row as usize] += 1;
@@ -428,10 +428,10 @@ mod tests {
             let (median, most) = (counts[counts.len() / 2], counts[counts.len() - 1]);
             assert!(3 * median < 2 * mean && most > 6 * mean, "{median} {mean} {most}");
         }
-        let test = planted.test();
+        let test = synthetic.test();
         assert_eq!(test.len(), 10_000);
         for cells in [&cells, &test] {
-            let rmse = planted.rmse(cells);
+            let rmse = synthetic.rmse(cells);
             assert!((rmse - 0.2).abs() < 0.005, "{rmse}");
             let square = |cell: &Cell| f64::from(cell.value).powi(2);
             let deviation = (cells.iter().map(square).sum::<f64>() / cells.len() as f64).sqrt();
@@ -442,14 +442,14 @@ mod tests {
     #[test]
     fn seeds_make_different_matrices() {
         let of = |seed| {
-            let config = PlantedConfig {
+            let config = SyntheticConfig {
                 rows: 50,
                 columns: 50,
                 cells: 500,
                 seed,
-                ..PlantedConfig::default()
+                ..SyntheticConfig::default()
             };
-            cells(&Planted::new(config).expect("valid"), 0..50)
+            cells(&Synthetic::new(config).expect("valid"), 0..50)
         };
         assert_eq!(of(3), of(3));
         assert_ne!(of(3), of(4));
@@ -457,27 +457,28 @@ mod tests {
 
     #[test]
     fn a_few_rows_of_a_matrix_of_a_billion_cells_take_no_more_than_themselves() {
-        let planted = planted(10_000_000, 100_000, 1_000_000_000);
+        let synthetic = synthetic(10_000_000, 100_000, 1_000_000_000);
         let rows = 7_000_000..7_000_050;
-        let few = cells(&planted, rows.clone());
-        assert_eq!(few.len() as u64, planted.cells(rows));
+        let few = cells(&synthetic, rows.clone());
+        assert_eq!(few.len() as u64, synthetic.cells(rows));
         assert!(few.len() > 500 && few.len() < 1_000_000, "{}", few.len());
     }
 
     #[test]
     fn impossible_matrices_are_refused() {
-        let error =
-            |config| Planted::new(config).err().map(|error| error.to_string()).unwrap_or_default();
-        let base = PlantedConfig::default();
-        let rows = error(PlantedConfig { rows: 0, ..base });
+        let error = |config| {
+            Synthetic::new(config).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let base = SyntheticConfig::default();
+        let rows = error(SyntheticConfig { rows: 0, ..base });
         assert_eq!(rows, "rows 0: give a whole number from 1 to 4294967295");
-        let columns = error(PlantedConfig { columns: u32::MAX, rank: 1024, ..base });
+        let columns = error(SyntheticConfig { columns: u32::MAX, rank: 1024, ..base });
         assert_eq!(columns, "columns 4294967295: give a whole number from 1 to 1048576");
-        let cells = error(PlantedConfig { cells: 500_001, ..base });
+        let cells = error(SyntheticConfig { cells: 500_001, ..base });
         assert_eq!(cells, "cells 500001: give a whole number from 1 to 500000");
-        let rank = error(PlantedConfig { rank: 2_000, ..base });
+        let rank = error(SyntheticConfig { rank: 2_000, ..base });
         assert_eq!(rank, "rank 2000: give a whole number from 1 to 1024");
-        let noise = error(PlantedConfig { noise: f32::NAN, ..base });
+        let noise = error(SyntheticConfig { noise: f32::NAN, ..base });
         assert_eq!(noise, "noise NaN: give 0 or a positive number");
     }
 

@@ -2,9 +2,9 @@
 //! short, answers, decisions.
 //!
 //! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
-//! others read behind it. If nodes are processes each has a board; the first workers make all say
-//! the same between two barriers, by a [`Note`] each. An evaluation is shared out among workers,
-//! each of which examines a [`Share`] of the items.
+//! others read behind it. If nodes are processes each has a state; the first workers make all say
+//! the same between two barriers, by a [`PhaseSummary`] each. An evaluation is shared out among
+//! workers, each of which evaluates a [`Share`] of the items.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,15 +14,15 @@ use std::time::Instant;
 use adapm_core::NodeId;
 use serde::{Deserialize, Serialize};
 
-use crate::run::crew::Seat;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Observer, Told};
 use crate::run::parameters::Parameters;
 use crate::run::peers::Peers;
-use crate::run::task::Examination;
+use crate::run::task::Evaluation;
+use crate::run::topology::WorkerSlot;
 
 /// Shared by the workers of one run in one process.
-pub(crate) struct Board<'a, E: Examination> {
+pub(crate) struct RunState<'a, E: Evaluation> {
     pub(crate) observer: &'a dyn Observer<E::Figures>,
     pub(crate) peers: &'a Peers<'a>,
     stop: &'a AtomicBool,
@@ -48,16 +48,16 @@ struct Tally {
 }
 
 /// What is decided for all workers, between two barriers, by the first of them.
-pub(crate) struct Verdicts<E: Examination> {
+pub(crate) struct Verdicts<E: Evaluation> {
     pub(crate) epochs: Vec<Epoch<E::Figures>>,
-    /// Of the data that is examined.
+    /// Of the data that is evaluated.
     pub(crate) answers: Answers<E::Answer>,
     /// The best figures on valid so far.
     pub(crate) best: Option<E::Figures>,
     /// Epoch whose figures these are.
     pub(crate) chosen: Option<u32>,
     /// Figures on test of the parameters as they stand in the end, with the seconds that took;
-    /// `None`: not examined there.
+    /// `None`: not evaluated there.
     pub(crate) test: Option<(E::Figures, f64)>,
     /// When training of the running epoch began, and what the manager's counts of it are to be
     /// counted from.
@@ -66,15 +66,15 @@ pub(crate) struct Verdicts<E: Examination> {
     pub(crate) trained: Option<ManagerStats>,
 }
 
-impl<E: Examination> Default for Verdicts<E> {
+impl<E: Evaluation> Default for Verdicts<E> {
     fn default() -> Self {
         let (epochs, answers) = (Vec::new(), Answers::none());
         Self { epochs, answers, best: None, chosen: None, test: None, started: None, trained: None }
     }
 }
 
-impl<'a, E: Examination> Board<'a, E> {
-    /// A board for the `workers` workers of this process.
+impl<'a, E: Evaluation> RunState<'a, E> {
+    /// A state for the `workers` workers of this process.
     pub(crate) fn new(
         workers: usize,
         peers: &'a Peers<'a>,
@@ -152,8 +152,8 @@ impl<'a, E: Examination> Board<'a, E> {
         (done * self.peers.processes() as u64).min(total)
     }
 
-    /// Makes the boards of all processes say the same about `phase`, which has ended: where it was
-    /// cut, and if `examined` the answers. By the first worker of each process, between two
+    /// Makes the states of all processes say the same about `phase`, which has ended: where it was
+    /// cut, and if `evaluated` the answers. By the first worker of each process, between two
     /// barriers.
     ///
     /// # Errors
@@ -163,9 +163,9 @@ impl<'a, E: Examination> Board<'a, E> {
         &self,
         phase: u64,
         stats: ManagerStats,
-        examined: bool,
+        evaluated: bool,
     ) -> Result<Totals, TaskError> {
-        let totals = self.merge(phase, stats, examined);
+        let totals = self.merge(phase, stats, evaluated);
         if totals.is_err() {
             self.has_failed.store(true, Ordering::Relaxed);
             self.cut(phase);
@@ -195,19 +195,20 @@ impl<'a, E: Examination> Board<'a, E> {
         })
     }
 
-    fn merge(&self, phase: u64, stats: ManagerStats, examined: bool) -> Result<Totals, TaskError> {
+    fn merge(&self, phase: u64, stats: ManagerStats, evaluated: bool) -> Result<Totals, TaskError> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         let own = failure
             .map_or(Ok(()), |(_, error)| Err(error))
-            .map(|()| self.note(phase, stats, examined));
-        let notes = self.peers.share(own)?;
+            .map(|()| self.summary(phase, stats, evaluated));
+        let summaries = self.peers.share(own)?;
         let mut verdicts = self.verdicts();
         let mut none = Answers::none();
-        let answers = if examined { &mut verdicts.answers } else { &mut none };
-        let mut taken =
-            (0..).zip(&notes).map(|(node, note)| (node, self.take(node, note, phase, answers)));
+        let answers = if evaluated { &mut verdicts.answers } else { &mut none };
+        let mut taken = (0..)
+            .zip(&summaries)
+            .map(|(node, summary)| (node, self.take(node, summary, phase, answers)));
         match taken.find(|(_, taken)| taken.is_none()) {
-            None => Ok(Totals::of(&notes)),
+            None => Ok(Totals::of(&summaries)),
             Some((node, _)) => {
                 let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
                 Err(TaskError::Unintelligible { node })
@@ -216,11 +217,11 @@ impl<'a, E: Examination> Board<'a, E> {
     }
 
     /// What this process has to say about a phase.
-    fn note(&self, phase: u64, stats: ManagerStats, examined: bool) -> Note<E::Answer> {
+    fn summary(&self, phase: u64, stats: ManagerStats, evaluated: bool) -> PhaseSummary<E::Answer> {
         let verdicts = self.verdicts();
         let (workers, all) = self.workers(self.peers.node());
-        let answers = examined.then(|| verdicts.answers.of(workers, all)).into_iter().flatten();
-        Note {
+        let answers = evaluated.then(|| verdicts.answers.of(workers, all)).into_iter().flatten();
+        PhaseSummary {
             phase,
             is_cut: self.is_cut(phase),
             tallies: self.tallies().collect(),
@@ -233,16 +234,16 @@ impl<'a, E: Examination> Board<'a, E> {
     fn take(
         &self,
         node: usize,
-        note: &Note<E::Answer>,
+        summary: &PhaseSummary<E::Answer>,
         phase: u64,
         answers: &mut Answers<E::Answer>,
     ) -> Option<()> {
-        (note.phase == phase && note.tallies.len() == self.tallies.len()).then_some(())?;
-        if note.is_cut {
+        (summary.phase == phase && summary.tallies.len() == self.tallies.len()).then_some(())?;
+        if summary.is_cut {
             self.cut(phase);
         }
         let (workers, all) = self.workers(node);
-        answers.take(workers, all, &note.answers)
+        answers.take(workers, all, &summary.answers)
     }
 
     /// The numbers of the workers of process `node`, and how many all processes have.
@@ -254,7 +255,7 @@ impl<'a, E: Examination> Board<'a, E> {
 
 /// What one process says about a phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Note<A> {
+pub(crate) struct PhaseSummary<A> {
     /// Which phase: all have to mean the same.
     pub(crate) phase: u64,
     /// Some worker left it early.
@@ -264,7 +265,7 @@ pub(crate) struct Note<A> {
     /// The manager's counts of this phase.
     pub(crate) stats: Told,
     /// What the workers found out about their items, worker by worker; none if nothing was
-    /// examined.
+    /// evaluated.
     pub(crate) answers: Vec<A>,
 }
 
@@ -279,9 +280,9 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of<A>(notes: &[Note<A>]) -> Self {
-        let tallies = || notes.iter().flat_map(|note| &note.tallies);
-        let stats = notes.iter().map(|note| ManagerStats::from_told(&note.stats));
+    pub(crate) fn of<A>(summaries: &[PhaseSummary<A>]) -> Self {
+        let tallies = || summaries.iter().flat_map(|summary| &summary.tallies);
+        let stats = summaries.iter().map(|summary| ManagerStats::from_told(&summary.stats));
         Self {
             // What others say may be too much to sum up.
             done: tallies().fold(0, |sum: u64, (done, _)| sum.saturating_add(*done)),
@@ -295,19 +296,19 @@ impl Totals {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answers<A> {
     items: Vec<A>,
-    /// Items that one worker examines together, at most.
+    /// Items that one worker evaluates together, at most.
     batch: usize,
 }
 
 impl<A: Clone + Default> Answers<A> {
-    /// Nothing is examined.
+    /// Nothing is evaluated.
     pub(crate) fn none() -> Self {
         Self { items: Vec::new(), batch: 1 }
     }
 
-    /// No answer yet to what `examination` examines.
-    pub(crate) fn to(examination: &impl Examination<Answer = A>) -> Self {
-        Self { items: vec![A::default(); examination.items()], batch: examination.batch() }
+    /// No answer yet to what `evaluation` evaluates.
+    pub(crate) fn to(evaluation: &impl Evaluation<Answer = A>) -> Self {
+        Self { items: vec![A::default(); evaluation.items()], batch: evaluation.batch() }
     }
 
     /// All answers, in order.
@@ -320,7 +321,7 @@ impl<A: Clone + Default> Answers<A> {
         self.items
     }
 
-    /// Which items one of `workers` workers examines: every `workers`-th batch, batches being
+    /// Which items one of `workers` workers evaluates: every `workers`-th batch, batches being
     /// smaller where items are few, so that few workers have none.
     fn places(&self, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> + use<A> {
         places(self.items.len(), self.batch, worker, workers)
@@ -350,37 +351,37 @@ impl<A: Clone + Default> Answers<A> {
 /// One worker's share in an evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct Share<'a, E> {
-    pub(crate) examination: &'a E,
-    pub(crate) seat: Seat,
+    pub(crate) evaluation: &'a E,
+    pub(crate) slot: WorkerSlot,
     /// Number of this phase, for stopping it.
     pub(crate) phase: u64,
 }
 
-impl<E: Examination> Share<'_, E> {
-    /// Examines this worker's batches and writes the answers to their places on the board. Leaves
+impl<E: Evaluation> Share<'_, E> {
+    /// Evaluates this worker's batches and writes the answers to their places on the state. Leaves
     /// early if told to stop.
-    pub(crate) fn examine<P: Parameters>(
+    pub(crate) fn evaluate<P: Parameters>(
         self,
-        examiner: &mut E::Examiner,
+        evaluator: &mut E::Evaluator,
         parameters: &mut P,
-        board: &Board<'_, E>,
+        state: &RunState<'_, E>,
     ) -> Result<(), P::Error> {
-        board.reset(self.seat.index);
-        let (split, all) = (self.examination.split(), self.examination.items() as u64);
-        let places = board.verdicts().answers.places(self.seat.number, self.seat.all);
+        state.reset(self.slot.index);
+        let (split, all) = (self.evaluation.split(), self.evaluation.items() as u64);
+        let places = state.verdicts().answers.places(self.slot.number, self.slot.all);
         let (mut answers, mut done) = (Vec::new(), 0);
         for place in places {
-            if board.must_stop(self.phase) {
+            if state.must_stop(self.phase) {
                 return Ok(());
             }
             answers.clear();
-            self.examination.examine(examiner, place.clone(), parameters, &mut answers)?;
+            self.evaluation.evaluate(evaluator, place.clone(), parameters, &mut answers)?;
             assert_eq!(answers.len(), place.len(), "a task gives an answer for each item");
             done += place.len() as u64;
-            board.verdicts().answers.items[place].clone_from_slice(&answers);
-            board.tally(self.seat.index, done, 0.0);
-            if self.seat.is_first() {
-                board.observer.evaluating(split, board.estimate(all), all);
+            state.verdicts().answers.items[place].clone_from_slice(&answers);
+            state.tally(self.slot.index, done, 0.0);
+            if self.slot.is_first() {
+                state.observer.evaluating(split, state.estimate(all), all);
             }
         }
         Ok(())
@@ -405,7 +406,7 @@ mod tests {
 
     #[test]
     fn what_is_too_much_to_sum_up_is_the_most_there_is() {
-        let note = |done| Note::<()> {
+        let summary = |done| PhaseSummary::<()> {
             phase: 1,
             is_cut: false,
             tallies: vec![(done, 0.5), (1, 0.25)],
@@ -417,7 +418,7 @@ mod tests {
             },
             answers: Vec::new(),
         };
-        let totals = Totals::of(&[note(3), note(u64::MAX)]);
+        let totals = Totals::of(&[summary(3), summary(u64::MAX)]);
         assert_eq!((totals.done, totals.loss), (u64::MAX, 1.5));
         assert!((0.0..=1.0).contains(&totals.stats.local_share()));
         for staleness in [totals.stats.staleness_mean(), totals.stats.staleness_p99_bound()] {
