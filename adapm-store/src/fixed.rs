@@ -6,8 +6,8 @@
 #![forbid(unsafe_code)]
 
 use core::cell::{RefCell, RefMut};
+use core::fmt;
 use core::ops::Range;
-use core::{error, fmt};
 
 use adapm_core::slot::{PackedState, Slot};
 use adapm_core::store::Store;
@@ -86,10 +86,11 @@ enum Held {
 }
 
 /// The reason that a layout does not fit a [`FixedStore`], which then has no keys.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CapacityError {
     /// More keys than there is room for.
+    #[error("the layout has {needed} keys, the store room for {room}: raise KEYS")]
     Keys {
         /// Keys of the layout.
         needed: u64,
@@ -97,6 +98,7 @@ pub enum CapacityError {
         room: usize,
     },
     /// More elements, of values and deltas together, than there is room for.
+    #[error("values and deltas have {needed} elements, the store room for {room}: raise ELEMENTS")]
     Elements {
         /// Elements that the layout needs.
         needed: u64,
@@ -104,6 +106,7 @@ pub enum CapacityError {
         room: usize,
     },
     /// More extents than [`EXTENTS_MAX`].
+    #[error("the layout has {needed} extents, a fixed store takes {EXTENTS_MAX}: join some")]
     Extents {
         /// Extents of the layout.
         needed: usize,
@@ -326,25 +329,3 @@ impl<V: Value, const KEYS: usize, const ELEMENTS: usize> Cells<V, KEYS, ELEMENTS
         Slot { packed: &mut packed[place.index], version, value, delta }
     }
 }
-
-impl fmt::Display for CapacityError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Keys { needed, room } => {
-                write!(f, "the layout has {needed} keys, the store room for {room}: raise KEYS")
-            }
-            Self::Elements { needed, room } => write!(
-                f,
-                "values and deltas have {needed} elements, the store room for {room}: raise ELEMENTS"
-            ),
-            Self::Extents { needed } => {
-                write!(
-                    f,
-                    "the layout has {needed} extents, a fixed store takes {EXTENTS_MAX}: join some"
-                )
-            }
-        }
-    }
-}
-
-impl error::Error for CapacityError {}

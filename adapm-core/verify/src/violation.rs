@@ -5,7 +5,8 @@ use core::fmt;
 use crate::Check;
 
 /// A checker's finding, returned by tests; its text is one line.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invariant {invariant} is broken: {what}")]
 pub struct Violation {
     /// The checker that found it.
     pub check: Check,
@@ -17,17 +18,9 @@ pub struct Violation {
 
 impl fmt::Debug for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invariant {} is broken: {}", self.invariant, self.what)
+        fmt::Display::fmt(self, f)
     }
 }
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-impl core::error::Error for Violation {}
 
 /// Returns the [`Violation`] found by this checker, if it is among `checks`, unless the condition
 /// holds.

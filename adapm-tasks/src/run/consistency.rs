@@ -19,11 +19,17 @@ use crate::run::error::TaskError;
 use crate::run::peers::Peers;
 use crate::{System, exchange};
 
-/// In what a node differs from the others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// In what a node differs from the others. The text continues `node n2 `; some of it is what others
+/// say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Mismatch {
     /// Its data.
+    #[error(
+        "has other data: {}, others have {}; give all nodes the same data",
+        OneLine(there),
+        OneLine(elsewhere)
+    )]
     Data {
         /// What it has read.
         there: String,
@@ -31,6 +37,7 @@ pub enum Mismatch {
         elsewhere: String,
     },
     /// A choice of its configuration, or its program.
+    #[error("{}", differs(name, &OneLine(there), &OneLine(elsewhere)))]
     Setting {
         /// Name of the field, `program` or `task`.
         name: String,
@@ -41,31 +48,11 @@ pub enum Mismatch {
     },
 }
 
-impl fmt::Display for Mismatch {
-    /// Continues `node n2 `.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Some of it is what others say.
-        match self {
-            Self::Data { there, elsewhere } => {
-                let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
-                write!(
-                    f,
-                    "has other data: {there}, others have {elsewhere}; give all nodes the same data"
-                )
-            }
-            Self::Setting { name, there, elsewhere } if name == TASK => {
-                let (there, elsewhere) = (OneLine(there), OneLine(elsewhere));
-                write!(
-                    f,
-                    "runs {there}, the others {elsewhere}; start all nodes with the same task"
-                )
-            }
-            Self::Setting { name, there, elsewhere } => {
-                let (name, there, elsewhere) = (OneLine(name), OneLine(there), OneLine(elsewhere));
-                write!(f, "has {name} {there}, others have {elsewhere}; start all nodes alike")
-            }
-        }
+fn differs(name: &str, there: &OneLine<&String>, elsewhere: &OneLine<&String>) -> String {
+    if name == TASK {
+        return format!("runs {there}, the others {elsewhere}; start all nodes with the same task");
     }
+    format!("has {} {there}, others have {elsewhere}; start all nodes alike", OneLine(name))
 }
 
 /// What a process says about the run it means.

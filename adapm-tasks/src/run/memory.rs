@@ -33,7 +33,18 @@ pub(crate) struct Need {
 
 /// More memory is needed than there is. Its text is one line: what, how much of it is for what, and
 /// what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this run needs at least {}{}: parameters {}{}, data and program {}; {} are available{}; use a \
+     smaller --dim, or nodes on more machines",
+    Gigabytes(need.total()),
+    said_if(*processes > 1, || format!(" in its {processes} processes here")),
+    Gigabytes(need.parameters),
+    said_if(need.best > 0, || format!(", the best of them {}", Gigabytes(need.best))),
+    Gigabytes(need.data),
+    Gigabytes(available.bytes),
+    available.bound.place()
+)]
 pub struct Shortage {
     need: Need,
     /// Processes of the run on this machine.
@@ -137,31 +148,19 @@ fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     (need.total() > available.bytes).then_some(Shortage { need, processes: needs.len(), available })
 }
 
-impl std::error::Error for Shortage {}
+/// The words that are said only of several processes, or of a copy.
+fn said_if(is_said: bool, words: impl FnOnce() -> String) -> String {
+    if is_said { words() } else { String::new() }
+}
 
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { need, processes, available } = self;
-        write!(f, "this run needs at least {}", Gigabytes(need.total()))?;
-        if *processes > 1 {
-            write!(f, " in its {processes} processes here")?;
+impl Bound {
+    /// The place of the bound, as it follows `7900 MB are available`.
+    fn place(&self) -> String {
+        match self {
+            Self::Machine => " on this machine".to_owned(),
+            Self::ControlGroup(path) => format!(" (limit of the control group {path})"),
+            Self::AddressSpace => " (limit of address space, ulimit -v)".to_owned(),
         }
-        write!(f, ": parameters {}", Gigabytes(need.parameters))?;
-        if need.best > 0 {
-            write!(f, ", the best of them {}", Gigabytes(need.best))?;
-        }
-        write!(
-            f,
-            ", data and program {}; {} are available",
-            Gigabytes(need.data),
-            Gigabytes(available.bytes)
-        )?;
-        match &available.bound {
-            Bound::Machine => f.write_str(" on this machine")?,
-            Bound::ControlGroup(path) => write!(f, " (limit of the control group {path})")?,
-            Bound::AddressSpace => f.write_str(" (limit of address space, ulimit -v)")?,
-        }
-        f.write_str("; use a smaller --dim, or nodes on more machines")
     }
 }
 

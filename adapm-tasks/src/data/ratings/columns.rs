@@ -22,7 +22,8 @@ pub(super) struct Columns {
 }
 
 /// Why names do not say which column is which.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", problem.told(&shown(found)))]
 pub struct UnknownColumns {
     /// The names found.
     found: Vec<String>,
@@ -37,35 +38,34 @@ enum Problem {
     Twice(usize),
 }
 
-impl std::error::Error for UnknownColumns {}
-
-impl std::fmt::Display for UnknownColumns {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.found.iter().take(SHOWN_MAX).map(|name| {
-            match name.char_indices().nth(CHARS_MAX) {
-                None => format!("`{name}`"),
-                Some((end, _)) => format!("`{}...`", &name[..end]),
-            }
-        });
-        let mut shown = shown.collect::<Vec<_>>().join(", ");
-        if self.found.len() > SHOWN_MAX {
-            shown.push_str(", ...");
-        }
-        match self.problem {
-            Problem::Missing(part) => {
-                write!(f, "no name of a column of {} among {shown}; ", PARTS[part])?;
-                write!(f, "name the columns user, item and rating, or {}", EXAMPLES[part])?;
-                f.write_str(" (a line of values has a number)")
-            }
-            Problem::Twice(part) => {
-                write!(
-                    f,
-                    "two columns of {} among {shown}; name the other one differently",
-                    PARTS[part]
-                )
-            }
+impl Problem {
+    /// Tells the problem of the names that are `shown`.
+    fn told(self, shown: &str) -> String {
+        match self {
+            Self::Missing(part) => format!(
+                "no name of a column of {} among {shown}; name the columns user, item and rating, \
+                 or {} (a line of values has a number)",
+                PARTS[part], EXAMPLES[part]
+            ),
+            Self::Twice(part) => format!(
+                "two columns of {} among {shown}; name the other one differently",
+                PARTS[part]
+            ),
         }
     }
+}
+
+/// The first names, none of them too long to be shown.
+fn shown(names: &[String]) -> String {
+    let shown = names.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
+        None => format!("`{name}`"),
+        Some((end, _)) => format!("`{}...`", &name[..end]),
+    });
+    let mut shown = shown.collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN_MAX {
+        shown.push_str(", ...");
+    }
+    shown
 }
 
 impl Columns {

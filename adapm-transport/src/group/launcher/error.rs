@@ -10,10 +10,11 @@ use crate::net::Kind;
 ///
 /// Messages advise variables, which every program with this library reads; for a program with
 /// flags, [`LauncherError::with_flags`] advises those.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LauncherError {
     /// A whole number was expected.
+    #[error("{name} is '{}': give a whole number, or unset it", OneLine(value))]
     NotANumber {
         /// The variable.
         name: &'static str,
@@ -21,6 +22,7 @@ pub enum LauncherError {
         value: String,
     },
     /// A time was expected.
+    #[error("{name} is '{}': {SECONDS_WANTED}", OneLine(value))]
     NotSeconds {
         /// The variable.
         name: &'static str,
@@ -28,11 +30,13 @@ pub enum LauncherError {
         value: String,
     },
     /// There is no transport of this name.
+    #[error("ADAPM_TRANSPORT is '{}': give one of {}", OneLine(value), transports())]
     Transport {
         /// The value of the variable.
         value: String,
     },
     /// A launcher sets only one of two variables that belong together.
+    #[error("{}", half_set(launcher, present, missing, &VARIABLES))]
     HalfSet {
         /// The launcher.
         launcher: &'static str,
@@ -42,16 +46,19 @@ pub enum LauncherError {
         missing: &'static str,
     },
     /// The process is one of several, but its node is unknown.
+    #[error("{}", no_node(because, &VARIABLES))]
     NoNode {
         /// The flag or variable that tells so.
         because: &'static str,
     },
     /// The process is one of several, but their number is unknown.
+    #[error("{}", no_nodes(because, &VARIABLES))]
     NoNodes {
         /// The flag or variable that tells so.
         because: &'static str,
     },
     /// The meeting point is unknown.
+    #[error("{}", no_rendezvous(because, *nodes, &VARIABLES))]
     NoRendezvous {
         /// The flag or variable that makes the process one of several.
         because: &'static str,
@@ -59,6 +66,7 @@ pub enum LauncherError {
         nodes: usize,
     },
     /// A number of nodes outside the allowed range.
+    #[error("{origin} is {nodes}: a cluster has 1 to {NODES_MAX} nodes")]
     NodeCount {
         /// The flag or variable.
         origin: &'static str,
@@ -66,6 +74,10 @@ pub enum LauncherError {
         nodes: usize,
     },
     /// A node at or beyond the number of nodes; nodes count from 0.
+    #[error(
+        "{origin} is {node}, but {nodes_origin} is {nodes}: nodes count from 0 to {}",
+        nodes.saturating_sub(1)
+    )]
     NodeBeyond {
         /// The flag or variable of the node.
         origin: &'static str,
@@ -77,6 +89,11 @@ pub enum LauncherError {
         nodes: usize,
     },
     /// Neither `HOST:PORT` nor `file:PATH`.
+    #[error(
+        "{origin} is '{}': give HOST:PORT, or file:PATH if all nodes are on one host{}",
+        OneLine(value),
+        if value.matches(':').count() > 1 { BRACKETS } else { "" }
+    )]
     Rendezvous {
         /// The flag or variable.
         origin: &'static str,
@@ -84,6 +101,11 @@ pub enum LauncherError {
         value: String,
     },
     /// An address with a zone, which means another link on each host.
+    #[error(
+        "{origin} is '{}': its zone means another link on each host; give an address of node 0 that \
+         is the same everywhere, like [fd00::1]:4157, or a name",
+        OneLine(value)
+    )]
     Zone {
         /// The flag or variable.
         origin: &'static str,
@@ -91,6 +113,7 @@ pub enum LauncherError {
         value: String,
     },
     /// An invalid port, or one that leaves no room for the next.
+    #[error("{name} is '{}': give a port from 1 to 65534", OneLine(value))]
     Port {
         /// The variable.
         name: &'static str,
@@ -98,6 +121,7 @@ pub enum LauncherError {
         value: String,
     },
     /// An invalid list of hosts.
+    #[error("{}", no_hostlist(name, value, &VARIABLES))]
     Hostlist {
         /// The variable.
         name: &'static str,
@@ -113,89 +137,60 @@ impl LauncherError {
     pub fn with_flags(&self) -> impl fmt::Display {
         WithFlags(self)
     }
-
-    fn write(&self, f: &mut fmt::Formatter<'_>, advice: &Advice) -> fmt::Result {
-        match self {
-            Self::NotANumber { name, value } => {
-                let value = OneLine(value);
-                write!(f, "{name} is '{value}': give a whole number, or unset it")
-            }
-            Self::NotSeconds { name, value } => {
-                let value = OneLine(value);
-                write!(f, "{name} is '{value}': {SECONDS_WANTED}")
-            }
-            Self::Transport { value } => {
-                let names = Kind::available().map(Kind::scheme).collect::<Vec<_>>().join(", ");
-                let value = OneLine(value);
-                write!(f, "ADAPM_TRANSPORT is '{value}': give one of {names}")
-            }
-            Self::HalfSet { launcher, present, missing } => write!(
-                f,
-                "{present} is set but {missing} is not: {launcher} sets both; unset {present}, or {}",
-                advice.place
-            ),
-            Self::NoNode { because } => {
-                write!(f, "{because} is given, but not which node this is: {}", advice.node)
-            }
-            Self::NoNodes { because } => {
-                write!(f, "{because} is given, but not how many nodes there are: {}", advice.nodes)
-            }
-            Self::NoRendezvous { because, nodes } => write!(
-                f,
-                "{because} makes this one of {nodes} nodes, but does not say where they meet: {} with the \
-                 host of node 0, the same on all",
-                advice.rendezvous
-            ),
-            Self::NodeCount { origin, nodes } => {
-                write!(f, "{origin} is {nodes}: a cluster has 1 to {NODES_MAX} nodes")
-            }
-            Self::NodeBeyond { origin, node, nodes_origin, nodes } => write!(
-                f,
-                "{origin} is {node}, but {nodes_origin} is {nodes}: nodes count from 0 to {}",
-                nodes.saturating_sub(1)
-            ),
-            Self::Rendezvous { origin, value } => write!(
-                f,
-                "{origin} is '{}': give HOST:PORT, or file:PATH if all nodes are on one host{}",
-                OneLine(value),
-                if value.matches(':').count() > 1 { BRACKETS } else { "" }
-            ),
-            Self::Zone { origin, value } => write!(
-                f,
-                "{origin} is '{}': its zone means another link on each host; give an address of node 0 that is the same \
-                 everywhere, like [fd00::1]:4157, or a name",
-                OneLine(value)
-            ),
-            Self::Port { name, value } => {
-                write!(f, "{name} is '{}': give a port from 1 to 65534", OneLine(value))
-            }
-            Self::Hostlist { name, value } => {
-                let value = OneLine(value);
-                write!(
-                    f,
-                    "{name} is '{value}', no list of hosts: {} with the host of node 0",
-                    advice.rendezvous
-                )
-            }
-        }
-    }
 }
 
-impl fmt::Display for LauncherError {
     /// Writes one line, whatever the variables hold.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.write(f, &VARIABLES)
-    }
-}
-
-impl core::error::Error for LauncherError {}
-
 struct WithFlags<'a>(&'a LauncherError);
 
 impl fmt::Display for WithFlags<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write(f, &FLAGS)
+        let text = match self.0 {
+            LauncherError::HalfSet { launcher, present, missing } => {
+                half_set(launcher, present, missing, &FLAGS)
+            }
+            LauncherError::NoNode { because } => no_node(because, &FLAGS),
+            LauncherError::NoNodes { because } => no_nodes(because, &FLAGS),
+            LauncherError::NoRendezvous { because, nodes } => {
+                no_rendezvous(because, *nodes, &FLAGS)
+            }
+            LauncherError::Hostlist { name, value } => no_hostlist(name, value, &FLAGS),
+            other => return other.fmt(f),
+        };
+        f.write_str(&text)
     }
+}
+
+fn half_set(launcher: &str, present: &str, missing: &str, advice: &Advice) -> String {
+    let place = advice.place;
+    format!(
+        "{present} is set but {missing} is not: {launcher} sets both; unset {present}, or {place}"
+    )
+}
+
+fn no_node(because: &str, advice: &Advice) -> String {
+    format!("{because} is given, but not which node this is: {}", advice.node)
+}
+
+fn no_nodes(because: &str, advice: &Advice) -> String {
+    format!("{because} is given, but not how many nodes there are: {}", advice.nodes)
+}
+
+fn no_rendezvous(because: &str, nodes: usize, advice: &Advice) -> String {
+    let rendezvous = advice.rendezvous;
+    format!(
+        "{because} makes this one of {nodes} nodes, but does not say where they meet: {rendezvous} \
+         with the host of node 0, the same on all"
+    )
+}
+
+fn no_hostlist(name: &str, value: &str, advice: &Advice) -> String {
+    let (value, rendezvous) = (OneLine(value), advice.rendezvous);
+    format!("{name} is '{value}', no list of hosts: {rendezvous} with the host of node 0")
+}
+
+/// The names of the transports that are built in, with commas between them.
+fn transports() -> String {
+    Kind::available().map(Kind::scheme).collect::<Vec<_>>().join(", ")
 }
 
 /// Remedies, in the words of a program.

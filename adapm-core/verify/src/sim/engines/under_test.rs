@@ -44,21 +44,14 @@ pub struct EnginesConfig {
 }
 
 /// A failure of the engines: always a defect of the model or of an engine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{node}: {error}")]
 pub struct EngineError {
     /// The node.
     pub node: NodeId,
     /// The engine's error.
     pub error: InputError,
 }
-
-impl fmt::Display for EngineError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.node, self.error)
-    }
-}
-
-impl std::error::Error for EngineError {}
 
 /// Bare engines with costs.
 pub struct Engines {
