@@ -3,8 +3,6 @@
 //! State is unchanged on every error. The text is one line: problem, place, remedy; [`OneLine`]
 //! embeds foreign text in it.
 
-use alloc::format;
-use alloc::string::String;
 use core::fmt::{self, Display, Write};
 use core::net::SocketAddr;
 
@@ -147,7 +145,7 @@ pub enum OpError {
     #[error("no sampling was configured: call Builder::sampling")]
     NoSampling,
     /// A node that was needed is gone.
-    #[error("node {node}{} was lost: start the cluster again", in_brackets(*address))]
+    #[error("node {node}{} was lost: start the cluster again", InBrackets(*address))]
     PeerLost {
         /// The node.
         node: NodeId,
@@ -296,7 +294,19 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// Returns ` (10.0.0.7:4157)`, or nothing.
-fn in_brackets(address: Option<SocketAddr>) -> String {
-    address.map(|address| format!(" ({address})")).unwrap_or_default()
+/// An address behind the name of its node: ` (10.0.0.7:4157)`, or nothing.
+///
+/// ```
+/// use adapm_core::error::InBrackets;
+///
+/// assert_eq!(InBrackets(Some(7)).to_string(), " (7)");
+/// assert_eq!(InBrackets(None::<u8>).to_string(), "");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct InBrackets<T>(pub Option<T>);
+
+impl<T: Display> Display for InBrackets<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |inner| write!(f, " ({inner})"))
+    }
 }

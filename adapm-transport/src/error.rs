@@ -4,6 +4,7 @@ use core::net::SocketAddr;
 use std::io;
 
 use adapm_core::NodeId;
+use adapm_core::error::InBrackets;
 use adapm_core::transport::Loss;
 
 /// Errors of the transports of this crate.
@@ -28,7 +29,7 @@ pub enum Error {
 
 /// A node that is gone for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("node {node}{} was lost: {loss}; start the cluster again", in_brackets(*address))]
+#[error("node {node}{} was lost: {loss}; start the cluster again", InBrackets(*address))]
 pub struct PeerLoss {
     /// The node.
     pub node: NodeId,
@@ -104,11 +105,6 @@ impl From<io::ErrorKind> for SystemError {
     fn from(kind: io::ErrorKind) -> Self {
         Self { kind, code: None }
     }
-}
-
-/// Formats ` (10.0.0.7:4157)`, or nothing.
-fn in_brackets(address: Option<SocketAddr>) -> String {
-    address.map(|address| format!(" ({address})")).unwrap_or_default()
 }
 
 /// Formats an error in the system's words: std's text for `NotFound` alone speaks of an "entity".

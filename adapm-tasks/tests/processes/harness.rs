@@ -237,6 +237,17 @@ pub(crate) fn ring(folder: &Path) -> String {
     text(&data).to_owned()
 }
 
+/// The words that train on `data` for so many epochs, without evaluation.
+pub(crate) fn train<'a>(data: &'a str, epochs: &'a str) -> Vec<&'a str> {
+    let words = "train kge --no-eval --dim 8 --workers 1".split(' ');
+    words.chain(["--data", data, "--epochs", epochs]).collect()
+}
+
+/// As [`train`], with results as JSON.
+pub(crate) fn train_json<'a>(data: &'a str, epochs: &'a str) -> Vec<&'a str> {
+    [train(data, epochs), vec!["--json"]].concat()
+}
+
 /// A path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")

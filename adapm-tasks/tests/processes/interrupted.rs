@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{Process, folder, nodes, ring};
+use crate::harness::{Process, folder, nodes, ring, train_json};
 
 const NODES: usize = 3;
 
@@ -11,19 +11,8 @@ const NODES: usize = 3;
 fn ends_all(name: &str, signal: Signal, at: usize) {
     let folder = folder(name);
     let data = ring(&folder);
-    let flags = [
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--json",
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "100000000",
-    ];
-    let nodes = nodes(&folder, NODES, &[flags.as_slice(), &["--workers", "1"]].concat());
+    let flags = train_json(&data, "100000000");
+    let nodes = nodes(&folder, NODES, &flags);
     nodes[0].stdout_lines(2);
     nodes[at].signal(signal);
     let ended: Vec<_> = nodes.into_iter().map(Process::end).collect();

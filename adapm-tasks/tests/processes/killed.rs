@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use adapm_verify::rng::Rng;
 use rustix::process::Signal;
 
-use crate::harness::{Process, adapm, folder, nodes, pass, ring, runs, text};
+use crate::harness::{Process, adapm, folder, nodes, pass, ring, runs, text, train_json};
 
 const NODES: usize = 3;
 const DEAD_AFTER: &str = "2";
@@ -19,19 +19,8 @@ const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
 fn kill_one(run: u64, victim: usize, transport: &str, delay: Duration) -> Duration {
     let folder = folder(&format!("killed_{run}"));
     let data = ring(&folder);
-    let flags = [
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--json",
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "100000000",
-    ];
-    let processes = ["--transport", transport, "--dead-after", DEAD_AFTER, "--workers", "1"];
+    let flags = train_json(&data, "100000000");
+    let processes = ["--transport", transport, "--dead-after", DEAD_AFTER];
     let mut nodes = nodes(&folder, NODES, &[flags.as_slice(), &processes].concat());
     nodes[0].stdout_lines(1);
     pass(delay);

@@ -6,7 +6,9 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::harness::{Ended, Process, TOKEN, binary, clean, folder, member, ring, skip, text};
+use crate::harness::{
+    Ended, Process, TOKEN, binary, clean, folder, member, ring, skip, text, train, train_json,
+};
 use crate::machines::Machines;
 
 /// Two machines `a` and `b`, on which names mean what `hosts` say.
@@ -23,19 +25,8 @@ fn machines(name: &str, hosts: [&str; 2]) -> Option<Machines> {
 fn start(machines: &Machines, name: &str, node: usize, rendezvous: &str, timeout: &str) -> Process {
     let data = ring(&folder(&format!("{name}_{node}")));
     let mut command = machines.node_at(node, rendezvous);
-    command.args([
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--json",
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "1",
-    ]);
-    Process::start(&format!("n{node}"), command.args(["--workers", "1", "--join-timeout", timeout]))
+    command.args(train_json(&data, "1"));
+    Process::start(&format!("n{node}"), command.args(["--join-timeout", timeout]))
 }
 
 fn have_met(ended: [Ended; 2]) {
@@ -79,19 +70,8 @@ fn an_address_that_only_one_machine_has_is_named_with_the_flag_that_helps() {
     let other = start(&machines, "name_bound", 1, "a:4157", "60");
     let data = ring(&folder("name_bound_0"));
     let mut command = machines.node_at(0, "a:4157");
-    command.args([
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--json",
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "1",
-    ]);
-    let first = Process::start("n0", command.args(["--workers", "1", "--bind", "10.77.0.1"]));
+    command.args(train_json(&data, "1"));
+    let first = Process::start("n0", command.args(["--bind", "10.77.0.1"]));
     have_met([first.end(), other.end()]);
 }
 
@@ -107,18 +87,7 @@ fn a_node_that_finds_itself_where_node_0_is_to_be_makes_way() {
     let node = |node: usize| {
         let data = ring(&folder(&format!("self_connect_{node}")));
         let mut command = machines.adapm(0);
-        command.args([
-            "train",
-            "kge",
-            "--data",
-            &data,
-            "--json",
-            "--no-eval",
-            "--dim",
-            "8",
-            "--epochs",
-            "1",
-        ]);
+        command.args(train_json(&data, "1"));
         command.args([
             "--node",
             &node.to_string(),
@@ -127,7 +96,7 @@ fn a_node_that_finds_itself_where_node_0_is_to_be_makes_way() {
             "--rendezvous",
             "127.0.0.1:40001",
         ]);
-        Process::start(&format!("n{node}"), command.args(["--workers", "1"]))
+        Process::start(&format!("n{node}"), &mut command)
     };
     let other = node(1);
     other.stderr_line("node n0 was not reached so far: Connection refused");
@@ -152,19 +121,8 @@ fn hosts_of_a_launch_may_be_addresses_of_ipv6() {
         let mut command = machines.adapm(0);
         command.env("ADAPM_SSH", text(&ssh)).env_remove("ADAPM_TOKEN");
         command.args(["launch", "--hosts", hosts, "--remote-program", binary(), "--"]);
-        command.args([
-            "train",
-            "kge",
-            "--data",
-            &data,
-            "--json",
-            "--no-eval",
-            "--dim",
-            "8",
-            "--epochs",
-            "1",
-        ]);
-        let ended = Process::start("launch", command.args(["--workers", "1"])).end();
+        command.args(train_json(&data, "1"));
+        let ended = Process::start("launch", &mut command).end();
         assert_eq!(ended.code, Some(0), "{hosts}: {ended:?}");
         assert!(ended.stderr.contains("[fd77::1]:4157"), "{hosts}: {ended:?}");
     }
@@ -174,20 +132,8 @@ fn hosts_of_a_launch_may_be_addresses_of_ipv6() {
 fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table() {
     let folder = folder("refused");
     let data = ring(&folder);
-    let train = [
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "1",
-        "--workers",
-        "1",
-    ];
-    let first = Process::start("n0", member(&folder, 0, 2).args(train));
+    let train = train(&data, "1");
+    let first = Process::start("n0", member(&folder, 0, 2).args(&train));
     first.stderr_line("waiting for n1");
     let address = fs::read_to_string(folder.join("rendezvous")).expect("node 0 waits there");
     let knock = |request: &str| {
@@ -201,7 +147,7 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     assert!(line.contains("adapm"), "{line}");
     // A process with another secret is told why, and node 0 names it, too.
     let mut stranger = member(&folder, 1, 2);
-    stranger.env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(train).args(["--join-timeout", "1"]);
+    stranger.env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(&train).args(["--join-timeout", "1"]);
     let stranger = stranger.output().expect("the binary runs");
     assert_eq!(stranger.status.code(), Some(75), "{stranger:?}");
     assert!(
@@ -209,7 +155,7 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
         "{stranger:?}"
     );
     first.stderr_line("the tokens differ");
-    let other = Process::start("n1", member(&folder, 1, 2).args(train));
+    let other = Process::start("n1", member(&folder, 1, 2).args(&train));
     let ended = first.end();
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let row =
@@ -224,32 +170,20 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
 fn a_node_that_may_open_too_few_files_says_so_and_blames_nobody() {
     let folder = folder("few_files");
     let data = ring(&folder);
-    let train = [
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "1",
-        "--workers",
-        "1",
-    ];
+    let train = train(&data, "1");
     for limit in [12, 14, 16] {
         let _ = fs::remove_file(folder.join("rendezvous"));
         let limited = member(&folder, 0, 4);
         let mut shell = clean(std::process::Command::new("sh"));
         shell.envs(limited.get_envs().filter_map(|(name, value)| Some((name, value?))));
         shell.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\""), binary()]);
-        let first = Process::start("n0", shell.args(train).args(["--join-timeout", "4"]));
+        let first = Process::start("n0", shell.args(&train).args(["--join-timeout", "4"]));
         let others: Vec<_> = (1..4)
             .map(|node| {
                 let mut command = member(&folder, node, 4);
                 Process::start(
                     &format!("n{node}"),
-                    command.args(train).args(["--join-timeout", "4"]),
+                    command.args(&train).args(["--join-timeout", "4"]),
                 )
             })
             .collect();

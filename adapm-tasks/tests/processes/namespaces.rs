@@ -1,6 +1,6 @@
 //! Two machines on a link of 200 Mbit/s.
 
-use crate::harness::{Process, folder, lacks, ring, skip};
+use crate::harness::{Process, folder, lacks, ring, skip, train_json};
 use crate::launchers::is_one_run;
 use crate::machines::Machines;
 
@@ -25,11 +25,10 @@ fn two_machines_on_a_slow_link_train_together() {
     }
     let folder = folder("namespaces");
     let data = ring(&folder);
-    let train =
-        ["train", "kge", "--data", &data, "--json", "--no-eval", "--dim", "8", "--epochs", "300"];
+    let train = train_json(&data, "300");
     // Node 1 first: any order will do.
-    let other = Process::start("n1", machines.node(1).args(train).args(["--workers", "1"]));
-    let first = Process::start("n0", machines.node(0).args(train).args(["--workers", "1"]));
+    let other = Process::start("n1", machines.node(1).args(&train));
+    let first = Process::start("n0", machines.node(0).args(&train));
     let line = first.stderr_line("10.77.0.2:");
     assert!(line.contains("n1"), "{line}");
     let ended = first.end();

@@ -1,7 +1,7 @@
 //! Three machines, some of which cannot reach each other any more: all end with 75, and blame the
 //! same one.
 
-use crate::harness::{Ended, Process, folder, ring, skip};
+use crate::harness::{Ended, Process, folder, ring, skip, train_json};
 use crate::machines::Machines;
 
 /// Trains until `cuts` are made, and until all have ended; `None`: this machine cannot play three.
@@ -14,21 +14,10 @@ fn partition(name: &str, cuts: &[(usize, usize)]) -> Option<Vec<Ended>> {
         }
     };
     let data = ring(&folder(name));
-    let train = [
-        "train",
-        "kge",
-        "--data",
-        &data,
-        "--json",
-        "--no-eval",
-        "--dim",
-        "8",
-        "--epochs",
-        "1000000",
-    ];
+    let train = train_json(&data, "1000000");
     let start = |node: usize| {
         let mut command = machines.node(node);
-        command.args(train).args(["--workers", "1", "--dead-after", "3"]);
+        command.args(&train).args(["--dead-after", "3"]);
         Process::start(&format!("n{node}"), &mut command)
     };
     let nodes: Vec<Process> = (0..3).map(start).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::harness::{folder, nodes, pass, ring, runs};
+use crate::harness::{folder, nodes, pass, ring, runs, train_json};
 
 const NODES: usize = 3;
 
@@ -14,23 +14,8 @@ fn a_node_that_is_held_up_for_a_while_is_waited_for() {
     for run in 0..runs("ADAPM_PAUSE_RUNS", 2) {
         let folder = folder(&format!("paused_{run}"));
         let data = ring(&folder);
-        let flags = [
-            "train",
-            "kge",
-            "--data",
-            &data,
-            "--json",
-            "--no-eval",
-            "--dim",
-            "8",
-            "--epochs",
-            "100",
-        ];
-        let nodes = nodes(
-            &folder,
-            NODES,
-            &[flags.as_slice(), &["--dead-after", "10", "--workers", "1"]].concat(),
-        );
+        let flags = train_json(&data, "100");
+        let nodes = nodes(&folder, NODES, &[flags.as_slice(), &["--dead-after", "10"]].concat());
         nodes[0].stdout_lines(1);
         let held = &nodes[run as usize % NODES];
         held.signal(Signal::STOP);

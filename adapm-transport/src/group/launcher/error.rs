@@ -139,7 +139,6 @@ impl LauncherError {
     }
 }
 
-    /// Writes one line, whatever the variables hold.
 struct WithFlags<'a>(&'a LauncherError);
 
 impl fmt::Display for WithFlags<'_> {
