@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use csv_core::ReadFieldResult;
 use memchr::{memchr, memchr_iter};
 
 use crate::data::{DataError, Malformation, bytes};
@@ -71,6 +72,28 @@ pub(crate) fn fields<const N: usize>(line: &[u8]) -> Result<[Field<'_>; N], (u64
     }
 }
 
+/// Splits a line of CSV: nothing separates within quotes, which are left out.
+pub(crate) fn csv_fields(line: &[u8], separator: u8) -> Vec<Vec<u8>> {
+    let mut parser = csv_core::ReaderBuilder::new().delimiter(separator).build();
+    let (mut rest, mut fields, mut field, mut len) = (line, Vec::new(), vec![0; line.len()], 0);
+    loop {
+        let (result, read, written) = parser.read_field(rest, &mut field[len..]);
+        (rest, len) = (&rest[read..], len + written);
+        match result {
+            ReadFieldResult::Field { record_end } => {
+                fields.push(field[..len].to_vec());
+                len = 0;
+                if record_end {
+                    return fields;
+                }
+            }
+            ReadFieldResult::InputEmpty => {}
+            // A field is never longer than its line.
+            ReadFieldResult::End | ReadFieldResult::OutputFull => return fields,
+        }
+    }
+}
+
 /// Parses the decimal id in a field.
 pub(crate) fn id(field: Field<'_>) -> Result<u32, (u64, Malformation)> {
     if field.bytes.is_empty() || !field.bytes.iter().all(u8::is_ascii_digit) {
@@ -111,6 +134,13 @@ mod tests {
         assert_eq!(texts(b"a r c d"), Err((7, Malformation::TooManyFields)));
         assert_eq!(texts(b"a\t\tc"), Err((3, Malformation::EmptyField)));
         assert_eq!(texts(b"a\tr\t"), Err((5, Malformation::EmptyField)));
+    }
+
+    #[test]
+    fn nothing_separates_within_quotes() {
+        assert_eq!(csv_fields(b"a,\"b,\"\"c\",,d", b','), [&b"a"[..], b"b,\"c", b"", b"d"]);
+        assert_eq!(csv_fields(b"a;\"b;c", b';'), [&b"a"[..], b"b;c"]);
+        assert!(csv_fields(b"", b',').is_empty());
     }
 
     #[test]

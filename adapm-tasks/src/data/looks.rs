@@ -87,18 +87,18 @@ fn of_lines(text: &[u8]) -> Option<Looks> {
     if names_ratings(rows[0]) {
         return Some(Looks::Ratings);
     }
-    let has_number = |line: &[u8]| separator.split(line).into_iter().any(is_number);
+    let has_number = |line: &[u8]| separator.split(line).iter().any(|field| is_number(field));
     if rows.len() > 1 && !has_number(rows[0]) && rows[1..].iter().all(|line| has_number(line)) {
         // Names of columns.
         rows.remove(0);
     }
-    let rows: Vec<Vec<&[u8]>> = rows.into_iter().map(|line| separator.split(line)).collect();
+    let rows: Vec<Vec<Vec<u8>>> = rows.into_iter().map(|line| separator.split(line)).collect();
     let len = rows[rows.len() / 2].len();
     let usual = rows.iter().filter(|row| row.len() == len).count();
     let is_regular = 20 * usual >= 19 * rows.len();
     // A line may be wrong, and a name may be a number.
     let numbers = |place: usize| {
-        let is_one = |row: &&Vec<&[u8]>| row.get(place).is_some_and(|field| is_number(field));
+        let is_one = |row: &&Vec<Vec<u8>>| row.get(place).is_some_and(|field| is_number(field));
         2 * rows.iter().filter(is_one).count() >= rows.len()
     };
     let different =
@@ -118,8 +118,8 @@ fn of_lines(text: &[u8]) -> Option<Looks> {
 
 /// Three numbers a line: ratings have few different values or fractions, triples few different
 /// relations.
-fn of_numbers(rows: &[Vec<&[u8]>], seconds: usize, thirds: usize) -> Option<Looks> {
-    let has_fraction = |row: &Vec<&[u8]>| row[2].contains(&b'.');
+fn of_numbers(rows: &[Vec<Vec<u8>>], seconds: usize, thirds: usize) -> Option<Looks> {
+    let has_fraction = |row: &Vec<Vec<u8>>| row[2].contains(&b'.');
     if rows.iter().any(has_fraction) || (rows.len() >= FEW && 2 * thirds < seconds) {
         return Some(Looks::Ratings);
     }

@@ -10,8 +10,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use memchr::memmem;
+
 use crate::data::bytes;
-use crate::data::lines::lines;
+use crate::data::lines::{csv_fields, lines};
 use crate::matrix::dot;
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::search::normalize;
@@ -66,7 +68,7 @@ impl Similarities {
             };
             let [a, b, number] = fields(text).ok_or_else(|| malformed(1, LineFault::NotAPair))?;
             let similarity =
-                str::from_utf8(number).ok().and_then(|number| number.parse::<f64>().ok());
+                str::from_utf8(&number).ok().and_then(|number| number.parse::<f64>().ok());
             let names_columns = std::mem::take(&mut may_name_columns) && similarity.is_none();
             match similarity.filter(|similarity| similarity.is_finite()) {
                 Some(similarity) => {
@@ -77,7 +79,7 @@ impl Similarities {
                 }
                 None if names_columns => {}
                 None => {
-                    let column = (number.as_ptr() as usize - text.as_ptr() as usize) as u64 + 1;
+                    let column = memmem::rfind(text, &number).unwrap_or(0) as u64 + 1;
                     return Err(malformed(column, LineFault::NotANumber));
                 }
             }
@@ -129,14 +131,13 @@ impl Similarities {
 
 /// Splits a line at its tabs, else at its commas, else at its spaces; `None` unless there are three
 /// fields.
-fn fields(line: &[u8]) -> Option<[&[u8]; 3]> {
-    let separator = [b'\t', b','].into_iter().find(|separator| line.contains(separator));
-    let is_separator =
-        |byte: &u8| separator.map_or(byte.is_ascii_whitespace(), |separator| *byte == separator);
-    let mut fields =
-        line.split(is_separator).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty());
-    let three = [fields.next()?, fields.next()?, fields.next()?];
-    fields.next().is_none().then_some(three)
+fn fields(line: &[u8]) -> Option<[Vec<u8>; 3]> {
+    let fields: Vec<Vec<u8>> = match [b'\t', b','].into_iter().find(|byte| line.contains(byte)) {
+        Some(separator) => csv_fields(line, separator),
+        None => line.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec).collect(),
+    };
+    let trimmed = fields.iter().map(|field| field.trim_ascii().to_vec());
+    trimmed.filter(|field| !field.is_empty()).collect::<Vec<_>>().try_into().ok()
 }
 
 /// The rank of each value, from 1; equal ones share the mean of theirs.

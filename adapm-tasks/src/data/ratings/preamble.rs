@@ -6,6 +6,7 @@ use std::io::{BufRead, Read as _};
 
 use memchr::{memmem, memrchr};
 
+use crate::data::lines::csv_fields;
 use crate::data::ratings::columns::{Columns, UNTIMED};
 use crate::data::ratings::matrix_market::is_banner;
 use crate::data::ratings::text::{names_of, rating_len};
@@ -44,22 +45,24 @@ impl Separator {
     /// which makes two.
     pub(crate) fn of(line: &[u8]) -> Self {
         let makes =
-            |fields| SEPARATORS.into_iter().find(|separator| separator.fields(line) >= fields);
+            |fields| SEPARATORS.into_iter().find(|separator| separator.split(line).len() >= fields);
         makes(UNTIMED).or_else(|| makes(UNTIMED - 1)).unwrap_or(Self::Blank)
     }
 
-    /// The fields of a line without quotes.
-    pub(crate) fn split(self, line: &[u8]) -> Vec<&[u8]> {
+    /// The fields of a line.
+    pub(crate) fn split(self, line: &[u8]) -> Vec<Vec<u8>> {
         match (self.byte(), self) {
-            (Some(separator), _) => line.split(|byte| *byte == separator).collect(),
+            (Some(separator), _) => csv_fields(line, separator),
             (None, Self::DoubleColon) => {
                 let ends = memmem::find_iter(line, b"::").chain([line.len()]);
                 let mut start = 0;
-                ends.map(|end| &line[std::mem::replace(&mut start, end + 2)..end]).collect()
+                ends.map(|end| line[std::mem::replace(&mut start, end + 2)..end].to_vec()).collect()
             }
-            (None, _) => {
-                line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).collect()
-            }
+            (None, _) => line
+                .split(u8::is_ascii_whitespace)
+                .filter(|field| !field.is_empty())
+                .map(<[u8]>::to_vec)
+                .collect(),
         }
     }
 
@@ -71,22 +74,6 @@ impl Separator {
             Self::Semicolon => Some(b';'),
             Self::Blank | Self::DoubleColon => None,
         }
-    }
-
-    /// Fields of a line, where nothing within quotes separates.
-    fn fields(self, line: &[u8]) -> usize {
-        let Some(separator) = self.byte() else {
-            return match self {
-                Self::DoubleColon => memmem::find_iter(line, b"::").count() + 1,
-                _ => line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).count(),
-            };
-        };
-        let mut is_quoted = false;
-        let mut separates = |byte: &&u8| {
-            is_quoted ^= **byte == b'"';
-            **byte == separator && !is_quoted
-        };
-        line.iter().filter(|byte| separates(byte)).count() + 1
     }
 }
 
