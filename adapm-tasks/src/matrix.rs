@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use crate::simd;
+use crate::simd::{self, Kernel};
 
 /// Columns of a panel.
 pub(crate) const PANEL: usize = 16;
@@ -75,13 +75,34 @@ pub(crate) fn multiply(
     product: &mut [f32],
     scratch: &mut Vec<f32>,
 ) {
-    simd::multiply(left, right, product, scratch);
+    simd::run(Product { left, right, product, scratch });
 }
 
-/// The loop behind [`multiply`], for `ROWS` rows at a time; inlined into one function per
-/// instruction set.
+/// The loop of [`multiply`].
+struct Product<'a> {
+    left: Left<'a>,
+    right: &'a Panels,
+    product: &'a mut [f32],
+    scratch: &'a mut Vec<f32>,
+}
+
+impl Kernel for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        let Self { left, right, product, scratch } = self;
+        if WIDE {
+            multiply_blocks::<4>(left, right, product, scratch);
+        } else {
+            multiply_blocks::<2>(left, right, product, scratch);
+        }
+    }
+}
+
+/// Multiplies `ROWS` rows at a time.
 #[inline(always)]
-pub(crate) fn multiply_blocks<const ROWS: usize>(
+fn multiply_blocks<const ROWS: usize>(
     left: Left<'_>,
     right: &Panels,
     product: &mut [f32],
@@ -202,12 +223,26 @@ pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
 /// Replaces `x` by `exp(x - max)` and returns the sum; relative error below 1e-6. Values above
 /// `max` are not allowed.
 pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
-    simd::exponentiate(values, max)
+    simd::run(Exponentials { values, max })
 }
 
-/// The loop behind [`exponentiate`], inlined into one function per instruction set.
+/// The loop of [`exponentiate`].
+struct Exponentials<'a> {
+    values: &'a mut [f32],
+    max: f32,
+}
+
+impl Kernel for Exponentials<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> f32 {
+        exponentiate_lanes(self.values, self.max)
+    }
+}
+
 #[inline(always)]
-pub(crate) fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
+fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
     let mut sums = [0.0f32; PANEL];
     let (lanes, rest) = values.as_chunks_mut::<PANEL>();
     for lane in lanes {

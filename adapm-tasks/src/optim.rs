@@ -4,7 +4,7 @@
 //! parameter manager's operations are cumulative (AdaPM §3): two workers that read the same
 //! accumulator both divide by it, and their squares are both added.
 
-use crate::simd;
+use crate::simd::{self, Kernel};
 
 /// AdaGrad: the step shrinks with the root of the sum of squared gradients, element by element.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,19 +31,23 @@ impl AdaGrad {
     /// this one counted: `-lr * g / sqrt(acc + steps * g^2)`, as if the others had the same
     /// gradient and were applied before. One step is `update`, bit for bit.
     pub fn update_among(self, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) {
-        simd::adagrad(self, steps, value, gradient, update);
+        self.update_finite(steps, value, gradient, update);
     }
 
-    /// [`update_among`](Self::update_among) as a plain loop, to be compiled for an instruction set;
-    /// whether all it wrote are finite numbers.
-    #[inline(always)]
-    pub(crate) fn update_lanes(
+    /// Does the same as [`update_among`](Self::update_among). Returns true if all it wrote are
+    /// finite numbers.
+    pub(crate) fn update_finite(
         self,
         steps: f32,
         value: &[f32],
         gradient: &[f32],
         update: &mut [f32],
     ) -> bool {
+        simd::run(Update { rule: self, steps, value, gradient, update })
+    }
+
+    #[inline(always)]
+    fn update_lanes(self, steps: f32, value: &[f32], gradient: &[f32], update: &mut [f32]) -> bool {
         let (_, accumulator) = value.split_at(gradient.len());
         let (step, square) = update.split_at_mut(gradient.len());
         for (((step, square), accumulated), slope) in
@@ -55,6 +59,24 @@ impl AdaGrad {
         // Integers, as a sum of floats is one addition after the other.
         let is_none = |number: &f32| u32::from(number.to_bits() & EXPONENT == EXPONENT);
         update.iter().fold(0, |found, number| found | is_none(number)) == 0
+    }
+}
+
+/// The loop of [`AdaGrad::update_among`].
+struct Update<'a> {
+    rule: AdaGrad,
+    steps: f32,
+    value: &'a [f32],
+    gradient: &'a [f32],
+    update: &'a mut [f32],
+}
+
+impl Kernel for Update<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> bool {
+        self.rule.update_lanes(self.steps, self.value, self.gradient, self.update)
     }
 }
 
@@ -101,7 +123,7 @@ mod tests {
                 let mut gradient = vec![0.25; 37];
                 gradient[at] = slope;
                 assert_eq!(
-                    simd::adagrad(rule, 1.0, &value, &gradient, &mut update),
+                    rule.update_finite(1.0, &value, &gradient, &mut update),
                     is_finite,
                     "{slope} at {at}"
                 );
@@ -116,7 +138,7 @@ mod tests {
         let gradient: Vec<f32> = (0..37).map(|i| (i as f32 - 18.0) * 0.013).collect();
         let (mut plain, mut fast) = ([0.0; 74], [1.0; 74]);
         assert!(rule.update_lanes(1.0, &value, &gradient, &mut plain));
-        assert!(simd::adagrad(rule, 1.0, &value, &gradient, &mut fast));
+        assert!(rule.update_finite(1.0, &value, &gradient, &mut fast));
         assert_eq!(plain, fast);
     }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use adapm_transport::error::SystemError;
 
-use crate::data::ratings::UnknownColumns;
-use crate::data::{DATA_VARIABLE, Foreign, Looks, foreign};
+use crate::data::foreign::{self, Foreign};
+use crate::data::looks::Looks;
 use crate::files;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
@@ -374,3 +374,62 @@ pub enum RatingFault {
         declared: u64,
     },
 }
+
+/// Why names do not say which column is which.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", problem.told(&shown(found)))]
+pub struct UnknownColumns {
+    /// The names found.
+    pub(super) found: Vec<String>,
+    pub(super) problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// No column, or several, may be this one of the three.
+    Missing(usize),
+    /// Two columns have the same name for this one.
+    Twice(usize),
+}
+
+impl Problem {
+    /// Tells the problem of the names that are `shown`.
+    fn told(self, shown: &str) -> String {
+        match self {
+            Self::Missing(part) => format!(
+                "no name of a column of {} among {shown}; name the columns user, item and rating, \
+                 or {} (a line of values has a number)",
+                PARTS[part], EXAMPLES[part]
+            ),
+            Self::Twice(part) => format!(
+                "two columns of {} among {shown}; name the other one differently",
+                PARTS[part]
+            ),
+        }
+    }
+}
+
+/// The first names, none of them too long to be shown.
+fn shown(names: &[String]) -> String {
+    let shown = names.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
+        None => format!("`{name}`"),
+        Some((end, _)) => format!("`{}...`", &name[..end]),
+    });
+    let mut shown = shown.collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN_MAX {
+        shown.push_str(", ...");
+    }
+    shown
+}
+
+/// Names that an error shows.
+const SHOWN_MAX: usize = 12;
+/// Characters of each.
+const CHARS_MAX: usize = 40;
+
+const PARTS: [&str; 3] = ["users (rows)", "items (columns)", "values"];
+const EXAMPLES: [&str; 3] =
+    ["uid, userId, row", "iid, movieId, isbn, column", "score, stars, value"];
+
+/// Environment variable that names the folder in which data is looked up by name.
+pub const DATA_VARIABLE: &str = "ADAPM_DATA";

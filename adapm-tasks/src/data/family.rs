@@ -9,7 +9,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::kge::{Graph, GraphCounts, GraphSource, Names, Triple};
+use crate::data::names::Names;
+use crate::kge::{Graph, GraphCounts, GraphSource, Triple};
 
 /// The relations, each with the position of its mirror.
 const RELATIONS: [(&str, u32); 11] = [

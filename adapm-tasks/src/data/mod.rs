@@ -9,22 +9,22 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) mod bytes;
+mod detect;
 mod error;
 pub(crate) mod family;
 mod foreign;
 pub(crate) mod grammar;
 pub(crate) mod lines;
 mod looks;
+pub(crate) mod names;
 pub(crate) mod ratings;
 pub(crate) mod triples;
 
-pub use error::{DataError, Malformation};
+pub use detect::looks_like;
+pub use error::{DATA_VARIABLE, DataError, Malformation, RatingFault, UnknownColumns};
 pub use foreign::Foreign;
-pub use looks::{Looks, looks_like};
-pub use ratings::{RatingFault, RatingFormat, RatingId, Separator, UnknownColumns};
-
-/// Environment variable that names the folder in which data is looked up by name.
-pub const DATA_VARIABLE: &str = "ADAPM_DATA";
+pub use looks::Looks;
+pub use ratings::{RatingFormat, RatingId, Separator};
 
 /// Finds the data that `name` means: a path that exists, else the folder
 /// `$ADAPM_DATA/<task>/<name>`, ignoring case.

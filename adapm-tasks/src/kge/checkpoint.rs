@@ -29,8 +29,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::data::names::Names;
 use crate::kge::config::ModelKind;
-use crate::kge::graph::{Graph, Names, Triple};
+use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
 use crate::run::consistency::Digest;

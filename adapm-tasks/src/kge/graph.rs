@@ -1,12 +1,10 @@
 //! A knowledge graph: training, validation and test facts, and the names of what they are about.
 
-use std::borrow::Cow;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::data::names::Names;
 use crate::data::triples::ColumnOrder;
-use crate::data::{DataError, family};
-use crate::kge::reader;
 use crate::run::config::Split;
 
 /// A fact, or a claim: subject, relation, object, each as its index into the graph's names.
@@ -18,53 +16,6 @@ pub struct Triple {
     pub relation: u32,
     /// Index of the entity the relation leads to.
     pub object: u32,
-}
-
-/// Names in one buffer, by index. A name is any bytes without tab and line end.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Names {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Names {
-    /// Adds a name as the next index.
-    pub fn push(&mut self, name: &[u8]) {
-        self.bytes.extend_from_slice(name);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Number of names.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Tells whether there is no name.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// The bytes of a name, or `None` beyond the last.
-    #[must_use]
-    pub fn bytes(&self, index: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(index)?;
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        Some(&self.bytes[start..end])
-    }
-
-    /// A name for people; what is no UTF-8 is replaced. `None` beyond the last.
-    #[must_use]
-    pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
-        self.bytes(index).map(String::from_utf8_lossy)
-    }
-}
-
-impl fmt::Debug for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} names", self.len())
-    }
 }
 
 /// Choices of reading a graph. Start from [`GraphOptions::default`] and set fields.
@@ -208,42 +159,6 @@ impl fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// Reads the folder `path`: `train`, and where they exist `valid` (or `dev`) and `test`, each
-    /// as `.txt`, `.tsv`, `.csv` or `.del`, compressed (`.gz`) or not. A file is split into the
-    /// three: of ten triples eight, one and one, by a seed, and no name is left out of train. Cost:
-    /// a few hash tables of all triples.
-    ///
-    /// # Errors
-    ///
-    /// A folder or file that is missing or unreadable, a malformed line (with file, line, column),
-    /// no training triple, columns that are in another order.
-    pub fn load(path: &Path) -> Result<Self, DataError> {
-        Self::load_with(path, &GraphOptions::default())
-    }
-
-    /// [`Graph::load`] with choices.
-    ///
-    /// # Errors
-    ///
-    /// As [`Graph::load`].
-    pub fn load_with(path: &Path, options: &GraphOptions) -> Result<Self, DataError> {
-        reader::load(path, options)
-    }
-
-    /// Generates family trees: facts of kinship in which every held-out fact follows from training
-    /// facts, so that the best possible filtered MRR is 1. The same seed gives the same graph.
-    #[must_use]
-    pub fn family(seed: u64) -> Self {
-        Self::families(seed, FAMILIES)
-    }
-
-    /// [`Graph::family`] with another number of families than 60, at least one; a family has about
-    /// 44 people.
-    #[must_use]
-    pub fn families(seed: u64, families: usize) -> Self {
-        family::graph(seed, families.max(1))
-    }
-
     /// Facts to train on, without duplicates.
     #[must_use]
     pub fn train(&self) -> &[Triple] {
@@ -301,6 +216,3 @@ impl Graph {
         matches!(self.source, GraphSource::Generated { .. })
     }
 }
-
-/// Families of the generated graph.
-const FAMILIES: usize = 60;

@@ -239,7 +239,7 @@ mod tests {
     use crate::kge::model::Shape;
     use crate::kge::order::Parts;
     use crate::run::queue;
-    use crate::run::task::Round;
+    use crate::run::queue::Round;
     use crate::run::topology::WorkerSlot;
 
     /// Writes down what is announced.

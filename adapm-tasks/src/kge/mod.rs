@@ -59,14 +59,13 @@ mod training;
 
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
-pub use graph::{
-    Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Names, Triple,
-};
+pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Triple};
 pub use ranking::frequency_baseline;
 
 pub use task::{KEY_KINDS, traced_keys};
 pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
 
+pub use crate::data::names::Names;
 pub use crate::data::triples::ColumnOrder;
 pub use crate::run::{
     CheckpointError, ConfigError, ManagerStats, Mismatch, NoProgress, Split, TaskError, Training,

@@ -39,7 +39,6 @@ use crate::matrix::{Left, Panels, add_scaled, dot, multiply};
 use crate::optim::AdaGrad;
 use crate::run::parameters::Parameters;
 use crate::run::task::StepError;
-use crate::simd;
 
 /// A worker's memory for steps with shared negatives, kept from chunk to chunk.
 #[derive(Debug)]
@@ -340,7 +339,7 @@ impl Recipe {
             let (value, gradient) =
                 (&values[start..start + len], &gradients[start / 2..][..len / 2]);
             let steps = if key.0 < self.shape.entities { entity_steps } else { relation_steps };
-            if !simd::adagrad(self.optimizer, steps, value, gradient, update) && blamed.is_none() {
+            if !self.optimizer.update_finite(steps, value, gradient, update) && blamed.is_none() {
                 blamed = Some(*key);
             }
             start += len;

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use adapm_core::{Clock, Key};
 use adapm_runtime::{Scheme, System};
 
+use crate::data::names::Names;
 use crate::kge::config::{Negatives, Sizes, TrainConfig};
-use crate::kge::graph::{Graph, Names};
+use crate::kge::graph::Graph;
 use crate::kge::loader::{Chunk, Loader, Planner, pace};
 use crate::kge::model::{self, Model, Shape};
 use crate::kge::order::{Order, Parts};
@@ -21,8 +22,8 @@ use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
-use crate::run::queue::{Over, Queue};
-use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::queue::{Over, Queue, Round};
+use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 

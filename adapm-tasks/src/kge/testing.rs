@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use adapm_core::Key;
 
 use crate::data::DataError;
+use crate::data::names::Names;
 use crate::data::triples::{ColumnOrder, Folder};
 use crate::exchange::Exchange;
 use crate::kge::checkpoint::{self, Checkpoint};
 use crate::kge::config::{ModelKind, TrainConfig};
-use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Names, Triple};
+use crate::kge::graph::{Graph, GraphCounts, GraphOptions, GraphSource, Triple};
 use crate::kge::model::{Model, Shape};
 use crate::kge::prior::Weight;
 use crate::kge::ranking::Ranking;

@@ -4,7 +4,6 @@ use adapm_runtime::trace::Tracer;
 
 use crate::System;
 use crate::mf::ratings::Ratings;
-use crate::mf::selection::Selection;
 use crate::run::config::{ConfigError, Split, dimension, named, not_negative, positive, whole};
 use crate::run::peers::Peers;
 use crate::run::topology;
@@ -136,6 +135,38 @@ impl Default for TrainConfig {
             trace: None,
         }
     }
+}
+
+/// Cells that a run selects on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Selection {
+    /// The valid part of the data.
+    Valid {
+        /// Its cells.
+        cells: u64,
+    },
+    /// Cells that are generated beside those to train on.
+    Generated {
+        /// Their number.
+        cells: u64,
+    },
+    /// Cells of train that are not trained on: a twentieth, at most 10,000, of no row and no column
+    /// the last.
+    HeldBack {
+        /// Their number.
+        cells: u64,
+        /// Cells of train.
+        of: u64,
+    },
+    /// Each fifth of train in turn, predicted from the others by a training of its own, four times
+    /// over with other fifths.
+    CrossFitted {
+        /// Cells of train.
+        cells: u64,
+    },
+    /// None: as many epochs as there are, with the same penalty, and what came out last.
+    Nothing,
 }
 
 impl TrainConfig {

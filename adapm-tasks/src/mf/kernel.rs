@@ -13,9 +13,9 @@
 //! Cells are taken one after the other, each with row and column as those before left them.
 
 use crate::matrix::total;
-use crate::mf::config::Optimizer;
+use crate::mf::config::{Optimizer, TrainConfig};
 use crate::mf::tiles::Visit;
-use crate::simd;
+use crate::simd::{self, Kernel};
 
 /// How cells are stepped on.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +39,11 @@ pub(crate) struct Cells<'a> {
 }
 
 impl Rule {
+    /// How cells are stepped on at first.
+    pub(crate) fn of(config: &TrainConfig) -> Self {
+        Self { optimizer: config.optimizer, learning_rate: config.rate(), dim: config.dim }
+    }
+
     /// Floats of a value: factors, and an accumulator for each if the optimizer has them.
     pub(crate) fn value_len(self) -> usize {
         match self.optimizer {
@@ -50,13 +55,27 @@ impl Rule {
     /// Steps on every cell. Gives the sum of the losses, each before its step. What is too large
     /// for the arithmetic is no finite number in the loss or in a value afterwards.
     pub(crate) fn train(self, cells: Cells<'_>) -> f64 {
-        simd::factorize(self, cells)
+        simd::run(Training { rule: self, cells })
     }
 }
 
-/// The loop behind [`Rule::train`], inlined into one function per instruction set.
+/// The loop of [`Rule::train`].
+struct Training<'a> {
+    rule: Rule,
+    cells: Cells<'a>,
+}
+
+impl Kernel for Training<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) -> f64 {
+        train_lanes(self.rule, self.cells)
+    }
+}
+
 #[inline(always)]
-pub(crate) fn train_lanes(rule: Rule, cells: Cells<'_>) -> f64 {
+fn train_lanes(rule: Rule, cells: Cells<'_>) -> f64 {
     match (rule.optimizer, rule.dim) {
         // The usual rank, for which the compiler knows how often each loop goes round.
         (Optimizer::AdaGrad, 32) => train_by::<true>(rule, 32, cells),

@@ -81,11 +81,10 @@ mod tiles;
 mod training;
 
 pub use checkpoint::Checkpoint;
-pub use config::{EvalConfig, Optimizer, Order, Penalty, TrainConfig};
+pub use config::{EvalConfig, Optimizer, Order, Penalty, Selection, TrainConfig};
 pub use ids::Cell;
 pub use prediction::RatingMetrics;
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
-pub use selection::Selection;
 pub use synthetic::SyntheticConfig;
 pub use task::{KEY_KINDS, traced_keys};
 pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};

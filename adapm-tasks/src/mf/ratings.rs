@@ -2,15 +2,14 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::data::{DataError, RatingFormat, RatingId};
-use crate::mf::checkpoint::Checkpoint;
+use crate::data::{RatingFormat, RatingId};
 use crate::mf::ids::{Cell, Ids};
-use crate::mf::reader;
 use crate::mf::synthetic::{Synthetic, SyntheticConfig};
-use crate::run::config::{ConfigError, Split};
+use crate::run::config::ConfigError;
 use crate::run::consistency::Digest;
+use crate::run::parameters::Shape;
 
 /// Where ratings came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,37 +140,9 @@ impl fmt::Debug for Ratings {
 }
 
 impl Ratings {
-    /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
-    ///
-    /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`,
-    ///   `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,
-    /// - `NAME.tr.txt` and `NAME.te.txt`, as libmf's demo,
-    /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above,
-    /// - a single file with `rating` in its name, or a single one of those endings, held out as
-    ///   above.
-    ///
-    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is
-    /// recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
-    /// index, in the order of the ids, so that large ids cost nothing; ids that are names are kept
-    /// as names.
-    ///
-    /// # Errors
-    ///
-    /// A file or folder that is missing or unreadable, a malformed line (with file, line, column),
-    /// a file without ratings.
-    pub fn load(path: &Path) -> Result<Self, DataError> {
-        reader::load(path)
-    }
-
-    /// Reads ratings to predict with the parameters of `checkpoint`: as [`load`](Self::load) if
-    /// they are the data that it was trained on. Else what was learnt is used by the ids: of a
-    /// folder the file of `split`, of a single file all cells.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load); a folder without a file of `split`.
-    pub fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Self, DataError> {
-        reader::load_for(path, checkpoint, split)
+    /// A value of so many floats for each row and column.
+    pub(crate) fn shape(&self, value_len: usize) -> Shape {
+        Shape::new(&[(u64::from(self.rows) + u64::from(self.columns), value_len)])
     }
 
     /// Generates a matrix of low rank with known noise; nothing of its training data is kept in

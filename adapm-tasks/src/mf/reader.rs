@@ -11,7 +11,8 @@ use std::io::{self, BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::data::ratings::{Found, Rating, RatingFault, read};
+use crate::data::RatingFault;
+use crate::data::ratings::{Found, Rating, read};
 use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
 use crate::mf::checkpoint::Checkpoint;
@@ -31,18 +32,49 @@ struct Files {
     test: Option<PathBuf>,
 }
 
+impl Ratings {
+    /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
+    ///
+    /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`,
+    ///   `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,
+    /// - `NAME.tr.txt` and `NAME.te.txt`, as libmf's demo,
+    /// - `ratings.dat`, `ratings.csv` or `u.data`, as MovieLens, held out as above,
+    /// - a single file with `rating` in its name, or a single one of those endings, held out as
+    ///   above.
+    ///
+    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is
+    /// recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
+    /// index, in the order of the ids, so that large ids cost nothing; ids that are names are kept
+    /// as names.
+    ///
+    /// # Errors
+    ///
+    /// A file or folder that is missing or unreadable, a malformed line (with file, line, column),
+    /// a file without ratings.
+    pub fn load(path: &Path) -> Result<Self, DataError> {
+        load(path)
+    }
+
+    /// Reads ratings to predict with the parameters of `checkpoint`: as [`load`](Self::load) if
+    /// they are the data that it was trained on. Else what was learnt is used by the ids: of a
+    /// folder the file of `split`, of a single file all cells.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load); a folder without a file of `split`.
+    pub fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Self, DataError> {
+        load_for(path, checkpoint, split)
+    }
+}
+
 /// [`Ratings::load`].
-pub(crate) fn load(path: &Path) -> Result<Ratings, DataError> {
+fn load(path: &Path) -> Result<Ratings, DataError> {
     let read = || assemble(&Files::of(path)?, &FileCache::default());
     read().map_err(|error| explain(error, path))
 }
 
 /// [`Ratings::load_for`].
-pub(crate) fn load_for(
-    path: &Path,
-    checkpoint: &Checkpoint,
-    split: Split,
-) -> Result<Ratings, DataError> {
+fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Ratings, DataError> {
     let read = || {
         let files = Files::of(path)?;
         let cache = FileCache::of(&files)?;

@@ -33,49 +33,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adapm_core::Key;
 
 use crate::matrix::dot;
-use crate::mf::config::TrainConfig;
+use crate::mf::config::{Selection, TrainConfig};
 use crate::mf::kernel::Rule;
 use crate::mf::order::{Division, Visits};
 use crate::mf::prediction::{Products, RatingMetrics, gain};
 use crate::mf::ratings::{Held, Ratings, Train};
 use crate::mf::residuals::{Residuals, divide, draw};
 use crate::mf::step::{Start, Weights, WorkerState};
-use crate::mf::task;
 use crate::run::managed::Arrays;
 use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
-
-/// Cells that a run selects on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Selection {
-    /// The valid part of the data.
-    Valid {
-        /// Its cells.
-        cells: u64,
-    },
-    /// Cells that are generated beside those to train on.
-    Generated {
-        /// Their number.
-        cells: u64,
-    },
-    /// Cells of train that are not trained on: a twentieth, at most 10,000, of no row and no column
-    /// the last.
-    HeldBack {
-        /// Their number.
-        cells: u64,
-        /// Cells of train.
-        of: u64,
-    },
-    /// Each fifth of train in turn, predicted from the others by a training of its own, four times
-    /// over with other fifths.
-    CrossFitted {
-        /// Cells of train.
-        cells: u64,
-    },
-    /// None: as many epochs as there are, with the same penalty, and what came out last.
-    Nothing,
-}
 
 impl Selection {
     /// How a run with this configuration selects. There may be fewer cells to hold back than it
@@ -320,8 +287,8 @@ impl<'a> Fit<'a> {
         let residuals = Residuals::new(ratings, held);
         let part =
             Division::new(&residuals, config.order(SELECTION), 1, 1, seed).part(0, &|_, _| {});
-        let (rule, start) = (task::rule(config), Start::of(config, seed));
-        let shape = task::shape(ratings, rule.value_len());
+        let (rule, start) = (Rule::of(config), Start::of(config, seed));
+        let shape = ratings.shape(rule.value_len());
         Self {
             ratings,
             visits: Visits::new(part, seed, 0, 1),

@@ -21,8 +21,8 @@ use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::Split;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue};
-use crate::run::task::{Course, Form, Initial, Round, StepError, Task, Tell};
+use crate::run::queue::{Over, Queue, Round};
+use crate::run::task::{Course, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
 
@@ -64,23 +64,13 @@ impl<'a> Factorization<'a> {
     }
 
     fn shape_of(&self, value_len: usize) -> Shape {
-        shape(self.ratings, value_len)
+        self.ratings.shape(value_len)
     }
-}
-
-/// How cells are stepped on, at first.
-pub(crate) fn rule(config: &TrainConfig) -> Rule {
-    Rule { optimizer: config.optimizer, learning_rate: config.rate(), dim: config.dim }
 }
 
 /// The errors on what is selected on, of the epochs behind which it was looked at.
 fn errors(epochs: &[Epoch<RatingMetrics>]) -> impl Iterator<Item = f64> {
     epochs.iter().filter_map(|epoch| epoch.valid.as_ref()).map(|metrics| metrics.rmse)
-}
-
-/// A value of so many floats for each row and column.
-pub(crate) fn shape(ratings: &Ratings, value_len: usize) -> Shape {
-    Shape::new(&[(u64::from(ratings.rows) + u64::from(ratings.columns), value_len)])
 }
 
 impl<'a> Task for Factorization<'a> {
@@ -90,7 +80,7 @@ impl<'a> Task for Factorization<'a> {
     type Evaluation = Prediction<'a>;
 
     fn shape(&self) -> Shape {
-        self.shape_of(rule(self.config).value_len())
+        self.shape_of(Rule::of(self.config).value_len())
     }
 
     fn best_shape(&self) -> Shape {
@@ -192,7 +182,7 @@ impl<'a> Task for Factorization<'a> {
         learning_rate: f32,
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>> {
-        let rule = Rule { learning_rate, ..rule(self.config) };
+        let rule = Rule { learning_rate, ..Rule::of(self.config) };
         worker_state.train(&load.chunk, rule, &self.weights, self.ratings.rows, parameters)
     }
 
@@ -212,7 +202,7 @@ impl<'a> Task for Factorization<'a> {
             ),
         };
         let value_len = match form {
-            Form::Trained => rule(config).value_len(),
+            Form::Trained => Rule::of(config).value_len(),
             Form::Best => config.dim,
         };
         let (rows, dim, range) = (ratings.rows, config.dim, config.clip.then_some(ratings.range));

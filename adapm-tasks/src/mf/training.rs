@@ -8,11 +8,11 @@ use std::time::Instant;
 use adapm_transport::group::Group;
 
 use crate::mf::checkpoint::Checkpoint;
-use crate::mf::config::{EvalConfig, TrainConfig};
+use crate::mf::config::{EvalConfig, Selection, TrainConfig};
 use crate::mf::prediction::{self, Prediction, RatingMetrics, Scale};
 use crate::mf::ratings::Ratings;
-use crate::mf::selection::{Prepared, Selection};
-use crate::mf::task::{self, Factorization};
+use crate::mf::selection::Prepared;
+use crate::mf::task::Factorization;
 use crate::run::config::{Settings, Split};
 use crate::run::consistency::{self, RunFingerprint, equal, or_default};
 use crate::run::error::TaskError;
@@ -170,7 +170,7 @@ fn evaluate_as(
     let topology = Topology::new(system, nodes, workers, peers)?;
 
     let began = Instant::now();
-    let (dim, shape) = (checkpoint.dim(), task::shape(ratings, checkpoint.dim()));
+    let (dim, shape) = (checkpoint.dim(), ratings.shape(checkpoint.dim()));
     let best = BestParameters::all(shape.clone(), Arc::clone(&checkpoint.values));
     let held = match split {
         Split::Valid => &ratings.valid,

@@ -12,48 +12,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use adapm_core::NodeId;
-use adapm_core::error::OneLine;
 use serde::{Deserialize, Serialize};
 
-use crate::run::error::TaskError;
+use crate::run::error::{Mismatch, TASK, TaskError};
 use crate::run::peers::Peers;
 use crate::{System, exchange};
-
-/// In what a node differs from the others. The text continues `node n2 `; some of it is what others
-/// say.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Mismatch {
-    /// Its data.
-    #[error(
-        "has other data: {}, others have {}; give all nodes the same data",
-        OneLine(there),
-        OneLine(elsewhere)
-    )]
-    Data {
-        /// What it has read.
-        there: String,
-        /// What others have.
-        elsewhere: String,
-    },
-    /// A choice of its configuration, or its program.
-    #[error("{}", differs(name, &OneLine(there), &OneLine(elsewhere)))]
-    Setting {
-        /// Name of the field, `program` or `task`.
-        name: String,
-        /// Its choice.
-        there: String,
-        /// That of others.
-        elsewhere: String,
-    },
-}
-
-fn differs(name: &str, there: &OneLine<&String>, elsewhere: &OneLine<&String>) -> String {
-    if name == TASK {
-        return format!("runs {there}, the others {elsewhere}; start all nodes with the same task");
-    }
-    format!("has {} {there}, others have {elsewhere}; start all nodes alike", OneLine(name))
-}
 
 /// What a process says about the run it means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -233,8 +196,6 @@ impl Digest {
     }
 }
 
-/// The setting that says what is done.
-const TASK: &str = "task";
 /// What was found before.
 const FOUND: &str = "found by cross-fitting";
 

@@ -10,9 +10,8 @@ use adapm_transport::threads::SpawnError;
 
 use crate::data::DataError;
 use crate::run::config::ConfigError;
-use crate::run::consistency::Mismatch;
 use crate::run::file::CheckpointError;
-use crate::run::memory::Shortage;
+use crate::run::shortage::Shortage;
 
 /// Why a run failed. Its text is one line: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
@@ -94,3 +93,42 @@ impl From<Infallible> for TaskError {
         match error {}
     }
 }
+
+/// In what a node differs from the others. The text continues `node n2 `; some of it is what others
+/// say.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// Its data.
+    #[error(
+        "has other data: {}, others have {}; give all nodes the same data",
+        OneLine(there),
+        OneLine(elsewhere)
+    )]
+    Data {
+        /// What it has read.
+        there: String,
+        /// What others have.
+        elsewhere: String,
+    },
+    /// A choice of its configuration, or its program.
+    #[error("{}", differs(name, &OneLine(there), &OneLine(elsewhere)))]
+    Setting {
+        /// Name of the field, `program` or `task`.
+        name: String,
+        /// Its choice.
+        there: String,
+        /// That of others.
+        elsewhere: String,
+    },
+}
+
+fn differs(name: &str, there: &OneLine<&String>, elsewhere: &OneLine<&String>) -> String {
+    if name == TASK {
+        return format!("runs {there}, the others {elsewhere}; start all nodes with the same task");
+    }
+    format!("has {} {there}, others have {elsewhere}; start all nodes alike", OneLine(name))
+}
+
+/// The setting that says what is done.
+pub(crate) const TASK: &str = "task";

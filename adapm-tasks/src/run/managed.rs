@@ -23,7 +23,7 @@ use crate::run::error::TaskError;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::peers::Peers;
 use crate::run::task::Tell;
-use crate::run::topology::{home, is_here};
+use crate::run::topology::{Topology, home, is_here};
 
 /// What a cluster consists of.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,14 @@ pub(crate) struct Setup<'a> {
     pub(crate) trace: Option<&'a Tracer>,
 }
 
-impl Setup<'_> {
+impl<'a> Setup<'a> {
+    /// How the nodes of this process start; `None` if no manager takes part.
+    pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
+        let Topology { system, nodes, workers, peers } = topology;
+        let (group, scheme, trace) = (peers.group(), None, None);
+        system.map(|system| Self { system, nodes, workers, seed, group, scheme, trace })
+    }
+
     /// Starts a cluster for parameters of `shape`, with samples of what `distribution` says, if
     /// anything. Tells how many of all keys have their initial values.
     pub(crate) fn start(

@@ -7,7 +7,6 @@
 //! that the system can drop count as free, and so does swap. A bound of address space is for each
 //! process alone. So a run is refused only if it cannot end.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -18,54 +17,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
+use crate::run::shortage::{Available, Bound, Need, Shortage};
 use crate::run::topology::Topology;
-
-/// Bytes that a process needs at least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Need {
-    /// Main copies and replicas.
-    pub(crate) parameters: u64,
-    /// The copy of the parameters that are kept.
-    pub(crate) best: u64,
-    /// In memory already.
-    pub(crate) data: u64,
-}
-
-/// More memory is needed than there is. Its text is one line: what, how much of it is for what, and
-/// what to do.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "this run needs at least {}{}: parameters {}{}, data and program {}; {} are available{}; use a \
-     smaller --dim, or nodes on more machines",
-    Gigabytes(need.total()),
-    said_if(*processes > 1, || format!(" in its {processes} processes here")),
-    Gigabytes(need.parameters),
-    said_if(need.best > 0, || format!(", the best of them {}", Gigabytes(need.best))),
-    Gigabytes(need.data),
-    Gigabytes(available.bytes),
-    available.bound.place()
-)]
-pub struct Shortage {
-    need: Need,
-    /// Processes of the run on this machine.
-    processes: usize,
-    available: Available,
-}
-
-/// Bytes that can be taken, those that this process has included.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Available {
-    bytes: u64,
-    /// What bounds them.
-    bound: Bound,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Bound {
-    Machine,
-    ControlGroup(String),
-    AddressSpace,
-}
 
 impl Need {
     /// The need of a process with the nodes of `topology` that are in it, for parameters of
@@ -100,10 +53,6 @@ impl Need {
             _ => 0,
         };
         copies.saturating_add(directories).saturating_add(replicas)
-    }
-
-    fn total(self) -> u64 {
-        self.parameters.saturating_add(self.best).saturating_add(self.data)
     }
 }
 
@@ -146,34 +95,6 @@ fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     };
     let available = Available { bytes: free.bytes.saturating_add(need.data), bound: free.bound };
     (need.total() > available.bytes).then_some(Shortage { need, processes: needs.len(), available })
-}
-
-/// The words that are said only of several processes, or of a copy.
-fn said_if(is_said: bool, words: impl FnOnce() -> String) -> String {
-    if is_said { words() } else { String::new() }
-}
-
-impl Bound {
-    /// The place of the bound, as it follows `7900 MB are available`.
-    fn place(&self) -> String {
-        match self {
-            Self::Machine => " on this machine".to_owned(),
-            Self::ControlGroup(path) => format!(" (limit of the control group {path})"),
-            Self::AddressSpace => " (limit of address space, ulimit -v)".to_owned(),
-        }
-    }
-}
-
-/// `13.1 GB`, `7900 MB`: two sizes that differ a little are not to look the same.
-struct Gigabytes(u64);
-
-impl fmt::Display for Gigabytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            0..9_999_500_000 => write!(f, "{:.0} MB", self.0 as f64 / 1e6),
-            _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),
-        }
-    }
 }
 
 /// Reads a file of the system, `None` if it is not there.

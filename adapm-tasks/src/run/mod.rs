@@ -46,6 +46,7 @@ pub(crate) mod parameters;
 pub(crate) mod peers;
 pub(crate) mod queue;
 pub(crate) mod session;
+pub(crate) mod shortage;
 pub(crate) mod state;
 pub(crate) mod task;
 #[cfg(test)]
@@ -55,9 +56,8 @@ pub(crate) mod traced;
 pub(crate) mod training;
 
 pub use config::{ConfigError, Split, UnknownChoice, Wanted};
-pub use consistency::Mismatch;
-pub use error::TaskError;
+pub use error::{Mismatch, TaskError};
 pub use file::CheckpointError;
-pub use memory::Shortage;
 pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
+pub use shortage::Shortage;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

@@ -14,8 +14,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use adapm_core::error::OpError;
 
 use crate::run::error::TaskError;
-use crate::run::parameters::IntentSignaler;
-use crate::run::task::{Round, Task};
+
+/// A part of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The epoch, from 1.
+    pub(crate) epoch: u32,
+    /// Which of the rounds of the epoch, from 0.
+    pub(crate) index: u32,
+}
 
 /// The loader's end.
 #[derive(Debug)]
@@ -154,19 +161,6 @@ impl<U> Batches<U> {
             let _ = self.taken.send(());
         }
     }
-}
-
-/// Lives through a run as the loader of a worker.
-pub(crate) fn load<T: Task, A: IntentSignaler>(
-    task: &T,
-    epochs: u32,
-    mut loader: T::Loader,
-    mut signaler: A,
-    queue: Queue<T::Batch<A::Sample>>,
-) {
-    queue.fill(epochs, task.rounds(), |round, queue| {
-        task.load(&mut loader, round, &mut signaler, queue)
-    });
 }
 
 #[cfg(test)]

@@ -39,9 +39,9 @@ use crate::run::config::Settings;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{IntentSignaler, Parameters};
-use crate::run::queue::{self, Batches};
+use crate::run::queue::{self, Batches, Queue, Round};
 use crate::run::state::{Answers, RunState, Share};
-use crate::run::task::{Batch, Course, Evaluation, Round, StepError, Task};
+use crate::run::task::{Batch, Course, Evaluation, StepError, Task};
 use crate::run::topology::WorkerSlot;
 
 /// What all workers of a run know.
@@ -120,7 +120,7 @@ where
         let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
         let load = || {
             let (loader, signaler, queue) = take().expect("they are taken once");
-            queue::load(task, epochs, loader, signaler, queue);
+            load(task, epochs, loader, signaler, queue);
         };
         thread::scope(|scope| {
             let name = format!("adapm loader {}", self.slot.index);
@@ -416,6 +416,19 @@ impl<T: Task, P> Drop for Session<'_, T, P> {
             self.job.state.fail(self.phase, self.slot.index, TaskError::Panicked);
         }
     }
+}
+
+/// Lives through a run as the loader of a worker.
+pub(crate) fn load<T: Task, A: IntentSignaler>(
+    task: &T,
+    epochs: u32,
+    mut loader: T::Loader,
+    mut signaler: A,
+    queue: Queue<T::Batch<A::Sample>>,
+) {
+    queue.fill(epochs, task.rounds(), |round, queue| {
+        task.load(&mut loader, round, &mut signaler, queue)
+    });
 }
 
 const PROGRESS_MILLIS: u128 = 200;

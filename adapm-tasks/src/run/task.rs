@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use crate::run::config::Split;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue};
+use crate::run::queue::{Over, Queue, Round};
 use crate::run::topology::WorkerSlot;
 
 /// Something that can be trained.
@@ -216,15 +216,6 @@ pub(crate) trait Batch<S> {
 
     /// Its sample, settled on one batch before it is trained on.
     fn sample(&mut self) -> Option<&mut S>;
-}
-
-/// A part of an epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Round {
-    /// The epoch, from 1.
-    pub(crate) epoch: u32,
-    /// Which of [`Task::rounds`], from 0.
-    pub(crate) index: u32,
 }
 
 /// How far training is, as all workers of a process know it.

@@ -7,7 +7,6 @@ use adapm_runtime::{System, Worker};
 use crate::run::config::ConfigError;
 use crate::run::consistency;
 use crate::run::error::TaskError;
-use crate::run::managed::Setup;
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
 
@@ -53,13 +52,6 @@ impl<'a> Topology<'a> {
             here: self.here(),
             of_node: self.workers,
         }
-    }
-
-    /// How the nodes of this process start; `None` if no manager takes part.
-    pub(crate) fn setup(self, seed: u64) -> Option<Setup<'a>> {
-        let Self { nodes, workers, peers, .. } = self;
-        let (group, scheme, trace) = (peers.group(), None, None);
-        self.system.map(|system| Setup { system, nodes, workers, seed, group, scheme, trace })
     }
 
     /// Checks that parameters of this shape can be laid out over the nodes, also if no manager does

@@ -12,10 +12,11 @@ use crate::run::config::{Settings, Split};
 use crate::run::consistency::RunFlags;
 use crate::run::error::TaskError;
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
-use crate::run::memory::{self, Need};
+use crate::run::memory;
 use crate::run::observer::{Epoch, ManagerStats, Observer, Work};
 use crate::run::parameters::{NoSignaler, Shape};
 use crate::run::session::{Job, Session};
+use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
 use crate::run::task::{Evaluation, FiguresOf, Form, Task, Tell};
 use crate::run::topology::{self, Topology, WorkerSlot};
@@ -85,7 +86,7 @@ impl<T: Task> Run<'_, T> {
         let is_copied = keeps || valid.is_some();
         memory::check(topology, Need::of(topology, &shape, &task.best_shape(), is_copied))?;
 
-        let Some(setup) = topology.setup(settings.seed) else {
+        let Some(setup) = Setup::of(topology, settings.seed) else {
             let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
             let arrays = Arrays::fill(shape, distribution, settings.seed, &*initial, tell);
             let part = Session::new(&job(&state), WorkerSlot::ONLY, arrays).run(NoSignaler)?;
@@ -206,7 +207,7 @@ impl<E: Evaluation> EvaluationRun<'_, E> {
         let answers = Answers::to(evaluation);
         let tell = &|done, all| observer.working(Work::Initializing, done, all);
 
-        let (verdicts, stopped, stats) = if let Some(setup) = topology.setup(0) {
+        let (verdicts, stopped, stats) = if let Some(setup) = Setup::of(topology, 0) {
             let cluster = setup.start(&shape, None, initial, tell)?;
             let stats = || cluster.stats().into();
             let state = RunState::new(topology.here(), topology.peers, observer, stop, &stats);

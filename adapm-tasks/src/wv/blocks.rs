@@ -15,7 +15,7 @@
 //! After that each word is trained with its context, word by word, as in
 //! [`kernel`](crate::wv::kernel).
 
-use crate::simd;
+use crate::simd::{self, Kernel};
 use crate::wv::kernel::{LANES, Rows, sigmoid, step, train_input};
 
 /// What is done to the rows of a sentence, block by block.
@@ -60,12 +60,27 @@ pub(crate) fn descend<const ADAGRAD: bool>(
     rows: &mut Rows<'_>,
     scratch: &mut Scratch,
 ) {
-    simd::descend_blocks::<ADAGRAD>(blocks, rows, scratch);
+    simd::run(Descent::<ADAGRAD> { blocks, rows, scratch });
 }
 
-/// The loop behind [`descend`], inlined into one function per instruction set.
+/// The loop of [`descend`].
+struct Descent<'a, 'b, const ADAGRAD: bool> {
+    blocks: &'a Blocks<'a>,
+    rows: &'a mut Rows<'b>,
+    scratch: &'a mut Scratch,
+}
+
+impl<const ADAGRAD: bool> Kernel for Descent<'_, '_, ADAGRAD> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        descend_plain::<ADAGRAD>(self.blocks, self.rows, self.scratch);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn descend_plain<const ADAGRAD: bool>(
+fn descend_plain<const ADAGRAD: bool>(
     blocks: &Blocks<'_>,
     rows: &mut Rows<'_>,
     scratch: &mut Scratch,

@@ -11,7 +11,7 @@
 //! time.
 
 use crate::matrix::{exp, total};
-use crate::simd;
+use crate::simd::{self, Kernel};
 
 /// Floats that are worked on together; the length of a vector in a row is a multiple of it.
 pub(crate) const LANES: usize = 16;
@@ -48,12 +48,26 @@ pub(crate) struct Work<'a> {
 
 /// Trains on all pairs of `work` in order.
 pub(crate) fn descend<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
-    simd::descend::<ADAGRAD>(work, rows);
+    simd::run(Descent::<ADAGRAD> { work, rows });
 }
 
-/// The loop behind [`descend`], inlined into one function per instruction set.
+/// The loop of [`descend`].
+struct Descent<'a, 'b, const ADAGRAD: bool> {
+    work: &'a Work<'a>,
+    rows: &'a mut Rows<'b>,
+}
+
+impl<const ADAGRAD: bool> Kernel for Descent<'_, '_, ADAGRAD> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        descend_plain::<ADAGRAD>(self.work, self.rows);
+    }
+}
+
 #[inline(always)]
-pub(crate) fn descend_plain<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
+fn descend_plain<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
     // Of the usual vectors, of 100 numbers, the compiler keeps a whole one in registers.
     match rows.len / LANES {
         7 => descend_by::<ADAGRAD, 7>(work, rows),

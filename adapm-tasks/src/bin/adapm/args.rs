@@ -13,23 +13,24 @@ pub(crate) mod kge;
 mod launch;
 mod measure;
 pub(crate) mod mf;
+mod parse;
 pub(crate) mod wv;
 
 use std::ffi::OsString;
 
-use clap::builder::PossibleValuesParser;
-use clap::builder::TypedValueParser as _;
 use clap::{
-    Arg, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+    Arg, ArgMatches, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser,
+    Subcommand,
 };
 
 use crate::failure::Failure;
-use crate::recipe;
+use crate::recipe::{self, Recipe, UnknownRecipe};
 use crate::terminal::Stream;
 
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};
-pub(crate) use given::{Given, Settings, deepest};
+use given::{DATA_FLAGS, deepest};
+pub(crate) use given::{Given, Settings};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
     BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,
@@ -159,8 +160,8 @@ impl Cli {
         let usage =
             |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
         let matches = Self::laid_out().try_get_matches_from(&words).map_err(usage)?;
-        let given = Given::by_hand(&matches);
-        let Some((verb_words, recipe)) = recipe::asked(&matches)? else {
+        let given = Given::by_hand(&matches, &Self::command());
+        let Some((verb_words, recipe)) = recipe_asked(&matches)? else {
             return Ok((Self::from_arg_matches(&matches).map_err(usage)?, given));
         };
         // Flags of the recipe first: of a flag given twice the last counts.
@@ -168,37 +169,28 @@ impl Cli {
         let (verb, flags) = words.split_at(1 + verb_words);
         let all = verb.iter().cloned().chain(recipe.words(!own_data)).chain(flags.iter().cloned());
         let matches = Self::laid_out().try_get_matches_from(all).map_err(usage)?;
-        let given = given.with_recipe(recipe.name(), &matches);
+        let given = given.with_recipe(recipe.name(), &matches, &Self::command());
         Ok((Self::from_arg_matches(&matches).map_err(usage)?, given))
     }
+}
+
+/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all
+/// are to be listed.
+///
+/// # Errors
+///
+/// A name that no recipe of the task has.
+fn recipe_asked(matches: &ArgMatches) -> Result<Option<(usize, Recipe)>, UnknownRecipe> {
+    let (verbs, matches) = deepest(matches);
+    let name = matches.try_get_one::<String>("recipe").ok().flatten();
+    let Some(name) = name.filter(|name| !RecipeArgs::is_list(name)) else { return Ok(None) };
+    let task = verbs.last().copied().unwrap_or_default();
+    recipe::find(task, name).map(|recipe| Some((verbs.len(), recipe)))
 }
 
 fn with_systems(examples: &str) -> String {
     format!("{}\n\n{examples}", common::systems())
 }
-
-fn one_of<T>(names: &'static [&'static str]) -> impl clap::builder::TypedValueParser<Value = T>
-where
-    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-{
-    PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
-}
-
-fn at_least_one(text: &str) -> Result<usize, &'static str> {
-    text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
-}
-
-fn epochs(text: &str) -> Result<u32, &'static str> {
-    text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
-}
-
-/// Flags that choose data, with which a recipe chooses none.
-const DATA_FLAGS: [&str; 9] =
-    ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
 
 /// Longer lines are hard to read.
 const HELP_WIDTH_MAX: usize = 120;

@@ -9,6 +9,7 @@ use adapm_tasks::run::ManagerStats;
 use serde::Serialize;
 
 use crate::args::{ClusterArgs, Given, ProcessArgs};
+use crate::epoch::Labels;
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
@@ -17,7 +18,7 @@ use crate::interrupt::Interrupt;
 use crate::json;
 use crate::output::Output;
 use crate::processes::{self, Processes};
-use crate::progress::{Labels, Screen};
+use crate::progress::Screen;
 use crate::report;
 use crate::table::{Align, Table};
 use crate::train::{self, Common, Plan};

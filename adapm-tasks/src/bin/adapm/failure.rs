@@ -1,15 +1,10 @@
-//! How a verb ends badly: one line on stderr that says what, where and what to do, and an exit
-//! code.
+//! Failures of a verb: one line that says what, where and what to do, and who is to blame.
 //!
-//! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or
-//! did not join; starting again may help. 128 + signal: a signal ended it (130 after Ctrl-C).
+//! Not here: exit codes and how a line is printed ([`exit`](crate::exit)).
 
-use std::error::Error as _;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
-use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
@@ -22,17 +17,12 @@ use adapm_tasks::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
 use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use adapm_transport::group::launcher::{LauncherError, SecretError};
-use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{Cli, Given};
-use crate::format;
 use crate::launch::error::LaunchError;
 use crate::measure::bench::child::ChildError;
 use crate::measure::trace::error::TraceFailure;
 use crate::recipe::UnknownRecipe;
-use crate::terminal::Stream;
-use crate::token::TokenError;
+use crate::secret::TokenError;
 
 /// Why a verb could not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +42,7 @@ pub(crate) enum Failure {
     Corpus(#[from] CorpusError),
     /// There is no such recipe.
     #[error("{0}")]
-    Recipe(UnknownRecipe),
+    Recipe(#[from] UnknownRecipe),
     /// Several nodes or workers without a manager.
     #[error(
         "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
@@ -114,9 +104,9 @@ pub(crate) enum Failure {
          give --node, --nodes and --rendezvous to each"
     )]
     NoProcesses,
-    /// Something failed between the processes; the exit code and the reason.
+    /// Something failed between the processes; who is to blame, and the reason.
     #[error("{1}")]
-    Between(u8, String),
+    Between(Blame, String),
     /// The secret cannot be used.
     #[error("{0}")]
     Token(#[from] TokenError),
@@ -140,6 +130,26 @@ pub(crate) enum Failure {
     Interrupted(u8),
 }
 
+/// Who is to blame for a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blame {
+    /// The command line, or its input.
+    Input,
+    /// The run.
+    Run,
+    /// Another process, which was lost or did not join; starting again may help.
+    Loss,
+}
+
+impl From<ChildError> for Failure {
+    fn from(error: ChildError) -> Self {
+        match error {
+            ChildError::Interrupted(code) => Self::Interrupted(code),
+            error => Self::Child(error),
+        }
+    }
+}
+
 impl From<SecretError> for Failure {
     fn from(error: SecretError) -> Self {
         Self::Token(error.into())
@@ -153,32 +163,9 @@ impl From<ConfigError> for Failure {
 }
 
 impl Failure {
-    /// Prints the line, if there is one to print, and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
-        if let Self::Usage { error, words } = self {
-            return usage(error, words.iter().map(|word| word.to_string_lossy().into_owned()));
-        }
-        if !self.is_silent() {
-            print_line(&self.to_string());
-        }
-        ExitCode::from(self.exit_code())
-    }
-
-    /// The same in words of the command line, where the library speaks of fields of its
-    /// configurations.
-    pub(crate) fn by_flag(self, given: &Given) -> Self {
-        match self {
-            Self::Task(TaskError::Config(ConfigError::Value { field, value, wanted })) => {
-                Self::Choice { choice: given.flag_of(field, &value), wanted }
-            }
-            Self::Task(TaskError::Data(error)) => Self::Data(error),
-            other => other,
-        }
-    }
-
-    /// Whether another process is gone, or has failed, and nothing is wrong here.
+    /// Returns true if another process is gone, or has failed, and nothing is wrong here.
     pub(crate) fn is_loss(&self) -> bool {
-        self.exit_code() == LOST
+        self.blame() == Blame::Loss
     }
 
     /// The node whose process has told that it cannot go on, if that ends this one.
@@ -192,7 +179,8 @@ impl Failure {
         }
     }
 
-    fn exit_code(&self) -> u8 {
+    /// Says who is to blame.
+    pub(crate) fn blame(&self) -> Blame {
         match self {
             Self::Choice { .. }
             | Self::Data(_)
@@ -210,31 +198,21 @@ impl Failure {
             | Self::Usage { .. }
             | Self::Launcher(_)
             | Self::Trace(_)
-            | Self::Token(_) => 2,
-            Self::Launch(error) => error.exit_code(),
-            Self::Task(error) => task_exit_code(error),
-            Self::Group(error) => group_exit_code(error),
-            Self::Between(code, _) => *code,
-            Self::NoProcesses => 2,
-            Self::Simulate(SimulateError::Failed(_)) => 1,
-            Self::Simulate(_) => 2,
-            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
-            Self::Elsewhere(..)
+            | Self::NoProcesses
+            | Self::Token(_) => Blame::Input,
+            Self::Task(error) => of_run(error),
+            Self::Group(error) => of_group(error),
+            Self::Between(blame, _) => *blame,
+            Self::Simulate(SimulateError::Failed(_)) => Blame::Run,
+            Self::Simulate(_) => Blame::Input,
+            Self::Launch(_)
+            | Self::Elsewhere(..)
             | Self::Odd
             | Self::Stdout(_)
             | Self::Signals(_)
             | Self::Bench(_)
-            | Self::Child(_) => 1,
-            Self::Interrupted(code) => *code,
-        }
-    }
-
-    /// Whether all has been told, or nobody is left to be told.
-    fn is_silent(&self) -> bool {
-        match self {
-            // As of other tools: who reads no further, as `head`, has what it wants.
-            Self::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
-            other => matches!(other, Self::Odd | Self::Interrupted(_)),
+            | Self::Child(_)
+            | Self::Interrupted(_) => Blame::Run,
         }
     }
 }
@@ -287,172 +265,53 @@ fn of_corpus(error: &CorpusError) -> String {
     }
 }
 
-fn task_exit_code(error: &TaskError) -> u8 {
+fn of_run(error: &TaskError) -> Blame {
     match error {
         TaskError::Config(_)
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
         | TaskError::Memory(_)
-        | TaskError::Mismatch { .. } => 2,
+        | TaskError::Mismatch { .. } => Blame::Input,
         TaskError::Build(error) => match error {
-            BuildError::Group(error) => group_exit_code(error),
-            BuildError::Process { .. } => LOST,
-            BuildError::Run(error) => run_exit_code(error),
+            BuildError::Group(error) => of_group(error),
+            BuildError::Process { .. } => Blame::Loss,
+            BuildError::Run(error) => of_ended(error),
             BuildError::Listen { .. }
             | BuildError::Network { .. }
             | BuildError::Thread(_)
-            | BuildError::Panicked { .. } => 1,
-            _ => 2,
+            | BuildError::Panicked { .. } => Blame::Run,
+            _ => Blame::Input,
         },
-        TaskError::Run(error) => run_exit_code(error),
-        TaskError::Access(OpError::PeerLost { .. }) | TaskError::Elsewhere { .. } => LOST,
-        TaskError::Group(error) => group_exit_code(error),
-        _ => 1,
+        TaskError::Run(error) => of_ended(error),
+        TaskError::Access(OpError::PeerLost { .. }) | TaskError::Elsewhere { .. } => Blame::Loss,
+        TaskError::Group(error) => of_group(error),
+        _ => Blame::Run,
     }
 }
 
-fn run_exit_code(error: &RunError) -> u8 {
+fn of_ended(error: &RunError) -> Blame {
     match error {
-        RunError::Group(error) => group_exit_code(error),
+        RunError::Group(error) => of_group(error),
         RunError::PeerLost { .. }
         | RunError::Process { .. }
-        | RunError::Op(OpError::PeerLost { .. }) => LOST,
-        _ => 1,
+        | RunError::Op(OpError::PeerLost { .. }) => Blame::Loss,
+        _ => Blame::Run,
     }
 }
 
-fn group_exit_code(error: &GroupError) -> u8 {
+fn of_group(error: &GroupError) -> Blame {
     match error {
         GroupError::Missing { .. }
         | GroupError::Unreached { .. }
         | GroupError::PeerLost(_)
         | GroupError::GivenUp { .. }
         | GroupError::Isolated { .. }
-        | GroupError::Left { .. } => LOST,
+        | GroupError::Left { .. } => Blame::Loss,
         GroupError::Differs { .. }
         | GroupError::NodeOutOfRange { .. }
         | GroupError::Address { .. }
         | GroupError::File { .. }
-        | GroupError::Network { .. } => 2,
-        _ => 1,
-    }
-}
-
-/// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as
-/// one line.
-pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // Help that nobody reads is no failure.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
-    }
-    let words: Vec<String> = words.collect();
-    if let Some(text) = without_dashes(&words) {
-        print_line(&text);
-        return ExitCode::from(2);
-    }
-    let said = impossible(error).unwrap_or_else(|| joined(&error.render().to_string()));
-    let command = Cli::command();
-    let (mut deepest, mut help) = (&command, "adapm".to_owned());
-    for word in &words {
-        let Some(verb) = deepest.find_subcommand(word) else { break };
-        (deepest, help) = (verb, format!("{help} {word}"));
-    }
-    print_line(&format!("{said}; see `{help} --help`"));
-    ExitCode::from(2)
-}
-
-/// What to write instead of a `launch` whose command has no `--` before it.
-fn without_dashes(words: &[String]) -> Option<String> {
-    let (launch, words) = words.split_first()?;
-    let is_verb = |word: &String| ["train", "eval", "check-net"].contains(&word.as_str());
-    let at = words.iter().position(is_verb)?;
-    if launch != "launch" || words.iter().any(|word| word == "--") {
-        return None;
-    }
-    let (flags, command) = words.split_at(at);
-    let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command]
-        .concat()
-        .join(" ");
-    Some(format!("put -- before the command: {line}"))
-}
-
-/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something
-/// else is wrong.
-fn impossible(error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    if error.kind() != ErrorKind::ValueValidation {
-        return None;
-    }
-    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
-    let (value, source) = (text(ContextKind::InvalidValue)?, error.source()?);
-    let wanted = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
-        Some(IntErrorKind::PosOverflow) => "give a smaller whole number".to_owned(),
-        Some(_) => "give a whole number".to_owned(),
-        None if source.is::<ParseFloatError>() => "give a number".to_owned(),
-        None => in_words(&source.to_string(), value),
-    };
-    Some(format!("{flag} {value}: {wanted}"))
-}
-
-/// A reason of clap's or of ours: `7 is not in 0..=5` becomes what to give.
-fn in_words(reason: &str, value: &str) -> String {
-    let range = reason.strip_prefix(value).and_then(|rest| rest.strip_prefix(" is not in "));
-    match range.and_then(|range| range.split_once("..=")) {
-        Some((min, max)) => format!("give a whole number from {min} to {max}"),
-        None => reason.to_owned(),
-    }
-}
-
-/// The paragraphs of an error without the usage below it, joined to one line.
-fn joined(text: &str) -> String {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    let lines = text.lines().map(str::trim);
-    let said =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    said.filter(|line| !line.is_empty()).fold(String::new(), |mut joined, line| {
-        if !joined.is_empty() {
-            let continues = joined.ends_with(':') || line.starts_with('[') || line.starts_with('<');
-            joined.push_str(if continues { " " } else { "; " });
-        }
-        joined + line
-    })
-}
-
-/// Prints `error: TEXT` as one line, whatever names of files are in it.
-fn print_line(text: &str) {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let error = console::style("error:").red().bold().for_stderr();
-    let mut line = format!("{error} {line}");
-    if Stream::Stderr.is_attended() {
-        // One line for programs; a terminal would break it within words.
-        line = format::wrapped(&line, Stream::Stderr.width());
-    }
-    // Nobody is left to be told if stderr is closed.
-    let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// A node was lost or did not join: whoever starts all again may have more luck.
-const LOST: u8 = 75;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paragraphs_become_one_line_without_usage() {
-        let text = "error: unexpected argument '--nod' found\n\n  tip: a similar argument exists: '--nodes'\n\n\
-                    Usage: adapm train kge\n\nFor more information, try '--help'.\n";
-        assert_eq!(
-            joined(text),
-            "unexpected argument '--nod' found; tip: a similar argument exists: '--nodes'"
-        );
-        let text = "error: required arguments were not provided:\n  --load <FILE>\n\nUsage: adapm";
-        assert_eq!(joined(text), "required arguments were not provided: --load <FILE>");
-        let text = "error: invalid value 'x'\n  [possible values: a, b]\n";
-        assert_eq!(joined(text), "invalid value 'x' [possible values: a, b]");
+        | GroupError::Network { .. } => Blame::Input,
+        _ => Blame::Run,
     }
 }

@@ -275,7 +275,9 @@ fn ignores(status: &str, signal: i32) -> bool {
 /// Signals within this time have one reason.
 const SAME: Duration = Duration::from_millis(500);
 /// The time after which a run that is to end counts as standing still, if nobody says otherwise.
-const PATIENCE: Duration = crate::launch::DEAD_AFTER;
+const PATIENCE: Duration = DEAD_AFTER;
+/// The time after which a node counts as lost, if nobody says otherwise.
+pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What shells report for a program that a signal ended.

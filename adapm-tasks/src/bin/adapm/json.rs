@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::args::{Given, Settings};
+use crate::epoch::{EpochDone, Labels};
 use crate::format;
-use crate::progress::{EpochDone, Labels};
 use crate::report::Summary;
 
 /// What the parameter manager did.

@@ -15,19 +15,17 @@ use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use serde::Serialize;
 
 use crate::args::Given;
-use crate::args::kge::{DataArgs, EvalArgs, TrainArgs};
+use crate::args::kge::{DATA_SEED, DataArgs, EvalArgs, TrainArgs};
+use crate::epoch::{Figure, Labels};
 use crate::eval::{self, Evaluating};
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::processes::Processes;
-use crate::progress::{Figure, Labels, Screen};
+use crate::progress::Screen;
 use crate::report::{self, Summary};
 use crate::table::{Align, Table};
 use crate::train::{Common, Plan, Shared, Training};
 use crate::{format, input};
-
-/// The seed that is meant if none is given.
-pub(crate) const DATA_SEED: u64 = 1;
 
 /// The name of the task.
 const TASK: &str = "kge";

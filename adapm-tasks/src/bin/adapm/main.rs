@@ -3,11 +3,11 @@
 //!
 //! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`]),
 //! those that measure in a folder ([`measure`]); a file for what is a task's own ([`kge`], [`mf`],
-//! [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is
-//! recommended, [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who
-//! looks at it, [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends
-//! badly, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars and errors
-//! to stderr; with `--json` stdout holds JSON lines only.
+//! [`wv`]); what they share: [`args`] what can be asked for, [`recipe`] what is recommended,
+//! [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who looks at it,
+//! [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`exit`]
+//! with which code, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars
+//! and errors to stderr; with `--json` stdout holds JSON lines only.
 
 // Threads free what others have allocated: loaders and workers, engines and transports. Here they
 // do not wait for each other.
@@ -18,7 +18,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod args;
 mod data;
 mod demo;
+mod epoch;
 mod eval;
+mod exit;
 mod export;
 mod failure;
 mod files;
@@ -37,6 +39,7 @@ mod processes;
 mod progress;
 mod recipe;
 mod report;
+mod secret;
 mod table;
 mod terminal;
 mod token;
@@ -51,11 +54,12 @@ use crate::interrupt::Interrupt;
 
 fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());
-    let run =
-        |(cli, given): (Cli, Given)| run(&cli, &given).map_err(|failure| failure.by_flag(&given));
+    let run = |(cli, given): (Cli, Given)| {
+        run(&cli, &given).map_err(|failure| exit::by_flag(failure, &given))
+    };
     match read.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => exit::report(&failure),
     }
 }
 

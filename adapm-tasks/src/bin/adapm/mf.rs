@@ -13,12 +13,13 @@ use serde::Serialize;
 
 use crate::args::Given;
 use crate::args::mf::{DataArgs, EvalArgs, TrainArgs};
+use crate::epoch::{Figure, Labels};
 use crate::eval::{self, Evaluating};
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::kge::Finding;
 use crate::processes::Processes;
-use crate::progress::{Figure, Labels, Screen};
+use crate::progress::Screen;
 use crate::report::{self, Summary};
 use crate::table::{Align, Table};
 use crate::train::{Common, Plan, Shared, Training};

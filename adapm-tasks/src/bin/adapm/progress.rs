@@ -16,64 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use adapm_tasks::run::{Epoch, ManagerStats, Observer, Split, Training, Work};
+use adapm_tasks::run::{Epoch, Observer, Split, Training, Work};
 use adapm_transport::threads;
 
+use crate::epoch::{EpochDone, Figure, Labels};
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::painter::{Moment, Painter, Step};
 use crate::{format, json};
-
-/// What a task calls what it does.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Labels {
-    /// What is trained on.
-    pub(crate) examples: &'static str,
-    /// What an evaluation does with held-out data.
-    pub(crate) evaluating: &'static str,
-    /// The figure by which an epoch is selected on valid.
-    pub(crate) quality: &'static str,
-}
-
-/// The figures of a task, as a screen shows them.
-pub(crate) trait Figure {
-    /// What an evaluation counts for an item.
-    const COUNTED: u64 = 1;
-
-    /// The one by which an epoch is judged.
-    fn figure(&self) -> f64;
-}
-
-/// An epoch that is over, of whatever task.
-#[derive(Clone, Debug)]
-pub(crate) struct EpochDone {
-    pub(crate) epoch: u32,
-    /// Of training.
-    pub(crate) seconds: f64,
-    /// Mean over examples.
-    pub(crate) loss: f64,
-    pub(crate) examples: u64,
-    /// The figure on valid, if it was evaluated.
-    pub(crate) valid: Option<f64>,
-    pub(crate) evaluation_seconds: f64,
-    /// Of this epoch's training.
-    pub(crate) stats: ManagerStats,
-}
-
-impl EpochDone {
-    fn new<F: Figure>(epoch: &Epoch<F>) -> Self {
-        Self {
-            epoch: epoch.epoch,
-            seconds: epoch.seconds,
-            loss: epoch.loss,
-            examples: epoch.examples,
-            valid: epoch.valid.as_ref().map(F::figure),
-            evaluation_seconds: epoch.evaluation_seconds,
-            stats: epoch.epoch_stats,
-        }
-    }
-}
 
 /// Shows a run on the screen.
 pub(crate) struct Screen<'a> {

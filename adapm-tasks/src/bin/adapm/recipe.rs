@@ -6,14 +6,9 @@
 
 use std::ffi::OsString;
 
-use clap::ArgMatches;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{RecipeArgs, deepest};
-use crate::failure::Failure;
 use crate::format;
-use crate::output::Output;
-use crate::table::Table;
 
 /// Settings for a task and data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,25 +16,25 @@ use crate::table::Table;
 pub(crate) struct Recipe {
     name: String,
     /// Name of the data.
-    data: String,
+    pub(crate) data: String,
     /// Flags that differ from the defaults, as on a command line; names of files hold no spaces.
-    flags: String,
+    pub(crate) flags: String,
     /// What came out, and of which runs.
-    figures: Vec<Figure>,
-    machine: String,
-    date: String,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) machine: String,
+    pub(crate) date: String,
 }
 
 /// What came out of some runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Figure {
+pub(crate) struct Figure {
     /// What was measured.
-    metric: String,
+    pub(crate) metric: String,
     /// One value a run, or the range of them.
-    value: String,
+    pub(crate) value: String,
     /// Nodes, workers, seeds.
-    runs: String,
+    pub(crate) runs: String,
 }
 
 /// A name of no recipe. Its text is one line.
@@ -73,57 +68,14 @@ impl Recipe {
     }
 }
 
-/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all
-/// are to be listed.
-///
-/// # Errors
-///
-/// A name that no recipe of the task has.
-pub(crate) fn asked(matches: &ArgMatches) -> Result<Option<(usize, Recipe)>, Failure> {
-    let (verbs, matches) = deepest(matches);
-    let name = matches.try_get_one::<String>("recipe").ok().flatten();
-    let Some(name) = name.filter(|name| !RecipeArgs::is_list(name)) else { return Ok(None) };
-    let task = verbs.last().copied().unwrap_or_default();
-    find(task, name).map(|recipe| Some((verbs.len(), recipe)))
-}
-
 /// The recipe of a task with this name, whatever its case.
-pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, Failure> {
+pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, UnknownRecipe> {
     let found = all(task).into_iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name));
-    found.ok_or_else(|| {
-        Failure::Recipe(UnknownRecipe { task: task.to_owned(), name: name.to_owned() })
-    })
-}
-
-/// Prints the recipes of a task.
-pub(crate) fn list(task: &str, output: Output) -> Result<(), Failure> {
-    let recipes = all(task);
-    if recipes.is_empty() {
-        return output.text(&format!("there is no recipe of train {task} yet\n"));
-    }
-    let mut table = Table::new(&[]);
-    for recipe in &recipes {
-        output.object(recipe)?;
-        let flags = if recipe.flags.is_empty() { "the defaults" } else { &recipe.flags };
-        table.row([
-            output.bold(&recipe.name).to_string(),
-            format!("--data {} and {flags}", recipe.data),
-        ]);
-        for Figure { metric, value, runs } in &recipe.figures {
-            table.row(["", &format!("{metric} {value}: {runs}")]);
-        }
-        table.row([
-            String::new(),
-            output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string(),
-        ]);
-    }
-    let heading = output.bold(format!("recipes of train {task}")).to_string();
-    let title = format!("{heading}: `--recipe NAME`; flags given by hand win, `--data` too");
-    output.text(&format!("{}\n{}", format::wrapped(&title, output.width()), table.render()))
+    found.ok_or_else(|| UnknownRecipe { task: task.to_owned(), name: name.to_owned() })
 }
 
 /// The recipes of a task, in the order of its file.
-fn all(task: &str) -> Vec<Recipe> {
+pub(crate) fn all(task: &str) -> Vec<Recipe> {
     let Some((_, file)) = FILES.iter().find(|(name, _)| *name == task) else { return Vec::new() };
     serde_json::from_str(file).expect("what is part of the program was checked by a test")
 }

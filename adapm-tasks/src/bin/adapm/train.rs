@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::args::{
     ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs,
 };
+use crate::epoch::Labels;
 use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
@@ -27,7 +28,7 @@ use crate::json;
 use crate::measure::trace::{self, error::TraceFailure};
 use crate::output::Output;
 use crate::processes::{self, Processes};
-use crate::progress::{Labels, Screen};
+use crate::progress::Screen;
 use crate::report::{self, Summary};
 use crate::table::Table;
 use crate::{input, recipe};
@@ -166,7 +167,7 @@ pub(crate) fn run<T: Training>(
 ) -> Result<(), Failure> {
     let shared = args.shared();
     if shared.recipe.lists() {
-        return recipe::list(T::TASK, Output::new(shared.output.json));
+        return list_recipes(T::TASK, Output::new(shared.output.json));
     }
     let check = || args.files().check_shared();
     processes::with(shared.processes, shared.cluster.nodes, interrupt, check, |processes| {
@@ -260,6 +261,33 @@ pub(crate) fn common(cluster: &ClusterArgs, processes: &Processes) -> Result<Com
     // Without a manager there is one worker, which the plan is to say.
     let workers = if system.is_none() { Some(1) } else { cluster.workers };
     Ok(Common { system, nodes, workers, trace: None })
+}
+
+/// Prints the recipes of a task.
+fn list_recipes(task: &str, output: Output) -> Result<(), Failure> {
+    let recipes = recipe::all(task);
+    if recipes.is_empty() {
+        return output.text(&format!("there is no recipe of train {task} yet\n"));
+    }
+    let mut table = Table::new(&[]);
+    for recipe in &recipes {
+        output.object(recipe)?;
+        let flags = if recipe.flags.is_empty() { "the defaults" } else { &recipe.flags };
+        table.row([
+            output.bold(recipe.name()).to_string(),
+            format!("--data {} and {flags}", recipe.data),
+        ]);
+        for recipe::Figure { metric, value, runs } in &recipe.figures {
+            table.row(["", &format!("{metric} {value}: {runs}")]);
+        }
+        table.row([
+            String::new(),
+            output.dim(format!("{}, {}", recipe.date, recipe.machine)).to_string(),
+        ]);
+    }
+    let heading = output.bold(format!("recipes of train {task}")).to_string();
+    let title = format!("{heading}: `--recipe NAME`; flags given by hand win, `--data` too");
+    output.text(&format!("{}\n{}", format::wrapped(&title, output.width()), table.render()))
 }
 
 /// What is about to be done.

@@ -7,7 +7,7 @@
 //! here counts, so that `movieId` goes before `title`. Without names the order is row, column,
 //! value, and perhaps a time.
 
-use super::RatingFault;
+use crate::data::error::{Problem, RatingFault, UnknownColumns};
 
 /// Places of the three fields of a rating that are read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,53 +19,6 @@ pub(super) struct Columns {
     pub(super) all: usize,
     /// Names of the three, if the first line has names.
     pub(super) names: Option<[String; 3]>,
-}
-
-/// Why names do not say which column is which.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", problem.told(&shown(found)))]
-pub struct UnknownColumns {
-    /// The names found.
-    found: Vec<String>,
-    problem: Problem,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Problem {
-    /// No column, or several, may be this one of the three.
-    Missing(usize),
-    /// Two columns have the same name for this one.
-    Twice(usize),
-}
-
-impl Problem {
-    /// Tells the problem of the names that are `shown`.
-    fn told(self, shown: &str) -> String {
-        match self {
-            Self::Missing(part) => format!(
-                "no name of a column of {} among {shown}; name the columns user, item and rating, \
-                 or {} (a line of values has a number)",
-                PARTS[part], EXAMPLES[part]
-            ),
-            Self::Twice(part) => format!(
-                "two columns of {} among {shown}; name the other one differently",
-                PARTS[part]
-            ),
-        }
-    }
-}
-
-/// The first names, none of them too long to be shown.
-fn shown(names: &[String]) -> String {
-    let shown = names.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
-        None => format!("`{name}`"),
-        Some((end, _)) => format!("`{}...`", &name[..end]),
-    });
-    let mut shown = shown.collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN_MAX {
-        shown.push_str(", ...");
-    }
-    shown
 }
 
 impl Columns {
@@ -153,14 +106,6 @@ fn is_time(field: &[u8]) -> bool {
 /// Fields of a rating without its time, and with it.
 pub(super) const UNTIMED: usize = 3;
 pub(super) const TIMED: usize = 4;
-/// Names that an error shows.
-const SHOWN_MAX: usize = 12;
-/// Characters of each.
-const CHARS_MAX: usize = 40;
-
-const PARTS: [&str; 3] = ["users (rows)", "items (columns)", "values"];
-const EXAMPLES: [&str; 3] =
-    ["uid, userId, row", "iid, movieId, isbn, column", "score, stars, value"];
 
 /// Names of rows, of columns, of values; those that say more first.
 const KNOWN: [&[&str]; 3] = [

@@ -7,9 +7,10 @@
 
 use std::io::BufRead;
 
+use crate::data::error::RatingFault;
+use crate::data::ratings::rating::{Fault, Rating, RatingFormat, RatingId, Stop, Take};
 use crate::data::ratings::records::{Field, Record, Records as _, Split};
-use crate::data::ratings::text::{RatingId, number};
-use crate::data::ratings::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
+use crate::data::ratings::text::number;
 
 /// Whether a line is the first of such a file, well formed or not.
 pub(super) fn is_banner(line: &[u8]) -> bool {

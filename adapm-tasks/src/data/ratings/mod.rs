@@ -16,69 +16,29 @@
 //!
 //! A file is read as a stream, one line in memory at a time. Whoever reads maps ids to indices.
 
-use std::io::{self, BufRead, Cursor, Read as _};
+use std::io::{BufRead, Cursor, Read as _};
 use std::path::Path;
 
-use crate::data::bytes::{self, HEAD_BYTES};
-use crate::data::{DataError, Malformation};
+use crate::data::bytes;
+use crate::data::error::{DataError, Malformation};
 
 mod columns;
+mod form;
 mod matrix_market;
 mod preamble;
+mod rating;
 mod records;
 mod text;
 
-pub use crate::data::error::RatingFault;
-pub use columns::UnknownColumns;
-pub use preamble::Separator;
+use form::Form;
+pub use form::Separator;
+use preamble::Preamble;
 pub(crate) use preamble::names_ratings;
-use preamble::{Form, Lines, Preamble};
-use records::Split;
+pub(crate) use rating::Rating;
+pub use rating::{RatingFormat, RatingId};
+use rating::{Stop, Take};
+use records::{Lines, Split};
 pub(crate) use records::{Records, Separated};
-pub use text::RatingId;
-
-/// A value with the ids of its row and column.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Rating<'a> {
-    pub(crate) row: RatingId<'a>,
-    pub(crate) column: RatingId<'a>,
-    pub(crate) value: f32,
-}
-
-/// The form of a file of ratings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RatingFormat {
-    /// A line of fields for each rating.
-    Fields {
-        /// Between the fields.
-        separator: Separator,
-        /// Names of row, column and value; `None` if they are the first three fields.
-        names: Option<[String; 3]>,
-        /// There are other fields, which are not used.
-        has_more: bool,
-    },
-    /// MatrixMarket coordinate format, ids from 1.
-    MatrixMarket {
-        /// An entry stands for its mirror, too.
-        is_symmetric: bool,
-    },
-}
-
-impl std::fmt::Display for RatingFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Fields { separator, names: None, has_more } => {
-                write!(f, "u i r{} by {separator}", if *has_more { " time" } else { "" })
-            }
-            Self::Fields { separator, names: Some([row, column, value]), .. } => {
-                write!(f, "{row}, {column}, {value} by {separator}")
-            }
-            Self::MatrixMarket { is_symmetric: false } => f.write_str("MatrixMarket"),
-            Self::MatrixMarket { is_symmetric: true } => f.write_str("MatrixMarket, symmetric"),
-        }
-    }
-}
 
 /// What a file was read as.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,12 +47,6 @@ pub(crate) struct Found {
     /// Lines of comments at the top, which are left out.
     pub(crate) comments: u64,
 }
-
-/// Where in a line something is wrong: the byte, from 1, and what.
-pub(crate) type Fault = (u64, RatingFault);
-
-/// Takes a rating, or refuses it.
-type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
 
 /// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives
 /// what was found.
@@ -148,24 +102,6 @@ fn read_form<R: BufRead>(
     }?;
     Ok(Found { format, comments })
 }
-
-/// Why reading stops.
-pub(crate) enum Stop {
-    Io(io::Error),
-    /// The names in the line that was read last do not say which column is which.
-    Columns(UnknownColumns),
-    /// In the line that was read last.
-    Fault(Fault),
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-/// Bytes of a line; what is longer is no line of ratings, and is not gathered in memory.
-const LINE_BYTES_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests;

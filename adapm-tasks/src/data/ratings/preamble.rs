@@ -1,81 +1,17 @@
 //! The first lines of a file of ratings: comments to leave out, and what separates fields; and all
 //! lines behind them, one at a time ([`Lines`]).
 
-use std::fmt;
 use std::io::{BufRead, Read as _};
 
-use memchr::{memmem, memrchr};
+use memchr::memrchr;
 
-use crate::data::lines::csv_fields;
-use crate::data::ratings::columns::{Columns, UNTIMED};
+use crate::data::bytes::HEAD_BYTES;
+use crate::data::error::RatingFault;
+use crate::data::ratings::columns::Columns;
+use crate::data::ratings::form::Form;
 use crate::data::ratings::matrix_market::is_banner;
+use crate::data::ratings::rating::{LINE_BYTES_MAX, Stop};
 use crate::data::ratings::text::{names_of, rating_len};
-use crate::data::ratings::{HEAD_BYTES, LINE_BYTES_MAX, RatingFault, Stop};
-
-/// What stands between the fields of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Separator {
-    /// Spaces or tabs, any number of them.
-    Blank,
-    /// A tab; there may be spaces within fields.
-    Tab,
-    /// A comma, with or without blanks around it.
-    Comma,
-    /// A semicolon, with or without blanks around it.
-    Semicolon,
-    /// `::`, as in MovieLens.
-    DoubleColon,
-}
-
-impl fmt::Display for Separator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Blank => "blanks",
-            Self::Tab => "tabs",
-            Self::Comma => "commas",
-            Self::Semicolon => "semicolons",
-            Self::DoubleColon => "::",
-        })
-    }
-}
-
-impl Separator {
-    /// The separator of the fields of a line: the first that makes three fields of it, else that
-    /// which makes two.
-    pub(crate) fn of(line: &[u8]) -> Self {
-        let makes =
-            |fields| SEPARATORS.into_iter().find(|separator| separator.split(line).len() >= fields);
-        makes(UNTIMED).or_else(|| makes(UNTIMED - 1)).unwrap_or(Self::Blank)
-    }
-
-    /// The fields of a line.
-    pub(crate) fn split(self, line: &[u8]) -> Vec<Vec<u8>> {
-        match (self.byte(), self) {
-            (Some(separator), _) => csv_fields(line, separator),
-            (None, Self::DoubleColon) => {
-                let ends = memmem::find_iter(line, b"::").chain([line.len()]);
-                let mut start = 0;
-                ends.map(|end| line[std::mem::replace(&mut start, end + 2)..end].to_vec()).collect()
-            }
-            (None, _) => line
-                .split(u8::is_ascii_whitespace)
-                .filter(|field| !field.is_empty())
-                .map(<[u8]>::to_vec)
-                .collect(),
-        }
-    }
-
-    /// The byte between two fields, if it is one.
-    pub(super) fn byte(self) -> Option<u8> {
-        match self {
-            Self::Tab => Some(b'\t'),
-            Self::Comma => Some(b','),
-            Self::Semicolon => Some(b';'),
-            Self::Blank | Self::DoubleColon => None,
-        }
-    }
-}
 
 /// Returns true if a line names the columns of ratings.
 pub(crate) fn names_ratings(line: &[u8]) -> bool {
@@ -92,20 +28,6 @@ pub(super) struct Preamble {
     /// Those of them that are comments.
     pub(super) comments: u64,
     pub(super) form: Form,
-}
-
-/// A form of lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    MatrixMarket,
-    /// Fields with one byte between them.
-    Separated {
-        separator: Separator,
-        byte: u8,
-        is_quoted: bool,
-    },
-    /// Fields with `::` or blanks between them.
-    Split(Separator),
 }
 
 impl Preamble {
@@ -193,68 +115,5 @@ fn may_be_id(line: &[u8]) -> bool {
     behind.is_some_and(|byte| *byte != b' ')
 }
 
-impl Form {
-    /// The form of a line.
-    fn of(line: &[u8]) -> Self {
-        let separator = Separator::of(line);
-        match separator.byte() {
-            None => Self::Split(separator),
-            Some(byte) => {
-                // Tables between tabs mostly have no quotes but those of names.
-                let is_quoted = separator != Separator::Tab || line.contains(&b'"');
-                Self::Separated { separator, byte, is_quoted }
-            }
-        }
-    }
-}
-
-/// The lines that are not blank, one at a time.
-pub(super) struct Lines<R> {
-    source: R,
-    /// The current line without its end (`\n` or `\r\n`).
-    pub(super) line: Vec<u8>,
-    /// Its number, from 1.
-    pub(super) number: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    /// The lines behind line `number`.
-    pub(super) fn new(source: R, number: u64) -> Self {
-        Self { source, line: Vec::new(), number }
-    }
-
-    /// Goes to the next line that is not blank. Returns false at the end.
-    pub(super) fn next(&mut self) -> Result<bool, Stop> {
-        loop {
-            self.line.clear();
-            let mut bounded = (&mut self.source).take(LINE_BYTES_MAX as u64);
-            let read = bounded.read_until(b'\n', &mut self.line).map_err(Stop::Io)?;
-            if read == 0 {
-                return Ok(false);
-            }
-            self.number += 1;
-            if self.line.last() == Some(&b'\n') {
-                self.line.pop();
-                if self.line.last() == Some(&b'\r') {
-                    self.line.pop();
-                }
-            } else if read == LINE_BYTES_MAX {
-                return Err((LINE_BYTES_MAX as u64, RatingFault::LineTooLong).into());
-            }
-            if !self.line.iter().all(u8::is_ascii_whitespace) {
-                return Ok(true);
-            }
-        }
-    }
-}
-
 /// Bytes of comments before the first rating.
 const COMMENT_BYTES_MAX: usize = 1 << 24;
-/// In the order in which they are tried.
-const SEPARATORS: [Separator; 5] = [
-    Separator::DoubleColon,
-    Separator::Tab,
-    Separator::Semicolon,
-    Separator::Comma,
-    Separator::Blank,
-];

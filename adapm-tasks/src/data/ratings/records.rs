@@ -1,12 +1,13 @@
 //! Lines of fields: separated by one byte, with quotes, as csv-core reads them; or by `::` or runs
 //! of blanks, without.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read as _};
 
 use csv_core::ReadFieldResult;
 use memchr::memmem;
 
-use super::{Fault, LINE_BYTES_MAX, Lines, RatingFault, Stop};
+use crate::data::error::RatingFault;
+use crate::data::ratings::rating::{Fault, LINE_BYTES_MAX, Stop};
 
 /// A field without blanks around it, and the byte of the line at which it starts, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,6 +186,46 @@ impl<R: BufRead> Records for Separated<R> {
 
     fn number(&self) -> u64 {
         self.number
+    }
+}
+
+/// The lines that are not blank, one at a time.
+pub(super) struct Lines<R> {
+    source: R,
+    /// The current line without its end (`\n` or `\r\n`).
+    pub(super) line: Vec<u8>,
+    /// Its number, from 1.
+    pub(super) number: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines behind line `number`.
+    pub(super) fn new(source: R, number: u64) -> Self {
+        Self { source, line: Vec::new(), number }
+    }
+
+    /// Goes to the next line that is not blank. Returns false at the end.
+    pub(super) fn next(&mut self) -> Result<bool, Stop> {
+        loop {
+            self.line.clear();
+            let mut bounded = (&mut self.source).take(LINE_BYTES_MAX as u64);
+            let read = bounded.read_until(b'\n', &mut self.line).map_err(Stop::Io)?;
+            if read == 0 {
+                return Ok(false);
+            }
+            self.number += 1;
+            if self.line.last() == Some(&b'\n') {
+                self.line.pop();
+                if self.line.last() == Some(&b'\r') {
+                    self.line.pop();
+                }
+            } else if read == LINE_BYTES_MAX {
+                return Err((LINE_BYTES_MAX as u64, RatingFault::LineTooLong).into());
+            }
+            if !self.line.iter().all(u8::is_ascii_whitespace) {
+                return Ok(true);
+            }
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::data::RatingFault;
+use crate::data::bytes::HEAD_BYTES;
 
 /// Row, column and value of a rating, as written.
 type Read = (String, String, f32);

@@ -1,12 +1,14 @@
 //! Ratings as lines of fields; ids of rows and columns are numbers, or names.
 
-use std::io::Write as _;
-use std::{fmt, str};
+use std::str;
 
+use crate::data::error::RatingFault;
 use crate::data::ratings::columns::Columns;
-use crate::data::ratings::preamble::{Form, Separator};
-use crate::data::ratings::records::{Field, Record, Records, Separated, Split};
-use crate::data::ratings::{Fault, Rating, RatingFault, RatingFormat, Stop, Take};
+use crate::data::ratings::form::{Form, Separator};
+use crate::data::ratings::rating::{
+    Fault, Rating, RatingFormat, RatingId, Stop, Take, whole_number,
+};
+use crate::data::ratings::records::{Field, Lines, Record, Records, Separated, Split};
 
 /// The form of a file without a line.
 pub(super) const EMPTY: RatingFormat =
@@ -102,7 +104,7 @@ fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> 
             of(&mut Separated::new(line, byte, is_quoted, 0))
         }
         Form::Split(separator) => {
-            of(&mut Split::new(super::Lines::new(line, 0), separator == Separator::DoubleColon))
+            of(&mut Split::new(Lines::new(line, 0), separator == Separator::DoubleColon))
         }
     }
 }
@@ -160,82 +162,5 @@ fn with_comma(text: &str) -> Option<f32> {
     if are_digits { format!("{whole}.{fraction}").parse().ok() } else { None }
 }
 
-/// The id of a row or column in a file of ratings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RatingId<'a> {
-    /// A decimal number up to 2^64 - 1, written without sign and leading zeros.
-    Number(u64),
-    /// Anything else, as it is written.
-    Name(&'a str),
-}
-
-impl fmt::Display for RatingId<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Name(name) => name.fmt(f),
-        }
-    }
-}
-
-impl<'a> RatingId<'a> {
-    /// The id that is written so.
-    #[must_use]
-    pub fn of(text: &'a str) -> Self {
-        whole_number(text.as_bytes()).map_or(Self::Name(text), Self::Number)
-    }
-
-    /// Passes the bytes that it is written by.
-    pub(crate) fn with_name<T>(self, take: impl FnOnce(&[u8]) -> T) -> T {
-        match self {
-            Self::Name(name) => take(name.as_bytes()),
-            Self::Number(number) => {
-                let mut digits = [0; DIGITS_MAX];
-                let mut rest = digits.as_mut_slice();
-                write!(rest, "{number}").expect("no number of 64 bits has more digits");
-                let len = DIGITS_MAX - rest.len();
-                take(&digits[..len])
-            }
-        }
-    }
-}
-
-/// The number that is written so, if there is no other way to write it.
-pub(super) fn whole_number(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > DIGITS_MAX || (text[0] == b'0' && text.len() > 1) {
-        return None;
-    }
-    let digit = |number: u64, byte: &u8| match byte {
-        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
-        _ => None,
-    };
-    text.iter().try_fold(0, digit)
-}
-
 /// Fields of a rating that are read.
 const NEEDED: usize = 3;
-
-/// Of 2^64 - 1.
-const DIGITS_MAX: usize = 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_written_as_a_number_is_one_and_all_else_is_kept() {
-        for (text, expected) in [("0", 0), ("7", 7), ("18446744073709551615", u64::MAX)] {
-            assert_eq!(RatingId::of(text), RatingId::Number(expected));
-        }
-        for text in
-            ["", "00", "007", "-1", "+1", "1.0", "18446744073709551616", "034545104X", "a b"]
-        {
-            assert_eq!(RatingId::of(text), RatingId::Name(text));
-        }
-        for text in ["0", "10", "18446744073709551615", "x", ""] {
-            let id = RatingId::of(text);
-            assert_eq!(id.with_name(<[u8]>::to_vec), text.as_bytes());
-            assert_eq!(id.to_string(), text);
-        }
-    }
-}

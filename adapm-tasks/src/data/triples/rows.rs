@@ -9,10 +9,10 @@ use hashbrown::HashTable;
 use memchr::{memchr, memchr2};
 
 use crate::data::lines::lines;
+use crate::data::names::Names;
 use crate::data::ratings::{Records as _, Separated};
 use crate::data::triples::{ColumnOrder, File, Notes};
 use crate::data::{DataError, Malformation};
-use crate::kge::Names;
 
 /// What stands between the fields of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

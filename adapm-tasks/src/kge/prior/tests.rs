@@ -6,7 +6,8 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::kge::graph::{GraphCounts, GraphSource, Names, Triple};
+use crate::data::names::Names;
+use crate::kge::graph::{GraphCounts, GraphSource, Triple};
 use crate::kge::training::train;
 use crate::kge::{NoProgress, TrainConfig, TrainReport};
 

@@ -4,8 +4,9 @@
 use adapm_core::Key;
 
 use super::*;
+use crate::data::names::Names;
 use crate::kge::config::ModelKind;
-use crate::kge::graph::{Graph, GraphCounts, GraphSource, Names};
+use crate::kge::graph::{Graph, GraphCounts, GraphSource};
 use crate::kge::prior::Prior;
 use crate::run::managed::Arrays;
 

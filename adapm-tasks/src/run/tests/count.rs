@@ -12,9 +12,9 @@ use adapm_runtime::Random;
 
 use crate::run::config::{ConfigError, Split};
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue};
+use crate::run::queue::{Over, Queue, Round};
 use crate::run::task::{
-    Batch, Course, Evaluation, FiguresOf, Form, Initial, Round, StepError, Task, Tell,
+    Batch, Course, Evaluation, FiguresOf, Form, Initial, StepError, Task, Tell,
 };
 use crate::run::topology::WorkerSlot;
 

@@ -8,7 +8,7 @@ use adapm_tasks::{System, UnknownSystem};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::at_least_one;
+use crate::args::parse::at_least_one;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]

@@ -6,7 +6,7 @@ use adapm_tasks::kge::ColumnOrder;
 use adapm_tasks::wv::Format;
 use clap::{Args, Subcommand};
 
-use crate::args::one_of;
+use crate::args::parse::one_of;
 use crate::data::sets::Task;
 
 #[derive(Debug, Args)]

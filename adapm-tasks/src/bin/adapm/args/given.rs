@@ -4,10 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Command, CommandFactory as _};
+use clap::{ArgMatches, Command};
 use serde_json::Value;
-
-use crate::args::{Cli, DATA_FLAGS};
 
 /// The flags that were given.
 #[derive(Debug, Default)]
@@ -24,16 +22,20 @@ pub(crate) type Settings = BTreeMap<String, Value>;
 
 impl Given {
     /// Those that `matches` found on the command line.
-    pub(super) fn by_hand(matches: &ArgMatches) -> Self {
-        Self { by_hand: typed(matches), recipe: None, settings: settings(matches) }
+    pub(super) fn by_hand(matches: &ArgMatches, command: &Command) -> Self {
+        Self { by_hand: typed(matches), recipe: None, settings: settings(matches, command) }
     }
 
     /// The same with those that a recipe of this name has added, which `matches` found among the
     /// others.
-    pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches) -> Self {
+    pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches, command: &Command) -> Self {
         let added =
             typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
-        Self { recipe: Some((name.to_owned(), added)), settings: settings(matches), ..self }
+        Self {
+            recipe: Some((name.to_owned(), added)),
+            settings: settings(matches, command),
+            ..self
+        }
     }
 
     /// Those of `flags` (without dashes) that were given, as `--nodes --workers`; for all that a
@@ -79,10 +81,9 @@ fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
     ids.filter(|id| by_hand(id)).map(|id| (id.replace('_', "-"), typed(id))).collect()
 }
 
-fn settings(matches: &ArgMatches) -> Settings {
+fn settings(matches: &ArgMatches, command: &Command) -> Settings {
     let (words, matches) = deepest(matches);
-    let command = Cli::command();
-    let command = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
+    let command = words.iter().try_fold(command, |command, word| command.find_subcommand(word));
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let flags = command.into_iter().flat_map(Command::get_arguments).filter_map(|flag| {
         let (name, id) = (flag.get_long()?, flag.get_id().as_str());
@@ -112,11 +113,15 @@ fn value(word: &str) -> Value {
     }
 }
 
+/// Flags that choose data, with which a recipe chooses none.
+pub(super) const DATA_FLAGS: [&str; 9] =
+    ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
+
 /// Flags that say where the processes of a run are, and how it is told.
 const PLACES: [&str; 6] = ["node", "rendezvous", "bind", "advertise", "token-file", "json"];
 
 /// The words of verb and task, and what was found behind them.
-pub(crate) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
+pub(super) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let mut words = Vec::new();
     while let Some((word, deeper)) = matches.subcommand() {
         words.push(word);

@@ -8,8 +8,8 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 
 use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
-use crate::args::{ProcessArgs, TraceKeysArgs, at_least_one, epochs, one_of};
-use crate::kge::DATA_SEED;
+use crate::args::parse::{at_least_one, epochs, one_of};
+use crate::args::{ProcessArgs, TraceKeysArgs};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]
@@ -158,3 +158,6 @@ pub(super) const EVAL_EXAMPLES: &str = "\
 Examples:
   adapm eval kge --load fb.adapm --data FB15k-237
   adapm eval kge --load fb.adapm --data FB15k-237 --nodes 4 --ranks ranks.txt";
+
+/// The seed that is meant if none is given.
+pub(crate) const DATA_SEED: u64 = 1;

@@ -10,11 +10,13 @@ use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 
+use crate::args::parse::at_least_one;
+
 #[derive(Debug, Args)]
 #[command(after_help = LAUNCH_EXAMPLES, args_override_self = true)]
 pub(crate) struct LaunchArgs {
     /// Processes to start, one a node [default: one a host of --hosts]
-    #[arg(long, value_name = "N", value_parser = super::at_least_one, required_unless_present = "hosts")]
+    #[arg(long, value_name = "N", value_parser = at_least_one, required_unless_present = "hosts")]
     pub(crate) nodes: Option<usize>,
     /// What carries frames between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]

@@ -11,8 +11,9 @@ use adapm_transport::net::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 
+use crate::args::ProcessArgs;
 use crate::args::launch::transport;
-use crate::args::{ProcessArgs, at_least_one, epochs};
+use crate::args::parse::{at_least_one, epochs};
 use crate::measure::bench::job::Subject;
 
 #[derive(Debug, Args)]
@@ -268,7 +269,7 @@ Examples:
 #[command(after_help = CHECK_NET_EXAMPLES, args_override_self = true)]
 pub(crate) struct CheckNetArgs {
     /// Number of processes [default: as the launcher says]
-    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) nodes: Option<usize>,
     /// Time to measure for, all pairs together
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]

@@ -8,7 +8,8 @@ use clap::Args;
 use clap::builder::BoolishValueParser;
 
 use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
-use crate::args::{ProcessArgs, TraceKeysArgs, epochs, one_of};
+use crate::args::parse::{epochs, one_of};
+use crate::args::{ProcessArgs, TraceKeysArgs};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]

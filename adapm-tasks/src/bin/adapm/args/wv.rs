@@ -7,7 +7,8 @@ use adapm_tasks::wv::{Format, Negatives, Optimizer, TrainConfig};
 use clap::{Args, value_parser};
 
 use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
-use crate::args::{ProcessArgs, TraceKeysArgs, at_least_one, epochs, one_of};
+use crate::args::parse::{at_least_one, epochs, one_of};
+use crate::args::{ProcessArgs, TraceKeysArgs};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]

@@ -9,38 +9,24 @@ use std::sync::atomic::AtomicBool;
 use adapm_tasks::System;
 use adapm_tasks::kge::{self, Graph, LossKind};
 use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
-use adapm_tasks::run::{Epoch, ManagerStats};
+use adapm_tasks::run::Epoch;
 use adapm_tasks::wv::{self, Analogies, Corpus, Text};
 
 use crate::args::DemoArgs;
+use crate::demo::outcome::{Compared, Outcome};
+use crate::epoch::Labels;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use crate::progress::{Labels, Screen};
+use crate::progress::Screen;
 use crate::table::{Align, Table};
 use crate::{format, report};
 
+mod outcome;
 mod verdict;
 
 /// How a figure is read from an outcome.
 type Cell<'a> = &'a dyn Fn(&Outcome) -> String;
-
-/// What a system did in a job.
-pub(crate) struct Outcome {
-    system: System,
-    /// The figure of merit; `None` if the run was stopped.
-    figure: Option<f64>,
-    /// Of training, all epochs.
-    seconds: f64,
-    stats: ManagerStats,
-}
-
-/// What all systems did in a job.
-pub(crate) struct Compared {
-    name: &'static str,
-    is_higher_better: bool,
-    outcomes: Vec<Outcome>,
-}
 
 /// Trains each job under each system in turn and compares.
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 use adapm_tasks::System;
 use adapm_tasks::run::ManagerStats;
 
-use crate::demo::{Compared, Outcome};
+use crate::demo::outcome::{Compared, Outcome};
 use crate::format;
 use crate::output::Output;
 

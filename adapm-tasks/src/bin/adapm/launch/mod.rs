@@ -23,6 +23,7 @@ use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask,
 use crate::eval::Evaluating;
 use crate::failure::Failure;
 use crate::files::Files;
+use crate::interrupt::DEAD_AFTER;
 use crate::launch::error::LaunchError;
 use crate::launch::node::{Node, PrivateFolder, Secret, Start};
 use crate::launch::relay::Relays;
@@ -329,9 +330,6 @@ impl Host {
         matches!(self.name.as_str(), "localhost" | "127.0.0.1" | "::1")
     }
 }
-
-/// The time after which a node counts as lost, if nobody says otherwise.
-pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
 
 /// Told apart on light and dark terminals; red is for errors.
 const COLORS: [Color; 5] = [Color::Cyan, Color::Green, Color::Magenta, Color::Yellow, Color::Blue];

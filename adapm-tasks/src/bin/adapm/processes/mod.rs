@@ -18,8 +18,8 @@ use crate::interrupt::Interrupt;
 use crate::launched;
 use crate::output::Output;
 use crate::processes::watch::{Peer, View, Watch};
+use crate::secret;
 use crate::terminal::Stream;
-use crate::token;
 
 /// The processes of a run.
 pub(crate) enum Processes {
@@ -55,7 +55,7 @@ pub(crate) fn with(
     };
     let placement = launcher::place(&flags, &environment)?;
     // Before the launcher is followed: a secret may come as the first line of what it says.
-    let token = token::find(args.token_file.as_deref(), &environment)?;
+    let token = secret::find(args.token_file.as_deref(), &environment)?;
     launched::follow(interrupt).map_err(Failure::Signals)?;
     let Placement::Among(position) = placement else { return work(&Processes::Alone) };
     check()?;

@@ -7,7 +7,8 @@ use adapm_tasks::run::NoProgress;
 use adapm_tasks::{kge as library_kge, mf as library_mf, wv as library_wv};
 
 use super::*;
-use crate::args::{Cli, Given, TrainTask, Verb};
+use crate::args::{Cli, Given, RecipeArgs, TrainTask, Verb};
+use crate::failure::Failure;
 use crate::train::{Common, Training};
 
 fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {

@@ -9,7 +9,6 @@ use adapm_tasks::files;
 use adapm_transport::threads;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::launch::error::temporary;
 
@@ -20,9 +19,9 @@ pub(super) fn run(
     name: &str,
     ending: Signal,
     interrupt: &Interrupt,
-) -> Result<String, Failure> {
+) -> Result<String, ChildError> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let start = |error| Failure::Child(ChildError::start(&program, error));
+    let start = |error| ChildError::start(&program, error);
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -36,7 +35,7 @@ pub(super) fn run(
     let readers = readers?;
     let [printed, said] = readers.map(|reader| reader.join().unwrap_or_default());
     if let Some(code) = interrupt.exit_code() {
-        return Err(Failure::Interrupted(code));
+        return Err(ChildError::Interrupted(code));
     }
     if !status.success() {
         let said = said
@@ -45,7 +44,7 @@ pub(super) fn run(
             .unwrap_or("no word")
             .trim()
             .to_owned();
-        return Err(Failure::Child(ChildError::Failed { command: name.to_owned(), status, said }));
+        return Err(ChildError::Failed { command: name.to_owned(), status, said });
     }
     Ok(printed)
 }
@@ -93,6 +92,9 @@ pub(crate) enum ChildError {
     /// What it printed or wrote is not what it should.
     #[error("{command} reported no metrics; run it by hand to see")]
     Output { command: String },
+    /// A signal ended this process; the exit code it asks for.
+    #[error("interrupted")]
+    Interrupted(u8),
 }
 
 impl ChildError {

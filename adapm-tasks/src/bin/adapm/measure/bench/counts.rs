@@ -17,13 +17,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use adapm_tasks::measure::bench::counts::{Operation, Sent};
-use adapm_tasks::measure::bench::{Figure, Outcome, Plan};
+use adapm_tasks::measure::bench::{BenchError, Figure, Outcome, Plan};
 use rustix::process::Signal;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::measure::bench::child::{self, ChildError};
-use crate::measure::bench::{failure, table};
+use crate::measure::bench::table;
 use crate::output::Output;
 
 /// Counts all operations and shows what came out.
@@ -90,7 +90,8 @@ struct Profiler(Result<(), String>);
 impl Profiler {
     fn find(interrupt: &Interrupt) -> Result<Self, Failure> {
         let mut command = Command::new(VALGRIND);
-        let found = child::run(command.arg("--version"), VALGRIND, Signal::KILL, interrupt);
+        let found = child::run(command.arg("--version"), VALGRIND, Signal::KILL, interrupt)
+            .map_err(Failure::from);
         Self::unless_failed(found).map(|found| Self(found.map(drop)))
     }
 
@@ -221,6 +222,14 @@ fn read(text: &str) -> Option<Profile> {
         }
     }
     Some(Profile { instructions: instructions?, allocations: has_names.then_some(allocations) })
+}
+
+/// The failure of a measurement; a signal goes before what it caused.
+pub(super) fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
+    match (error, interrupt.exit_code()) {
+        (BenchError::Stopped, Some(code)) => Failure::Interrupted(code),
+        (error, _) => Failure::Bench(error),
+    }
 }
 
 const NAME: &str = "counts";

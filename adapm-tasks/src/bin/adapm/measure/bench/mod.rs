@@ -14,7 +14,7 @@ mod training;
 
 use std::sync::atomic::Ordering;
 
-use adapm_tasks::measure::bench::{BenchError, Figure, Outcome, Plan, measure};
+use adapm_tasks::measure::bench::{Outcome, Plan, measure};
 
 use crate::args::BenchArgs;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
         };
         let measured = match subject {
             Subject::Calls(group) => measure(group, &plan, interrupt.stop(), &mut tell)
-                .map_err(|error| failure(error, interrupt)),
+                .map_err(|error| counts::failure(error, interrupt)),
             Subject::Counts => counts::measure(&plan, interrupt, output),
             Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
         };
@@ -70,18 +70,6 @@ fn show(subject: Subject, outcome: &Outcome, output: Output) -> Result<(), Failu
         Outcome::Measured(figure) => table::line(figure, output),
         Outcome::Skipped { what, why } => table::skipped(what, why, output),
     })
-}
-
-fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
-    match (error, interrupt.exit_code()) {
-        (BenchError::Stopped, Some(code)) => Failure::Interrupted(code),
-        (error, _) => Failure::Bench(error),
-    }
-}
-
-/// Those whose goal was not reached.
-fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
-    figures.iter().filter(|figure| figure.is_reached() == Some(false))
 }
 
 #[cfg(test)]

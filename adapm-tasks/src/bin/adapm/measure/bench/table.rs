@@ -9,7 +9,6 @@ use adapm_tasks::measure::bench::{Figure, Goal, Outcome, Plan};
 use serde::Serialize;
 
 use crate::format;
-use crate::measure::bench::missed;
 use crate::output::Output;
 
 pub(super) fn heading(plan: &Plan, output: Output) -> String {
@@ -117,6 +116,11 @@ fn row(cells: [&str; 8], width: usize) -> String {
         "{figure:>8} {unit:<13} {floor:>8} {ratio:>6}  {goal:<10} {verdict:<6}  {reference}"
     );
     named(what, &cells, width.saturating_sub(79))
+}
+
+/// Those whose goal was not reached.
+pub(super) fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+    figures.iter().filter(|figure| figure.is_reached() == Some(false))
 }
 
 /// Columns of a name, as wide as the longest.

@@ -12,7 +12,7 @@ use adapm_transport::net::{Address, Net, NetError};
 use serde::Serialize;
 
 use crate::args::CheckNetArgs;
-use crate::failure::Failure;
+use crate::failure::{Blame, Failure};
 use crate::format;
 use crate::interrupt::Interrupt;
 use crate::measure::check_net::probe::{Measured, Probe, ProbeError};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &CheckNetArgs, interrupt: &Interrupt) -> Result<(), Fail
 /// An endpoint of this process that knows where the others are; links come up as they are used.
 fn connect(company: &Company) -> Result<Net, Failure> {
     let group = &company.group;
-    let refused = |error: NetError| Failure::Between(1, error.to_string());
+    let refused = |error: NetError| Failure::Between(Blame::Run, error.to_string());
     let mut net = group.listen(CHANNEL, 0).map_err(refused)?;
     let own = group.address_of(&net).to_string();
     let all = group.all_gather_for("check-net", own.as_bytes()).map_err(Failure::Group)?;
@@ -97,10 +97,10 @@ fn ended<E: fmt::Display>(result: Result<(), ProbeError<E>>) -> Result<(), Failu
     match result {
         Ok(()) | Err(ProbeError::Stopped) => Ok(()),
         Err(error @ (ProbeError::Lost { .. } | ProbeError::Silent { .. })) => {
-            Err(Failure::Between(75, error.to_string()))
+            Err(Failure::Between(Blame::Loss, error.to_string()))
         }
         Err(error @ (ProbeError::Transport(_) | ProbeError::Odd { .. })) => {
-            Err(Failure::Between(1, error.to_string()))
+            Err(Failure::Between(Blame::Run, error.to_string()))
         }
     }
 }

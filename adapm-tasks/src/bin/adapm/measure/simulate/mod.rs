@@ -24,14 +24,13 @@ use crate::failure::Failure;
 use crate::files::{Files, Outputs};
 use crate::format;
 use crate::interrupt::Interrupt;
+use crate::measure::simulate::results::{Results, speed_up};
 use crate::output::Output;
 use crate::painter::{Moment, Painter, Step};
 
 mod picture;
+mod results;
 mod tables;
-
-/// Figures of runs, in the order in which they were asked for.
-pub(crate) type Results = Vec<(Run, Figures)>;
 
 /// Simulates everything asked for and shows what came out.
 pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -58,12 +57,6 @@ pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Fail
         outputs.finish()
     })?;
     output.text(&tables::closing(&statements, args.svg.as_deref(), output))
-}
-
-/// How many times faster an epoch is than on one node.
-pub(crate) fn speed_up(results: &Results, run: &Run, figures: &Figures) -> Option<f64> {
-    let alone = results.iter().find(|(other, _)| other.task == run.task && other.nodes == 1)?;
-    Some(alone.1.epoch_seconds / figures.epoch_seconds)
 }
 
 /// One node is the same under all systems, and simulated once.

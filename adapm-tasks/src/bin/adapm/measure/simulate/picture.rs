@@ -5,7 +5,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use super::{Results, speed_up};
+use super::results::{Results, speed_up};
 use crate::measure::plot::{FAINT, GRID, GROUND, INK, Look, heading, label};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::args::SimulateArgs;
 use crate::format;
-use crate::measure::simulate::{Results, speed_up};
+use crate::measure::simulate::results::{Results, speed_up};
 use crate::output::Output;
 use crate::table::{Align, Table};
 

@@ -1,0 +1,21 @@
+//! Outcomes of the jobs of the demo, system by system.
+
+use adapm_tasks::System;
+use adapm_tasks::run::ManagerStats;
+
+/// What a system did in a job.
+pub(crate) struct Outcome {
+    pub(super) system: System,
+    /// The figure of merit; `None` if the run was stopped.
+    pub(super) figure: Option<f64>,
+    /// Of training, all epochs.
+    pub(super) seconds: f64,
+    pub(super) stats: ManagerStats,
+}
+
+/// What all systems did in a job.
+pub(crate) struct Compared {
+    pub(super) name: &'static str,
+    pub(super) is_higher_better: bool,
+    pub(super) outcomes: Vec<Outcome>,
+}

@@ -1,0 +1,53 @@
+//! Epochs as screens and programs are told of them, and what a task calls things.
+
+use adapm_tasks::run::{Epoch, ManagerStats};
+
+/// What a task calls what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labels {
+    /// What is trained on.
+    pub(crate) examples: &'static str,
+    /// What an evaluation does with held-out data.
+    pub(crate) evaluating: &'static str,
+    /// The figure by which an epoch is selected on valid.
+    pub(crate) quality: &'static str,
+}
+
+/// The figures of a task, as a screen shows them.
+pub(crate) trait Figure {
+    /// What an evaluation counts for an item.
+    const COUNTED: u64 = 1;
+
+    /// The one by which an epoch is judged.
+    fn figure(&self) -> f64;
+}
+
+/// An epoch that is over, of whatever task.
+#[derive(Clone, Debug)]
+pub(crate) struct EpochDone {
+    pub(crate) epoch: u32,
+    /// Of training.
+    pub(crate) seconds: f64,
+    /// Mean over examples.
+    pub(crate) loss: f64,
+    pub(crate) examples: u64,
+    /// The figure on valid, if it was evaluated.
+    pub(crate) valid: Option<f64>,
+    pub(crate) evaluation_seconds: f64,
+    /// Of this epoch's training.
+    pub(crate) stats: ManagerStats,
+}
+
+impl EpochDone {
+    pub(crate) fn new<F: Figure>(epoch: &Epoch<F>) -> Self {
+        Self {
+            epoch: epoch.epoch,
+            seconds: epoch.seconds,
+            loss: epoch.loss,
+            examples: epoch.examples,
+            valid: epoch.valid.as_ref().map(F::figure),
+            evaluation_seconds: epoch.evaluation_seconds,
+            stats: epoch.epoch_stats,
+        }
+    }
+}

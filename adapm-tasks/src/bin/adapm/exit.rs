@@ -1,0 +1,182 @@
+//! Exit codes, and the one line on stderr of a verb that ends badly.
+//!
+//! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or
+//! did not join; starting again may help. 128 + signal: a signal ended it (130 after Ctrl-C).
+
+use std::error::Error as _;
+use std::io::{self, Write as _};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
+use std::process::ExitCode;
+
+use adapm_tasks::run::{ConfigError, TaskError};
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::args::{Cli, Given};
+use crate::failure::{Blame, Failure};
+use crate::format;
+use crate::terminal::Stream;
+
+/// Prints the line of a failure, if there is one to print, and gives the exit code.
+pub(crate) fn report(failure: &Failure) -> ExitCode {
+    if let Failure::Usage { error, words } = failure {
+        return usage(error, words.iter().map(|word| word.to_string_lossy().into_owned()));
+    }
+    if !is_silent(failure) {
+        print_line(&failure.to_string());
+    }
+    ExitCode::from(code(failure))
+}
+
+/// Puts a failure in words of the command line, where the library speaks of fields of its
+/// configurations.
+pub(crate) fn by_flag(failure: Failure, given: &Given) -> Failure {
+    match failure {
+        Failure::Task(TaskError::Config(ConfigError::Value { field, value, wanted })) => {
+            Failure::Choice { choice: given.flag_of(field, &value), wanted }
+        }
+        Failure::Task(TaskError::Data(error)) => Failure::Data(error),
+        other => other,
+    }
+}
+
+fn code(failure: &Failure) -> u8 {
+    match failure {
+        Failure::Launch(error) => error.exit_code(),
+        Failure::Interrupted(code) => *code,
+        Failure::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+        other => match other.blame() {
+            Blame::Input => 2,
+            Blame::Run => 1,
+            Blame::Loss => LOST,
+        },
+    }
+}
+
+/// Returns true if all has been told, or nobody is left to be told.
+fn is_silent(failure: &Failure) -> bool {
+    match failure {
+        // As of other tools: who reads no further, as `head`, has what it wants.
+        Failure::Stdout(error) => error.kind() == io::ErrorKind::BrokenPipe,
+        other => matches!(other, Failure::Odd | Failure::Interrupted(_)),
+    }
+}
+
+/// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as
+/// one line.
+pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        // Help that nobody reads is no failure.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let words: Vec<String> = words.collect();
+    if let Some(text) = without_dashes(&words) {
+        print_line(&text);
+        return ExitCode::from(2);
+    }
+    let said = impossible(error).unwrap_or_else(|| joined(&error.render().to_string()));
+    let command = Cli::command();
+    let (mut deepest, mut help) = (&command, "adapm".to_owned());
+    for word in &words {
+        let Some(verb) = deepest.find_subcommand(word) else { break };
+        (deepest, help) = (verb, format!("{help} {word}"));
+    }
+    print_line(&format!("{said}; see `{help} --help`"));
+    ExitCode::from(2)
+}
+
+/// What to write instead of a `launch` whose command has no `--` before it.
+fn without_dashes(words: &[String]) -> Option<String> {
+    let (launch, words) = words.split_first()?;
+    let is_verb = |word: &String| ["train", "eval", "check-net"].contains(&word.as_str());
+    let at = words.iter().position(is_verb)?;
+    if launch != "launch" || words.iter().any(|word| word == "--") {
+        return None;
+    }
+    let (flags, command) = words.split_at(at);
+    let line = [&["adapm".to_owned(), launch.clone()], flags, &["--".to_owned()], command]
+        .concat()
+        .join(" ");
+    Some(format!("put -- before the command: {line}"))
+}
+
+/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something
+/// else is wrong.
+fn impossible(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    if error.kind() != ErrorKind::ValueValidation {
+        return None;
+    }
+    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
+    let (value, source) = (text(ContextKind::InvalidValue)?, error.source()?);
+    let wanted = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "give a smaller whole number".to_owned(),
+        Some(_) => "give a whole number".to_owned(),
+        None if source.is::<ParseFloatError>() => "give a number".to_owned(),
+        None => in_words(&source.to_string(), value),
+    };
+    Some(format!("{flag} {value}: {wanted}"))
+}
+
+/// A reason of clap's or of ours: `7 is not in 0..=5` becomes what to give.
+fn in_words(reason: &str, value: &str) -> String {
+    let range = reason.strip_prefix(value).and_then(|rest| rest.strip_prefix(" is not in "));
+    match range.and_then(|range| range.split_once("..=")) {
+        Some((min, max)) => format!("give a whole number from {min} to {max}"),
+        None => reason.to_owned(),
+    }
+}
+
+/// The paragraphs of an error without the usage below it, joined to one line.
+fn joined(text: &str) -> String {
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    let lines = text.lines().map(str::trim);
+    let said =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
+    said.filter(|line| !line.is_empty()).fold(String::new(), |mut joined, line| {
+        if !joined.is_empty() {
+            let continues = joined.ends_with(':') || line.starts_with('[') || line.starts_with('<');
+            joined.push_str(if continues { " " } else { "; " });
+        }
+        joined + line
+    })
+}
+
+/// Prints `error: TEXT` as one line, whatever names of files are in it.
+fn print_line(text: &str) {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let error = console::style("error:").red().bold().for_stderr();
+    let mut line = format!("{error} {line}");
+    if Stream::Stderr.is_attended() {
+        // One line for programs; a terminal would break it within words.
+        line = format::wrapped(&line, Stream::Stderr.width());
+    }
+    // Nobody is left to be told if stderr is closed.
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// A node was lost or did not join: whoever starts all again may have more luck.
+const LOST: u8 = 75;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_become_one_line_without_usage() {
+        let text = "error: unexpected argument '--nod' found\n\n  tip: a similar argument exists: '--nodes'\n\n\
+                    Usage: adapm train kge\n\nFor more information, try '--help'.\n";
+        assert_eq!(
+            joined(text),
+            "unexpected argument '--nod' found; tip: a similar argument exists: '--nodes'"
+        );
+        let text = "error: required arguments were not provided:\n  --load <FILE>\n\nUsage: adapm";
+        assert_eq!(joined(text), "required arguments were not provided: --load <FILE>");
+        let text = "error: invalid value 'x'\n  [possible values: a, b]\n";
+        assert_eq!(joined(text), "invalid value 'x' [possible values: a, b]");
+    }
+}

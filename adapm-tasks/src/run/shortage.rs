@@ -1,0 +1,89 @@
+//! The error of a run that needs more memory than there is, with its parts.
+//!
+//! Not here: measuring either ([`memory`](crate::run::memory)).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes that a process needs at least.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Need {
+    /// Main copies and replicas.
+    pub(crate) parameters: u64,
+    /// The copy of the parameters that are kept.
+    pub(crate) best: u64,
+    /// In memory already.
+    pub(crate) data: u64,
+}
+
+/// More memory is needed than there is. Its text is one line: what, how much of it is for what, and
+/// what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this run needs at least {}{}: parameters {}{}, data and program {}; {} are available{}; use a \
+     smaller --dim, or nodes on more machines",
+    Gigabytes(need.total()),
+    said_if(*processes > 1, || format!(" in its {processes} processes here")),
+    Gigabytes(need.parameters),
+    said_if(need.best > 0, || format!(", the best of them {}", Gigabytes(need.best))),
+    Gigabytes(need.data),
+    Gigabytes(available.bytes),
+    available.bound.place()
+)]
+pub struct Shortage {
+    pub(crate) need: Need,
+    /// Processes of the run on this machine.
+    pub(crate) processes: usize,
+    pub(crate) available: Available,
+}
+
+/// Bytes that can be taken, those that this process has included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Available {
+    pub(crate) bytes: u64,
+    /// What bounds them.
+    pub(crate) bound: Bound,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Bound {
+    Machine,
+    ControlGroup(String),
+    AddressSpace,
+}
+
+impl Need {
+    /// Bytes in all.
+    pub(crate) fn total(self) -> u64 {
+        self.parameters.saturating_add(self.best).saturating_add(self.data)
+    }
+}
+
+/// The words that are said only of several processes, or of a copy.
+fn said_if(is_said: bool, words: impl FnOnce() -> String) -> String {
+    if is_said { words() } else { String::new() }
+}
+
+impl Bound {
+    /// The place of the bound, as it follows `7900 MB are available`.
+    fn place(&self) -> String {
+        match self {
+            Self::Machine => " on this machine".to_owned(),
+            Self::ControlGroup(path) => format!(" (limit of the control group {path})"),
+            Self::AddressSpace => " (limit of address space, ulimit -v)".to_owned(),
+        }
+    }
+}
+
+/// `13.1 GB`, `7900 MB`: two sizes that differ a little are not to look the same.
+struct Gigabytes(u64);
+
+impl fmt::Display for Gigabytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0..9_999_500_000 => write!(f, "{:.0} MB", self.0 as f64 / 1e6),
+            _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),
+        }
+    }
+}
