@@ -1,5 +1,4 @@
-//! How the processes of a run talk about it, beside the parameters: short messages, everybody's to
-//! everybody.
+//! Messages between the processes of a run, beside the parameters: short ones, from each to all.
 //!
 //! A task whose nodes are processes of their own agrees on decisions (is this epoch the best, does
 //! the run stop) by exchanging messages between two of its phases. Parameters never pass here, but

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Where an answer stands among its competitors.
+/// The rank of an answer among its competitors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rank {
     /// Competitors that score higher than the answer.

@@ -1,4 +1,4 @@
-//! What reads files and messages of others, to be fed by hand: fuzz targets do (feature `testing`).
+//! Readers of files and messages of others, to be fed by hand: fuzz targets do (feature `testing`).
 //!
 //! Not here: anything that opens a file or waits for a process.
 

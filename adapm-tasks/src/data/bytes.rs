@@ -26,7 +26,7 @@ pub(crate) struct Source {
     is_compressed: bool,
 }
 
-/// What the first bytes of a file say of the rest.
+/// The form of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
     /// Text as it is, behind so many bytes of a byte order mark.
@@ -78,8 +78,7 @@ pub(crate) fn read_binary(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(inner)
 }
 
-/// What a file that begins with these bytes is read as: as many as are at hand up to
-/// [`HEAD_BYTES`].
+/// Tells the form of a file by its first bytes, as many as are at hand up to [`HEAD_BYTES`].
 ///
 /// # Errors
 ///

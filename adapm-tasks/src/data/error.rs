@@ -1,4 +1,4 @@
-//! What can be wrong with data: who is to blame, where, what to do.
+//! Errors of data: who is to blame, where, what to do.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ pub enum DataError {
     /// A name that is no path and no entry of the data folder.
     #[error(fmt = unknown_name)]
     UnknownName {
-        /// What was asked for.
+        /// The name.
         name: PathBuf,
         /// The folder that was searched, if `ADAPM_DATA` is set.
         searched: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub enum DataError {
     Unreadable {
         /// File or folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: SystemError,
     },
     /// A file that is no text.
@@ -66,7 +66,7 @@ pub enum DataError {
     NotText {
         /// The file.
         path: PathBuf,
-        /// What it is instead.
+        /// Its kind.
         kind: Foreign,
         /// It is so behind a compression by gzip, which is undone.
         is_compressed: bool,
@@ -98,7 +98,7 @@ pub enum DataError {
         line: u64,
         /// The byte in the line, from 1.
         column: u64,
-        /// What is wrong there.
+        /// The reason.
         reason: Malformation,
     },
     /// A first line that names the columns of ratings, but not which one is which.
@@ -116,7 +116,7 @@ pub enum DataError {
     OtherTask {
         /// The file or folder.
         path: PathBuf,
-        /// What it looks like.
+        /// Its likely kind.
         looks: Looks,
     },
     /// A file without a single example.
@@ -142,7 +142,7 @@ pub enum DataError {
     },
 }
 
-/// What is wrong with a line.
+/// A fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformation {
@@ -194,12 +194,12 @@ pub enum Malformation {
     /// There are not as many lines as the first one says.
     #[error("{said} lines should follow, {found} do; copy the file again")]
     OtherCount {
-        /// What it says.
+        /// The number said.
         said: u64,
-        /// How many there are.
+        /// The number of lines.
         found: u64,
     },
-    /// What is wrong with a line of ratings.
+    /// A fault of a line of ratings.
     #[error("{0}")]
     Rating(RatingFault),
 }
@@ -265,7 +265,7 @@ fn other_task(path: &Path, looks: &Looks, f: &mut fmt::Formatter<'_>) -> fmt::Re
     }
 }
 
-/// What is wrong with a line of ratings. Its text says what to do.
+/// A fault of a line of ratings. Its text says what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RatingFault {
@@ -375,7 +375,7 @@ pub enum RatingFault {
     },
 }
 
-/// Why names do not say which column is which.
+/// An error of the names of columns, which leave open which one is which.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", problem.told(&shown(found)))]
 pub struct UnknownColumns {

@@ -1,4 +1,4 @@
-//! Why a file cannot be written: at the start, before hours of work, or in the end.
+//! Errors of writing a file: at the start, before hours of work, or in the end.
 
 use std::io;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ impl OutputError {
     }
 }
 
-/// What the operating system says, and what to do.
+/// Tells the operating system's refusal, and what to do.
 fn refused(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {

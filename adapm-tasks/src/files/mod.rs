@@ -36,7 +36,8 @@ pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read}
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter, discard};
 
-/// What the operating system says of an error, without its number: `no such file or directory`.
+/// Returns the operating system's words for an error, without its number:
+/// `no such file or directory`.
 #[must_use]
 pub fn reason(error: &std::io::Error) -> String {
     // What is no word of the system's is somebody's own text.
@@ -47,8 +48,8 @@ pub fn reason(error: &std::io::Error) -> String {
     lowered(&text)
 }
 
-/// Why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if that
-/// is known.
+/// Tells why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if
+/// that is known.
 #[must_use]
 pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String {
     let name = match flag {

@@ -51,7 +51,7 @@ enum Way {
     Stream(Stream),
 }
 
-/// What a file holds is written by this, perhaps several times.
+/// Writes the content of a file, perhaps several times.
 type WriteAll<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
 
 impl Output {
@@ -353,7 +353,7 @@ impl Partial {
         Ok(partial)
     }
 
-    /// What is written goes here.
+    /// The file to write to.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -581,7 +581,7 @@ const REHEARSAL_BYTES: usize = 4096;
 const FOLDER_TRIES: usize = 50;
 const FOLDER_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a pipe with room for any byte takes without waiting.
+/// Bytes that a pipe with any room takes without waiting.
 const PIPE_BYTES: usize = 4096;
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// Two seconds.

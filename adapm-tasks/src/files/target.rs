@@ -1,5 +1,4 @@
-//! What is at a path that is going to be written, and how it can be written; and the operating
-//! system that writes it.
+//! The target of a file to be written: its kind, and the system calls that write it.
 
 use std::fmt::Debug;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -16,7 +15,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::files::error::OutputError;
 
-/// How a path can be written.
+/// A kind of target.
 #[derive(Debug)]
 pub(super) enum Target {
     /// By a new file that takes the name of the old one.
@@ -29,7 +28,7 @@ pub(super) enum Target {
     Device,
 }
 
-/// Where a file is or is going to be, behind links.
+/// The place of a file, behind links.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,

@@ -43,7 +43,7 @@ pub struct Checkpoint {
     pub(crate) model: ModelKind,
     pub(crate) dim: usize,
     pub(crate) reciprocal: bool,
-    /// How much the frequency of a candidate counts.
+    /// The weight of a candidate's frequency.
     pub(crate) weight: Weight,
     pub(crate) entities: Names,
     pub(crate) relations: Names,
@@ -80,7 +80,7 @@ impl Checkpoint {
         Self::of_bytes(&file::read(path)?, path)
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
         decode(bytes).map_err(|fault| fault.at(path))
     }
@@ -125,8 +125,7 @@ impl Checkpoint {
         self.reciprocal
     }
 
-    /// How much the frequency of a candidate with the relation counts in its score, beside the
-    /// vectors.
+    /// The weight of a candidate's frequency with the relation in its score, beside the vectors.
     #[must_use]
     pub fn frequency_weight(&self) -> f32 {
         self.weight.factor()

@@ -1,5 +1,4 @@
-//! What can be chosen about a training or an evaluation, which choices make sense, and which sizes
-//! of a step follow from them.
+//! Choices of training and evaluation, checks of them, and the sizes of a step that follow.
 
 use adapm_runtime::trace::Tracer;
 
@@ -11,7 +10,7 @@ use crate::run::peers::Peers;
 use crate::run::topology;
 use crate::{Scheme, System};
 
-/// Which function scores a triple.
+/// The function that scores a triple.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelKind {
@@ -23,7 +22,7 @@ pub enum ModelKind {
     Rescal,
 }
 
-/// How negatives are drawn.
+/// The sampling of negatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
@@ -36,7 +35,7 @@ pub enum Negatives {
     Independent,
 }
 
-/// What is minimised.
+/// The loss that is minimised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossKind {
@@ -68,19 +67,19 @@ pub struct TrainConfig {
     pub dim: usize,
     /// Passes over the training data; 0 evaluates the initial values. Defaults to 10.
     pub epochs: u32,
-    /// How negatives are drawn. Defaults to shared.
+    /// The sampling of negatives. Defaults to shared.
     pub negatives: Negatives,
     /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: twice as
     /// many as entities, at most 1000, and 50 ([`negatives_of`](Self::negatives_of)). Defaults to
     /// `None`.
     pub negative_count: Option<usize>,
-    /// How the parameter manager samples negatives; `None`: the usual scheme of the system
+    /// The parameter manager's sampling of negatives; `None`: the usual scheme of the system
     /// ([`Scheme::of`]). Plain arrays draw uniformly whatever it is. Defaults to `None`.
     pub scheme: Option<Scheme>,
     /// Positives of a chunk, with shared negatives; `None`: a fortieth of a worker's part of the
     /// data, 16 to 256 ([`chunk_of`](Self::chunk_of)). Defaults to `None`.
     pub chunk: Option<usize>,
-    /// What is minimised. Defaults to softmax.
+    /// The loss that is minimised. Defaults to softmax.
     pub loss: LossKind,
     /// AdaGrad's learning rate. Defaults to 0.1.
     pub learning_rate: f32,
@@ -254,7 +253,7 @@ pub struct EvalConfig {
     /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
     /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
-    /// What is evaluated. Defaults to test.
+    /// The evaluated part. Defaults to test.
     pub split: Split,
 }
 

@@ -36,7 +36,7 @@ impl Default for GraphOptions {
     }
 }
 
-/// Where a graph came from.
+/// The source of a graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphSource {
@@ -55,7 +55,7 @@ pub enum GraphSource {
 pub struct GraphFiles {
     /// The folder, or the one file.
     pub path: PathBuf,
-    /// What is in the files.
+    /// The form of the files.
     pub form: GraphForm,
     /// The files of train, valid and test, those that there are.
     pub files: [Option<PathBuf>; 3],
@@ -69,7 +69,7 @@ pub struct GraphFiles {
     pub trimmed: u64,
 }
 
-/// What is in the files of a graph.
+/// The form of the files of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphForm {
@@ -106,7 +106,7 @@ impl fmt::Display for GraphForm {
     }
 }
 
-/// What was found while a graph was read.
+/// Findings of reading a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphCounts {
@@ -197,13 +197,13 @@ impl Graph {
         &self.relations
     }
 
-    /// What was found while reading.
+    /// The findings of reading.
     #[must_use]
     pub fn counts(&self) -> GraphCounts {
         self.counts
     }
 
-    /// Where it came from.
+    /// The source of the graph.
     #[must_use]
     pub fn source(&self) -> &GraphSource {
         &self.source

@@ -1,5 +1,5 @@
-//! What a worker's loader does: prepares chunks ahead, with all that a step needs to know before it
-//! starts, draws their samples and announces their keys (AdaPM §3, Fig. 2).
+//! A worker's loader: prepares chunks ahead, with all that a step needs to know before it starts,
+//! draws their samples and signals intent for their keys (AdaPM §3, Fig. 2).
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key};
@@ -11,7 +11,7 @@ use crate::kge::order::Order;
 use crate::run::parameters::IntentSignaler;
 use crate::run::queue::{Over, Queue};
 
-/// What a loader prepares.
+/// The loader's view of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Loader<'a> {
     pub(crate) train: &'a [Triple],
@@ -103,19 +103,19 @@ pub(crate) struct Positive {
 #[derive(Clone, Debug)]
 pub(crate) struct Chunk<S> {
     pub(crate) positives: Vec<Positive>,
-    /// What is pulled: with shared negatives the keys of the chunk, ascending, each once; with
+    /// The keys to pull: with shared negatives the keys of the chunk, ascending, each once; with
     /// independent ones [`Planner::keys_of_positive`] keys for each positive in turn.
     pub(crate) keys: Vec<Key>,
     /// Floats of the values of `keys`, with shared negatives; of those of one positive, with
     /// independent ones.
     pub(crate) floats: usize,
-    /// Where the relations' values start among them.
+    /// The start of the relations' values among them.
     pub(crate) relation_floats: usize,
     /// The worker's clock at the first step of the chunk.
     pub(crate) clock: Clock,
     /// Negatives, prepared.
     pub(crate) sample: S,
-    /// How far the clock advances.
+    /// The clocks that the chunk takes.
     pub(crate) steps: u64,
 }
 

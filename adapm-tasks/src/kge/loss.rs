@@ -1,4 +1,4 @@
-//! What is minimised: the loss of one answer among its negatives, and its slope in every score.
+//! The loss of one answer among its negatives, and its gradient in every score.
 
 use crate::kge::config::LossKind;
 use crate::matrix::exponentiate;

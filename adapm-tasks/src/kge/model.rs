@@ -20,7 +20,7 @@ use crate::optim::AdaGrad;
 use crate::run;
 use crate::run::parameters::SamplingDistribution;
 
-/// Which end of a triple is asked for.
+/// The end of a triple that is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     /// `(s, r, ?)`: the subject is given.

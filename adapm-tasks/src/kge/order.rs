@@ -1,4 +1,4 @@
-//! Who trains on which facts, and in which order: a pure function of the seed.
+//! The division of facts among workers, and their order: a pure function of the seed.
 //!
 //! Facts are dealt to workers anew every epoch: by chance, by their rarer entity, or by the part of
 //! the graph that it is in ([`Dealing`]). By entity, most entities are needed by one node only for
@@ -27,7 +27,7 @@ use crate::run::topology::WorkerSlot;
 #[derive(Clone, Debug)]
 pub(crate) struct Order<'a> {
     train: &'a [Triple],
-    /// How many subjects and objects each entity is.
+    /// The number of facts of each entity, as subject or object.
     degrees: Vec<u32>,
     dealing: Dealing<'a>,
     slot: WorkerSlot,
@@ -227,8 +227,8 @@ pub(crate) fn partition(
     of
 }
 
-/// How many neighbours in each part the entities of a block have: `votes` `[entities of the block ×
-/// parts]`.
+/// Counts the neighbours of a block's entities in each part: `votes`
+/// `[entities of the block × parts]`.
 fn count_votes(train: &[Triple], of: &[u32], block: usize, parts: usize, votes: &mut [u32]) {
     votes.fill(0);
     for triple in train {

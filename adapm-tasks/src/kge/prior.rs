@@ -1,4 +1,4 @@
-//! What is known of a candidate before the given entity is looked at: how often it occurs with the
+//! Prior knowledge of a candidate, before the given entity is looked at: its frequency with the
 //! relation.
 //!
 //! In evaluation, a score is what the vectors say plus a weight times the logarithm of how much
@@ -27,12 +27,12 @@ use std::sync::{Mutex, PoisonError};
 use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::Side;
 
-/// How much frequency counts.
+/// The weight of frequency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Weight(usize);
 
 impl Weight {
-    /// How many there are.
+    /// The number of weights.
     pub(crate) const COUNT: usize = 4;
     /// All, ascending: from frequency that does not count to frequency that decides.
     pub(crate) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
@@ -106,7 +106,7 @@ impl Chosen {
     }
 }
 
-/// What is known of candidates, of both sides.
+/// The prior of candidates, of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Prior {
     object: Known,
@@ -216,7 +216,7 @@ impl Counts {
         &self.entries[self.range(relation)]
     }
 
-    /// How often an entity is there with a relation.
+    /// Counts the facts of a relation that have an entity on this side.
     pub(crate) fn count(&self, relation: u32, entity: u32) -> u32 {
         let entries = self.of(relation);
         let at = entries.binary_search_by_key(&entity, |[entity, _]| *entity);

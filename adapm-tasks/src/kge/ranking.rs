@@ -1,4 +1,4 @@
-//! How embeddings are judged: by the filtered ranks of the triples of a split. On valid, by the
+//! The evaluation of embeddings: the filtered ranks of the triples of a split. On valid, by the
 //! weight of the prior that is best there.
 //!
 //! # Ranks
@@ -29,8 +29,8 @@ use crate::run::config::Split;
 use crate::run::parameters::Parameters;
 use crate::run::task::Evaluation;
 
-/// What is ranked, and how. An item is a triple, its answer the ranks of its object and of its
-/// subject by each weight.
+/// A ranking of a split. An item is a triple, its answer the ranks of its object and of its subject
+/// by each weight.
 pub(crate) struct Ranking<'a> {
     split: Split,
     triples: &'a [Triple],
@@ -39,7 +39,7 @@ pub(crate) struct Ranking<'a> {
     shape: Shape,
     reciprocal: bool,
     weighing: Weighing<'a>,
-    /// Which weight was best, where that is asked for.
+    /// The best weight so far, where that is asked for.
     chosen: Option<&'a Chosen>,
 }
 
@@ -382,8 +382,8 @@ fn count(
     rank.tied += tied;
 }
 
-/// Whether a candidate is (better than, tied with) the answer. NaN is below every number; two of
-/// them are tied.
+/// Compares a candidate with the answer: (better, tied). NaN is below every number; two of them are
+/// tied.
 #[inline(always)]
 fn standing(candidate: f32, answer: f32) -> (u32, u32) {
     let (better, tied) = (candidate > answer, candidate == answer);

@@ -328,7 +328,7 @@ fn renumber(splits: &mut [Vec<RawTriple>; 3], places: &[usize]) -> Names {
     names
 }
 
-/// What was read.
+/// Facts as they were read.
 pub(crate) struct Facts {
     /// Of train, valid and test.
     pub(crate) splits: [Vec<Triple>; 3],
@@ -388,7 +388,7 @@ impl Facts {
     }
 }
 
-/// What train knows.
+/// The names that train knows.
 struct Known {
     facts: HashSet<Triple>,
     entities: Vec<bool>,
@@ -408,7 +408,7 @@ fn count(triples: &[Triple], is_counted: impl Fn(&Triple) -> bool) -> u64 {
     triples.iter().filter(|triple| is_counted(triple)).count() as u64
 }
 
-/// Which of `all` entities occur.
+/// Marks the entities, of `all`, that occur.
 fn seen(triples: &[Triple], all: usize) -> Vec<bool> {
     let mut seen = vec![false; all];
     triples
@@ -418,7 +418,7 @@ fn seen(triples: &[Triple], all: usize) -> Vec<bool> {
     seen
 }
 
-/// Which of `all` relations occur.
+/// Marks the relations, of `all`, that occur.
 fn seen_relations(triples: &[Triple], all: usize) -> Vec<bool> {
     let mut seen = vec![false; all];
     triples.iter().for_each(|triple| seen[triple.relation as usize] = true);
@@ -466,7 +466,7 @@ pub(crate) fn hold_out(facts: Facts, seed: u64) -> Facts {
     Facts { splits: [of(0), of(1), of(2)], repeated, entities, relations, source }
 }
 
-/// How often train uses each name.
+/// The number of uses of each name in train.
 pub(crate) struct Uses {
     entities: Vec<u32>,
     relations: Vec<u32>,

@@ -59,7 +59,7 @@ pub(crate) struct SharedStep {
     /// Negatives by key, to find the answer among them.
     order: Vec<(Key, usize)>,
     frequencies: Option<Frequencies>,
-    /// What to add to the scores of the negatives; empty if they are uniform.
+    /// Corrections to the scores of the negatives; empty if they are uniform.
     corrections: Vec<f32>,
 }
 
@@ -263,7 +263,7 @@ impl SharedStep {
     }
 }
 
-/// What a step does, the same for every chunk.
+/// The recipe of a step, the same for every chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipe {
     pub(crate) model: Model,
@@ -306,7 +306,8 @@ impl Recipe {
         if self.reciprocal { Side::Object } else { side }
     }
 
-    /// Whether scores are corrected for how often entities are sampled: the theory is softmax's.
+    /// Returns true if scores are corrected for how often entities are sampled: the theory is
+    /// softmax's.
     pub(crate) fn corrects_frequencies(self) -> bool {
         self.prefers_local && self.loss == LossKind::Softmax
     }

@@ -35,10 +35,10 @@ pub(crate) struct Embeddings<'a> {
     /// Empty until facts are dealt by them.
     pub(crate) parts: &'a Parts,
     pub(crate) sizes: Sizes,
-    /// What frequency says, if it counts: in what is trained on, for valid, and in all training
-    /// triples, for test.
+    /// The priors, if frequency counts: of the facts that are trained on, for valid, and of all
+    /// training triples, for test.
     pub(crate) priors: Option<&'a [Prior; 2]>,
-    /// How much it counts.
+    /// The chosen weight of the prior.
     pub(crate) chosen: &'a Chosen,
 }
 
@@ -201,7 +201,7 @@ impl<S> Batch<S> for Chunk<S> {
     }
 }
 
-/// What keys can be asked for by name; a relation is with its inverse if it has one.
+/// The kinds of keys that can be asked for by name; a relation is with its inverse if it has one.
 pub const KEY_KINDS: &[&str] = &["entity", "relation"];
 
 /// The keys that `choices` name, each with what it is; without choices five between the most
@@ -261,7 +261,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// What a key is of: `entity Q42`, `relation part_of`, `inverse of relation part_of`.
+/// Names a key: `entity Q42`, `relation part_of`, `inverse of relation part_of`.
 pub(crate) fn name_of(graph: &Graph, key: usize) -> String {
     let relations = graph.relations.len();
     let (kind, name) = match key.checked_sub(graph.entities.len()) {

@@ -110,7 +110,7 @@ pub(crate) fn train_as(
     })
 }
 
-/// What a configuration says that all tasks have.
+/// Returns the settings that all tasks have.
 fn settings<'a>(config: &'a TrainConfig, graph: &Graph) -> Settings<'a> {
     let TrainConfig { system, nodes, workers, seed, epochs, evaluate, ref trace, .. } = *config;
     let valid_every =
@@ -245,7 +245,7 @@ pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     (held > 0).then(|| Graph { train: part(false), valid: part(true), ..graph.clone() })
 }
 
-/// What has to be equal on all nodes before they train.
+/// Returns the fingerprint of training, equal on all nodes.
 pub(crate) fn train_fingerprint(graph: &Graph, config: &TrainConfig) -> RunFingerprint {
     let settings = equal!(config: TrainConfig {
         seed, model, dim, epochs, negatives,
@@ -265,7 +265,7 @@ pub(crate) fn train_fingerprint(graph: &Graph, config: &TrainConfig) -> RunFinge
     )
 }
 
-/// What has to be equal on all nodes before they evaluate `checkpoint`.
+/// Returns the fingerprint of evaluating `checkpoint`, equal on all nodes.
 pub(crate) fn evaluate_fingerprint(
     graph: &Graph,
     config: &EvalConfig,
@@ -315,7 +315,7 @@ pub struct TrainReport {
     /// on the same triples: on test, or on valid if that alone was evaluated; `None` if neither
     /// was.
     pub baseline: Option<RankMetrics>,
-    /// How much frequency counts beside the vectors, as was best on valid
+    /// The weight of frequency beside the vectors, as was best on valid
     /// ([`TrainConfig::prior`](crate::kge::TrainConfig::prior)).
     pub frequency_weight: f32,
     /// The manager's counts of training, evaluation not counted.
@@ -347,7 +347,7 @@ pub struct EvalReport {
     pub metrics: RankMetrics,
     /// Those of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
     pub baseline: RankMetrics,
-    /// How much frequency counts beside the vectors, as the checkpoint says.
+    /// The weight of frequency beside the vectors, as the checkpoint says.
     pub frequency_weight: f32,
     /// Two ranks per triple, in the order of the triples: first of the object, then of the subject.
     /// Empty if stopped.

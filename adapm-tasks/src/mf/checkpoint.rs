@@ -51,7 +51,7 @@ pub struct Checkpoint {
     /// Least and largest value of the training data.
     pub(super) range: (f32, f32),
     pub(super) means: Means,
-    /// What products are multiplied by; 0: the means are predicted.
+    /// The factor on products; 0: the means are predicted.
     pub(super) scale: f64,
     pub(crate) values: Arc<Vec<f32>>,
 }
@@ -157,19 +157,20 @@ impl Checkpoint {
         self.means.mean
     }
 
-    /// What a row differs from the mean by; 0 if rows hardly differ, `None` beyond the last.
+    /// The difference of a row from the mean; 0 if rows hardly differ, `None` beyond the last.
     #[must_use]
     pub fn row_effect(&self, row: usize) -> Option<f64> {
         (row < self.rows()).then(|| self.means.rows.get(row).copied().unwrap_or(0.0))
     }
 
-    /// What a column differs from the mean by; 0 if columns hardly differ, `None` beyond the last.
+    /// The difference of a column from the mean; 0 if columns hardly differ, `None` beyond the
+    /// last.
     #[must_use]
     pub fn column_effect(&self, column: usize) -> Option<f64> {
         (column < self.columns()).then(|| self.means.columns.get(column).copied().unwrap_or(0.0))
     }
 
-    /// What products of factors are multiplied by; 0 if the means are predicted.
+    /// The factor on products of factors; 0 if the means are predicted.
     #[must_use]
     pub fn scale(&self) -> f64 {
         self.scale
@@ -187,7 +188,7 @@ impl Checkpoint {
         self.means.mean + effect + self.scale * product
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
         decode(bytes).map_err(|fault| fault.at(path))
     }

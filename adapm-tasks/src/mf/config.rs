@@ -1,4 +1,4 @@
-//! What can be chosen about a training or an evaluation, and which choices make no sense.
+//! Choices of training and evaluation, and checks of them.
 
 use adapm_runtime::trace::Tracer;
 
@@ -23,7 +23,7 @@ pub enum Order {
     Plain,
 }
 
-/// How a gradient becomes an update.
+/// The update rule of gradients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Optimizer {
@@ -34,7 +34,7 @@ pub enum Optimizer {
     Sgd,
 }
 
-/// What the squared norms of factors are weighted by.
+/// The weights of the squared norms of factors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Penalty {
@@ -65,7 +65,7 @@ pub struct TrainConfig {
     /// steps of several workers on one column add up, which is much where each sees all cells of an
     /// epoch at once. Defaults to `None`.
     pub order: Option<Order>,
-    /// How a gradient becomes an update. Defaults to AdaGrad.
+    /// The update rule of gradients. Defaults to AdaGrad.
     pub optimizer: Optimizer,
     /// Number of factors, the rank. Defaults to 32.
     pub dim: usize,
@@ -86,7 +86,7 @@ pub struct TrainConfig {
     /// fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
     /// `None`.
     pub l2: Option<f32>,
-    /// What squared norms are weighted by. Defaults to the number of cells.
+    /// The weights of squared norms. Defaults to the number of cells.
     pub penalty: Penalty,
     /// Standard deviation of the initial values, around 0. Defaults to 0.05.
     pub initial_deviation: f32,
@@ -234,7 +234,7 @@ pub struct EvalConfig {
     /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
     /// they share, and as many for all nodes. Defaults to `None`.
     pub workers: Option<usize>,
-    /// What is evaluated. Defaults to test.
+    /// The evaluated part. Defaults to test.
     pub split: Split,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,

@@ -278,7 +278,7 @@ pub struct Cell {
     pub row: u32,
     /// Index of the column.
     pub column: u32,
-    /// What was observed there.
+    /// The observed value.
     pub value: f32,
 }
 

@@ -17,7 +17,7 @@ use crate::mf::config::{Optimizer, TrainConfig};
 use crate::mf::tiles::Visit;
 use crate::simd::{self, Kernel};
 
-/// How cells are stepped on.
+/// The rule of steps on cells.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rule {
     pub(crate) optimizer: Optimizer,
@@ -39,7 +39,7 @@ pub(crate) struct Cells<'a> {
 }
 
 impl Rule {
-    /// How cells are stepped on at first.
+    /// Returns the rule of the first steps.
     pub(crate) fn of(config: &TrainConfig) -> Self {
         Self { optimizer: config.optimizer, learning_rate: config.rate(), dim: config.dim }
     }
@@ -108,7 +108,7 @@ fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f6
     loss
 }
 
-/// What all elements of a cell have in common.
+/// The part of the gradient that all elements of a cell share.
 #[derive(Clone, Copy)]
 struct CellGradient {
     observed: f32,

@@ -1,4 +1,4 @@
-//! Who trains on which cells, and in which order a worker visits them: a pure function of the seed.
+//! The division of cells among workers, and the order of their visits: a pure function of the seed.
 //!
 //! - `columnwise` (AdaPM App. C): its columns group by group, the groups in random order.
 //! - `dsgd` (Gemulla et al., KDD'11; Lapse §4.1): as many blocks of columns as there are workers.
@@ -75,7 +75,7 @@ impl Chunk {
     }
 }
 
-/// Where vectors are in a list.
+/// Places of vectors in a list.
 type Places = HashMap<u32, u16, FixedState>;
 
 /// The place of `vector` in the list, to which it is added if it is new.
@@ -112,7 +112,7 @@ impl Visits {
         Self { part, random, seed, worker, workers, schedule, epochs: 0 }
     }
 
-    /// What is visited.
+    /// The part to visit.
     pub(crate) fn part(&self) -> &Part {
         &self.part
     }
@@ -149,7 +149,7 @@ impl Visits {
     }
 }
 
-/// Which worker visits which block when, in one epoch of `dsgd`: a random Latin square.
+/// The schedule of blocks in one epoch of `dsgd`, worker by worker: a random Latin square.
 #[derive(Clone, Debug)]
 struct Schedule {
     blocks: Vec<usize>,
@@ -175,8 +175,8 @@ impl Schedule {
     }
 }
 
-/// How ratings are divided among workers. What several workers of a process need is made once, by
-/// the first that asks.
+/// The division of ratings among workers. State that several workers of a process share is made
+/// once, by the first that needs it.
 #[derive(Debug)]
 pub(crate) struct Division<'a> {
     residuals: &'a Residuals<'a>,
@@ -195,7 +195,7 @@ pub(crate) struct Division<'a> {
 /// Groups of columns, block by block.
 type Blocks = Arc<Vec<Vec<Group>>>;
 
-/// What a worker trains on.
+/// The part of a worker.
 #[derive(Debug)]
 pub(crate) enum Part {
     /// Of blocks of columns those in a range: one of the blocks of its node, or all of its own.
@@ -265,7 +265,7 @@ impl<'a> Division<'a> {
 }
 
 impl Part {
-    /// Which of `all` rows occur, ascending.
+    /// Returns the rows, of `all`, that occur, ascending.
     pub(crate) fn rows(&self, all: u32) -> Vec<u32> {
         let mut occurs = vec![false; all as usize];
         match self {

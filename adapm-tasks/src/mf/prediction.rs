@@ -59,7 +59,7 @@ pub(crate) struct Prediction<'a> {
     pub(crate) range: Option<(f32, f32)>,
 }
 
-/// What products are multiplied by.
+/// The factor on products.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Scale {
     /// It is known.
@@ -242,7 +242,7 @@ impl Means {
         self.mean + effect(&self.rows, row) + effect(&self.columns, column)
     }
 
-    /// What is left of the value of a cell.
+    /// Returns the rest of a cell's value without the means.
     pub(crate) fn residual(&self, cell: &Cell) -> f64 {
         f64::from(cell.value) - self.predict(Some(cell.row), Some(cell.column))
     }

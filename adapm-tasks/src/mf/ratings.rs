@@ -11,7 +11,7 @@ use crate::run::config::ConfigError;
 use crate::run::consistency::Digest;
 use crate::run::parameters::Shape;
 
-/// Where ratings came from.
+/// The source of ratings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum RatingsSource {
@@ -50,7 +50,7 @@ impl fmt::Display for RatingsSource {
     }
 }
 
-/// What was found while ratings were read.
+/// Findings of reading ratings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RatingCounts {
@@ -100,7 +100,7 @@ pub(crate) enum Train {
     Cells {
         /// By row, then by column.
         cells: Vec<Cell>,
-        /// Where the cells of a row start; also defined one behind the last row.
+        /// The start of each row's cells; also defined one behind the last row.
         starts: Vec<usize>,
     },
     Synthetic(Synthetic),
@@ -221,13 +221,13 @@ impl Ratings {
         self.column_ids.get(column)
     }
 
-    /// What was found while reading.
+    /// The findings of reading.
     #[must_use]
     pub fn counts(&self) -> RatingCounts {
         self.counts
     }
 
-    /// Where they came from.
+    /// The source of the ratings.
     #[must_use]
     pub fn source(&self) -> &RatingsSource {
         &self.source

@@ -137,7 +137,7 @@ fn predicted(
     })
 }
 
-/// What is wrong with `path`, which may be data of another task.
+/// Explains an error of `path`, which may be data of another task.
 fn explain(error: DataError, path: &Path) -> DataError {
     // A pipe can be read once.
     if !is_of_lines(&error) || files::is_shared(path) {
@@ -183,7 +183,7 @@ fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Which files of a folder, given the sorted names in it, are the data.
+/// Finds the files of a folder that are the data, given the sorted names in it.
 fn find(folder: &Path, names: &[String]) -> Option<Files> {
     let named = |name: &str| {
         let is_it = |other: &&String| other.strip_suffix(".gz").unwrap_or(other) == name;

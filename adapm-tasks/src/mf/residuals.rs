@@ -1,5 +1,5 @@
-//! What is trained on: the training cells of ratings but those held back, less their means, in
-//! units of the deviation of what is left.
+//! The residuals that are trained on: the training cells of ratings but those held back, less their
+//! means, in units of the deviation of what is left.
 //!
 //! So a learning rate and a penalty mean the same whatever the values are like. Generated cells
 //! exist only where they are trained on. Their means are 0 by construction, and their deviation is
@@ -150,7 +150,7 @@ fn kept<'a>(cells: &'a [Cell], places: Range<usize>, held: &[usize]) -> Vec<&'a 
         .collect()
 }
 
-/// Which cells to hold back: so many that no row and no column loses its last one, drawn by `seed`,
+/// Draws cells to hold back: so many that no row and no column loses its last one, by `seed`,
 /// ascending; fewer if there are no more.
 pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
     let Train::Cells { cells, .. } = &ratings.train else { return Vec::new() };

@@ -45,8 +45,8 @@ use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
 
 impl Selection {
-    /// How a run with this configuration selects. There may be fewer cells to hold back than it
-    /// says.
+    /// The selection of a run with this configuration. There may be fewer cells to hold back than
+    /// it says.
     #[must_use]
     pub fn planned(ratings: &Ratings, config: &TrainConfig) -> Self {
         let (all, keys) = (ratings.train_len(), ratings.rows() as u64 + ratings.columns() as u64);
@@ -79,10 +79,10 @@ enum Schedule {
 /// A run that can begin.
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
-    /// What is trained on.
+    /// The training cells.
     pub(crate) residuals: Residuals<'a>,
     pub(crate) selection: Selection,
-    /// What is looked at between epochs, if anything is.
+    /// The cells that are evaluated between epochs, if any.
     pub(crate) valid: Option<Cow<'a, Held>>,
     /// Epochs, at most.
     pub(crate) epochs: u32,
@@ -178,7 +178,7 @@ impl<'a> Prepared<'a> {
         self.ends_early && errors.fold(Descent::new(0.0), Descent::after).is_over()
     }
 
-    /// What was found by cross-fitting, in a few words that differ if it differs.
+    /// Describes the findings of cross-fitting, in a few words that differ if they differ.
     pub(crate) fn found(&self) -> String {
         let Self { epochs, gain, schedule, .. } = self;
         match schedule {
@@ -191,7 +191,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// What was found.
+/// The choices that cross-fitting found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Choice {
     pub(crate) epochs: u32,
@@ -199,7 +199,7 @@ pub(crate) struct Choice {
     pub(crate) penalties: Vec<f32>,
     /// The share of the products that is predicted.
     pub(crate) gain: f64,
-    /// How far predictions of cells left out are off.
+    /// The errors of predictions of cells left out.
     pub(crate) figures: Option<RatingMetrics>,
 }
 
@@ -393,11 +393,11 @@ const EPOCHS: u32 = 20;
 /// Epochs of a run that ends when it makes no progress.
 const EPOCHS_MAX: u32 = 100;
 
-/// What this is called.
+/// The name of this selection.
 const SELECTION: Selection = Selection::CrossFitted { cells: 0 };
 /// Parts that are left out in turn.
 const PARTS: usize = 5;
-/// How often the parts are drawn.
+/// The number of draws of the parts.
 const DRAWS: u64 = 4;
 
 const FALL: f64 = 0.995;

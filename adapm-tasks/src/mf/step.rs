@@ -159,7 +159,7 @@ impl WorkerState {
     }
 }
 
-/// How values begin: by seed and key alone, so that any node can compute any of them.
+/// Initial values: by seed and key alone, so that any node can compute any of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Start {
     pub(crate) seed: u64,
@@ -170,7 +170,7 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// How values begin by these choices but the seed.
+    /// Returns the initial values of these choices and a seed.
     pub(crate) fn of(config: &TrainConfig, seed: u64) -> Self {
         Self { seed, dim: config.dim, deviation: config.initial_deviation }
     }

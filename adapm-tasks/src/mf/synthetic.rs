@@ -28,7 +28,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::mf::ids::Cell;
 use crate::run::config::{ConfigError, not_negative, whole};
 
-/// What a generated matrix is like. Start from [`SyntheticConfig::default`] and set fields.
+/// The choices of a generated matrix. Start from [`SyntheticConfig::default`] and set fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SyntheticConfig {
@@ -287,7 +287,7 @@ impl Skew {
         (position as u32).min(self.len - 1)
     }
 
-    /// How many of `total` fall on a rank; all ranks together have exactly `total`.
+    /// The share of `total` that falls on a rank; all ranks together have exactly `total`.
     pub(crate) fn count(&self, rank: u32, total: u64) -> u64 {
         let below = |rank: u32| match rank {
             0 => 0,

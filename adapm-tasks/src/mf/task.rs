@@ -35,7 +35,7 @@ pub(crate) struct Factorization<'a> {
     weights: Weights,
 }
 
-/// What a worker's loader thread remembers.
+/// The state of a worker's loader thread.
 pub(crate) struct Loader {
     visits: Visits,
     clock: Clock,
@@ -225,7 +225,7 @@ fn bold_driver(first: f32, losses: &[f64]) -> f32 {
         .fold(first, |rate, two| if two[1] < two[0] { 1.05 * rate } else { 0.5 * rate })
 }
 
-/// What keys can be asked for by name, which is the id in the data.
+/// The kinds of keys that can be asked for by name, which is the id in the data.
 pub const KEY_KINDS: &[&str] = &["row", "column"];
 
 /// The keys that `choices` name, each with what it is; without choices five between the most
@@ -255,7 +255,7 @@ pub fn traced_keys(
     traced::chosen(choices, counts.len(), &counts, named, title)
 }
 
-/// What a key is of: `row 17`, `column 3`, by the ids of the data.
+/// Names a key: `row 17`, `column 3`, by the ids of the data.
 pub(crate) fn name_of(ratings: &Ratings, key: usize) -> String {
     let (kind, id) = match key.checked_sub(ratings.rows()) {
         None => ("row", ratings.row_id(key)),

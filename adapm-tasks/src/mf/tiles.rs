@@ -285,7 +285,7 @@ const GROUPS_MIN: usize = 16;
 const BLOCK_CELLS: u64 = 1 << 16;
 /// Blocks that a thread may be ahead.
 const BLOCKS_AHEAD: usize = 2;
-/// How often is told how far it is.
+/// The interval of progress reports.
 const TELLING: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

@@ -193,8 +193,8 @@ fn evaluate_as(
     })
 }
 
-/// What has to be equal on all nodes before they train; the run may have been stopped while it was
-/// prepared.
+/// Returns the fingerprint of training, equal on all nodes; the run may have been stopped while it
+/// was prepared.
 pub(crate) fn train_fingerprint(
     ratings: &Ratings,
     config: &TrainConfig,
@@ -228,7 +228,7 @@ fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
     format!("{}{falls}", config.penalty_first(prepared.selection))
 }
 
-/// What has to be equal on all nodes before they evaluate `checkpoint`.
+/// Returns the fingerprint of evaluating `checkpoint`, equal on all nodes.
 pub(crate) fn evaluate_fingerprint(
     ratings: &Ratings,
     config: &EvalConfig,
@@ -269,7 +269,7 @@ pub struct TrainReport {
     /// The epoch whose parameters are in `checkpoint`: best on what is selected on between epochs,
     /// else the last; 0 = none, the means alone.
     pub chosen_epoch: u32,
-    /// What it was selected on.
+    /// The cells that epochs were selected on.
     pub selection: Selection,
     /// Figures there of the chosen epoch, or of the predictions of cross-fitting.
     pub selected: Option<RatingMetrics>,

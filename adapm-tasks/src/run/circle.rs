@@ -27,9 +27,9 @@ struct Circle {
 
 #[derive(Debug)]
 struct State {
-    /// What each node has given in this round.
+    /// Bytes that each node has given in this round.
     given: Vec<Option<Vec<u8>>>,
-    /// What all gave in the round before.
+    /// Bytes that all gave in the round before.
     complete: Vec<Vec<u8>>,
     rounds: u64,
     gone: Option<NodeId>,

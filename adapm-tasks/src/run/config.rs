@@ -1,5 +1,4 @@
-//! What can be chosen about every run, which choices make no sense, and the names of choices on the
-//! command line.
+//! Choices of every run, checks of them, and their names on the command line.
 
 use std::fmt;
 
@@ -7,7 +6,7 @@ use adapm_runtime::trace::Tracer;
 
 use crate::System;
 
-/// What is chosen about a training run whatever is trained.
+/// The settings of a training run, whatever is trained.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
     /// `None`: plain arrays, one node, one worker.
@@ -24,7 +23,7 @@ pub(crate) struct Settings<'a> {
     pub(crate) trace: Option<&'a Tracer>,
 }
 
-/// Which part of the data is evaluated.
+/// An evaluated part of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Split {
@@ -59,7 +58,7 @@ pub enum ConfigError {
         field: &'static str,
         /// The value.
         value: String,
-        /// What the field can have.
+        /// The values that the field can have.
         wanted: Wanted,
     },
     /// Nodes are processes and there is no manager that joins them.

@@ -18,7 +18,7 @@ use crate::run::error::{Mismatch, TASK, TaskError};
 use crate::run::peers::Peers;
 use crate::{System, exchange};
 
-/// What a process says about the run it means.
+/// The description that a process gives of its run; equal on all.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunFingerprint {
     data: String,
@@ -30,7 +30,7 @@ pub(crate) struct RunFingerprint {
     stopped: bool,
 }
 
-/// What all have agreed on.
+/// The flags on which all have agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunFlags {
     /// Node 0 wants the parameters.
@@ -196,7 +196,7 @@ impl Digest {
     }
 }
 
-/// What was found before.
+/// The setting of earlier findings.
 const FOUND: &str = "found by cross-fitting";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Why a training or an evaluation failed: who is to blame, where, what to do.
+//! Errors of training and evaluation: who is to blame, where, what to do.
 
 use std::convert::Infallible;
 
@@ -13,7 +13,7 @@ use crate::run::config::ConfigError;
 use crate::run::file::CheckpointError;
 use crate::run::shortage::Shortage;
 
-/// Why a run failed. Its text is one line: what, where, what to do.
+/// An error of a run. Its text is one line: what, where, what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskError {
@@ -47,7 +47,7 @@ pub enum TaskError {
     NotFinite {
         /// Key whose update, or whose example's loss, was not finite.
         key: u64,
-        /// What the task knows the key as: `entity Q42`, `row 17`, `word sun`.
+        /// The task's name for the key: `entity Q42`, `row 17`, `word sun`.
         name: String,
         /// The worker's clock at the first step of the batch of work: counted from the start of the
         /// run, and with independent negatives in data points, else in chunks.
@@ -106,9 +106,9 @@ pub enum Mismatch {
         OneLine(elsewhere)
     )]
     Data {
-        /// What it has read.
+        /// Its data.
         there: String,
-        /// What others have.
+        /// The data of others.
         elsewhere: String,
     },
     /// A choice of its configuration, or its program.

@@ -25,7 +25,7 @@ pub enum CheckpointError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: SystemError,
     },
     /// The file cannot be written.
@@ -33,7 +33,7 @@ pub enum CheckpointError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         kind: io::ErrorKind,
         /// The same for people, and what to do.
         reason: String,
@@ -92,7 +92,7 @@ pub enum CheckpointError {
          same --data-seed and other flags of the data"
     )]
     OtherTraining {
-        /// What was trained on: `triples` or `ratings`.
+        /// The kind of training data: `triples` or `ratings`.
         of: &'static str,
     },
     /// The factors belong to other rows or columns than those of the ratings.
@@ -140,7 +140,7 @@ pub(crate) fn save(
     output.save(&write, &files::NEVER).map_err(unwritable)
 }
 
-/// What can be wrong with the bytes of a file.
+/// A fault of the bytes of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// It is none of ours.
@@ -172,7 +172,7 @@ impl Fault {
 /// Takes apart what a file holds.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
-    /// What is left.
+    /// The bytes left.
     bytes: &'a [u8],
     whole: &'a [u8],
 }

@@ -20,7 +20,7 @@ use crate::run::topology::{self, WorkerSlot};
 pub(crate) const NODES: usize = 3;
 pub(crate) const WORKERS: usize = 2;
 
-/// What one process has in the end.
+/// The state of one process in the end.
 pub(crate) struct Ended<F> {
     pub(crate) outcome: Result<Vec<Vec<f32>>, TaskError>,
     pub(crate) epochs: Vec<Epoch<F>>,

@@ -25,23 +25,23 @@ use crate::run::peers::Peers;
 use crate::run::task::Tell;
 use crate::run::topology::{Topology, home, is_here};
 
-/// What a cluster consists of.
+/// The setup of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) system: System,
     pub(crate) nodes: usize,
     pub(crate) workers: usize,
     pub(crate) seed: u64,
-    /// What joins the nodes, if they are processes.
+    /// The group that joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
-    /// How keys are sampled; `None`: as is usual for the system.
+    /// The sampling scheme; `None`: as is usual for the system.
     pub(crate) scheme: Option<Scheme>,
-    /// What writes what happens to some keys.
+    /// The tracer of some keys.
     pub(crate) trace: Option<&'a Tracer>,
 }
 
 impl<'a> Setup<'a> {
-    /// How the nodes of this process start; `None` if no manager takes part.
+    /// The setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, peers } = topology;
         let (group, scheme, trace) = (peers.group(), None, None);
@@ -241,8 +241,8 @@ pub(crate) struct BestParameters {
 }
 
 impl BestParameters {
-    /// What the workers of this process copied, one behind the other; `shape` is that of values
-    /// without accumulators.
+    /// Joins the copies of the workers of this process, one behind the other; `shape` is that of
+    /// values without accumulators.
     pub(crate) fn new(shape: Shape, mut parts: Vec<Vec<f32>>, peers: &Peers<'_>) -> Self {
         let (node, processes) = (peers.node(), peers.processes());
         let keys = (processes > 1).then(|| {

@@ -56,7 +56,7 @@ impl Need {
     }
 }
 
-/// What a process tells the others of its memory.
+/// The memory message of a process to the others.
 #[derive(Serialize, Deserialize)]
 struct Told {
     need: Need,
@@ -84,8 +84,8 @@ pub(crate) fn check(topology: Topology<'_>, need: Need) -> Result<(), TaskError>
         .map(drop)
 }
 
-/// What lacks, if the needs of the processes on this machine are together more than is available
-/// beside what they have.
+/// Returns the shortage, if the needs of the processes on this machine are together more than is
+/// available beside what they have.
 fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     let sum = |of: fn(&Need) -> u64| needs.iter().map(of).fold(0, u64::saturating_add);
     let need = Need {
@@ -104,7 +104,7 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// What the machine and the control groups leave; `None` where the system tells nothing.
+/// The memory left by machine and control groups; `None` where the system tells nothing.
 fn available(read: &ReadFile<'_>) -> Option<Available> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let machine = machine(read).map(|bytes| Available { bytes, bound: Bound::Machine });
@@ -150,7 +150,7 @@ impl Hierarchy {
         (is_first_version || controllers.is_empty()).then_some(Self { is_first_version, path })
     }
 
-    /// What each group from this process's up to the outermost leaves.
+    /// The memory left by each group from this process's up to the outermost.
     fn available(self, read: &ReadFile<'_>) -> Vec<Available> {
         let root = Path::new(if self.is_first_version {
             "/sys/fs/cgroup/memory"
@@ -165,7 +165,8 @@ impl Hierarchy {
         left.collect()
     }
 
-    /// What a group leaves: its limit less what it has, without pages of files that can be dropped.
+    /// The memory left by a group: its limit less its usage, without pages of files that can be
+    /// dropped.
     fn left(&self, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
         let [limit, usage] = if self.is_first_version { FIRST } else { SECOND };
         let number = |name| read(name)?.trim().parse::<u64>().ok();

@@ -1,5 +1,4 @@
-//! What every task's run has in common: who takes part, what happens when, what is told, how it
-//! ends.
+//! The run that all tasks share: topology, phases, messages, ending.
 //!
 //! ```text
 //!   processes:  agree on what is run --> epochs ------------------------------------> evaluate test --> gather

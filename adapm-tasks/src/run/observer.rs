@@ -1,4 +1,4 @@
-//! What a run tells while it goes, and what the parameter manager did meanwhile.
+//! Progress of a run for observers, and the counts of the parameter manager meanwhile.
 //!
 //! Not here: how a run fails ([`TaskError`](crate::run::TaskError)).
 
@@ -40,8 +40,8 @@ impl Training {
     }
 }
 
-/// What a run does beside training and evaluating, passed to [`Observer::working`]. Takes a while
-/// if parameters or data are large.
+/// Work of a run beside training and evaluating, passed to [`Observer::working`]. Takes a while if
+/// parameters or data are large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Work {
@@ -146,7 +146,7 @@ pub struct ManagerStats {
 }
 
 impl ManagerStats {
-    /// What was counted since `earlier`.
+    /// Returns the counts since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.with(*earlier, u64::saturating_sub);
@@ -154,9 +154,9 @@ impl ManagerStats {
         since
     }
 
-    /// What an epoch that begins now is counted from, if the training before it ended at `ended`:
-    /// copies that were placed since then are those it needs, whatever else was counted belongs to
-    /// an evaluation.
+    /// Returns the counts that an epoch that begins now is counted from, if the training before it
+    /// ended at `ended`: copies that were placed since then are those it needs, whatever else was
+    /// counted belongs to an evaluation.
     pub(crate) fn placed_since(&self, ended: &Self) -> Self {
         Self { relocations: ended.relocations, replicas: ended.replicas, ..*self }
     }
@@ -169,7 +169,7 @@ impl ManagerStats {
         sum
     }
 
-    /// What one process tells another.
+    /// Returns the counts as one process tells them to another.
     pub(crate) fn told(&self) -> Told {
         let Histogram { buckets, sum, max } = self.staleness;
         let (fine, coarse) = buckets.split_at(BUCKETS / 2);

@@ -16,7 +16,7 @@ use crate::run::error::TaskError;
 
 /// Access to the parameters, as one worker has it.
 pub(crate) trait Parameters {
-    /// Why an operation failed.
+    /// An error of an operation.
     type Error;
     /// A prepared set of sampled keys.
     type Sample: Send;
@@ -46,7 +46,7 @@ pub(crate) trait Parameters {
     fn settle(&mut self) -> Result<(), Self::Error>;
 }
 
-/// What a loader thread tells the parameter manager ahead of its worker.
+/// The intent signals of a loader thread, ahead of its worker.
 pub(crate) trait IntentSignaler {
     /// A prepared set of sampled keys.
     type Sample: Send;
@@ -84,7 +84,7 @@ pub(crate) enum SamplingDistribution {
 }
 
 impl SamplingDistribution {
-    /// How a manager samples.
+    /// Returns the manager's configuration of sampling.
     pub(crate) fn sampling(&self, scheme: Scheme, seed: u64) -> Sampling {
         match self {
             Self::Uniform(keys) => Sampling::uniform(scheme, keys.clone(), seed),
@@ -159,13 +159,13 @@ impl Shape {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
     }
 
-    /// Where the value of `key` starts if all values lie behind each other; also defined one behind
-    /// the last key.
+    /// The start of `key`'s value if all values lie behind each other; also defined one behind the
+    /// last key.
     pub(crate) fn offset(&self, key: Key) -> usize {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
-    /// Where the value of the key at position `at` of `keys`, which ascend, starts if their values
+    /// The start of the value of the key at position `at` of `keys`, which ascend, if their values
     /// lie behind each other; also defined one behind the last.
     pub(crate) fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);

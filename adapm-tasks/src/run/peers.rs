@@ -20,11 +20,11 @@ pub(crate) struct Peers<'a> {
     exchange: Option<&'a dyn Exchange>,
     /// Joins the nodes of a cluster.
     group: Option<&'a Arc<Group>>,
-    /// Who failed first, and why, as told at the last exchange.
+    /// The first node that failed, with its reason, as told at the last exchange.
     failed: OnceLock<(NodeId, Reason)>,
 }
 
-/// What crosses between processes in an exchange.
+/// A message of an exchange.
 #[derive(Serialize, Deserialize)]
 enum Told<T> {
     Message(T),
@@ -119,7 +119,7 @@ impl<'a> Peers<'a> {
             .map_or_else(|| Ok(Some(vec![bytes.to_vec()])), |exchange| exchange.gather(bytes))
     }
 
-    /// Which process this is.
+    /// The node of this process.
     pub(crate) fn node(&self) -> usize {
         self.exchange.map_or(0, Exchange::node)
     }
@@ -134,12 +134,12 @@ impl<'a> Peers<'a> {
         self.exchange.map_or(asked, Exchange::nodes)
     }
 
-    /// What joins the nodes of a cluster, if they are processes.
+    /// The group that joins the nodes of a cluster, if they are processes.
     pub(crate) fn group(&self) -> Option<&'a Arc<Group>> {
         self.group
     }
 
-    /// Where messages go, if nodes are processes.
+    /// The exchange of messages, if nodes are processes.
     pub(crate) fn exchange(&self) -> Option<&'a dyn Exchange> {
         self.exchange
     }

@@ -1,4 +1,4 @@
-//! What lies between a loader thread and its worker.
+//! The queue between a loader thread and its worker.
 //!
 //! The queue bounds how far ahead a loader is: a batch is announced, then queued, so its keys are
 //! announced as many batches before their use as the queue holds (AdaPM §3, Fig. 2). The loader
@@ -20,7 +20,7 @@ use crate::run::error::TaskError;
 pub(crate) struct Round {
     /// The epoch, from 1.
     pub(crate) epoch: u32,
-    /// Which of the rounds of the epoch, from 0.
+    /// The round of the epoch, from 0.
     pub(crate) index: u32,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Batches<U> {
 /// A batch with its round, or why there is none.
 type Loaded<U> = Result<(Round, U), TaskError>;
 
-/// Why a loader ends early.
+/// The reason why a loader ends early.
 #[derive(Debug)]
 pub(crate) enum Over {
     /// The worker takes no more.

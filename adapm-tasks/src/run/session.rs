@@ -44,14 +44,14 @@ use crate::run::state::{Answers, RunState, Share};
 use crate::run::task::{Batch, Course, Evaluation, StepError, Task};
 use crate::run::topology::WorkerSlot;
 
-/// What all workers of a run know.
+/// The state that all workers of a run share.
 pub(crate) struct Job<'a, T: Task> {
     pub(crate) task: &'a T,
     pub(crate) settings: Settings<'a>,
-    /// How valid is evaluated; `None` if it is not.
+    /// The evaluation of valid; `None` if there is none.
     pub(crate) valid: Option<&'a T::Evaluation>,
-    /// How test is evaluated with the parameters that are trained, if it is, once somebody has
-    /// asked.
+    /// The evaluation of test with the parameters that are trained, if there is one; made when
+    /// first needed.
     pub(crate) test: &'a OnceLock<Option<T::Evaluation>>,
     /// The parameters of the chosen epoch are wanted.
     pub(crate) keeps: bool,
@@ -70,7 +70,7 @@ pub(crate) struct Session<'a, T: Task, P> {
     phase: u64,
 }
 
-/// What a worker has done in the running phase.
+/// A worker's progress in the running phase.
 struct Progress {
     done: u64,
     loss: f64,
@@ -351,7 +351,7 @@ where
         self.job.settings.trace.iter().for_each(|tracer| tracer.mark(what));
     }
 
-    /// What to evaluate after this epoch.
+    /// Returns the evaluation that is due after this epoch.
     fn due(&self, epoch: u32) -> Option<&'a T::Evaluation> {
         let settings = self.job.settings;
         let is_due = epoch == settings.epochs || epoch.is_multiple_of(settings.valid_every);

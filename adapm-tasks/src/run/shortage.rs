@@ -42,7 +42,7 @@ pub struct Shortage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Available {
     pub(crate) bytes: u64,
-    /// What bounds them.
+    /// The bound of these bytes.
     pub(crate) bound: Bound,
 }
 

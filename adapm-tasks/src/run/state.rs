@@ -1,5 +1,5 @@
-//! What the workers of a process share beside the parameters: progress, where a phase was cut
-//! short, answers, decisions.
+//! The state that the workers of a process share beside the parameters: progress, where a phase was
+//! cut short, answers, decisions.
 //!
 //! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
 //! others read behind it. If nodes are processes each has a state; the first workers make all say
@@ -31,14 +31,14 @@ pub(crate) struct RunState<'a, E: Evaluation> {
     tallies: Vec<Tally>,
     /// The first phase that some worker did not complete.
     cut: AtomicU64,
-    /// Why, with the worker that says so, the first of them.
+    /// The reason of the failure, with the worker that says so, the first of them.
     failure: Mutex<Option<(usize, TaskError)>>,
     /// The exchange told that the run fails.
     has_failed: AtomicBool,
     verdicts: Mutex<Verdicts<E>>,
 }
 
-/// What a worker has done in the running phase.
+/// A worker's progress in the running phase.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Tally {
@@ -47,7 +47,7 @@ struct Tally {
     loss: AtomicU64,
 }
 
-/// What is decided for all workers, between two barriers, by the first of them.
+/// The decisions for all workers, made between two barriers by the first of them.
 pub(crate) struct Verdicts<E: Evaluation> {
     pub(crate) epochs: Vec<Epoch<E::Figures>>,
     /// Of the data that is evaluated.
@@ -140,13 +140,12 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.tallies[worker].loss.store(loss.to_bits(), Ordering::Relaxed);
     }
 
-    /// What all workers of this process have done, and the sum of their losses.
+    /// The examples done by all workers of this process, and the sum of their losses.
     pub(crate) fn totals(&self) -> (u64, f64) {
         self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
 
-    /// What all workers have done, as far as this process can know: all nodes have equal parts of
-    /// `total`.
+    /// Estimates the examples done by all workers: all nodes have equal parts of `total`.
     pub(crate) fn estimate(&self, total: u64) -> u64 {
         let (done, _) = self.totals();
         (done * self.peers.processes() as u64).min(total)
@@ -216,7 +215,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         }
     }
 
-    /// What this process has to say about a phase.
+    /// Returns this process's summary of a phase.
     fn summary(&self, phase: u64, stats: ManagerStats, evaluated: bool) -> PhaseSummary<E::Answer> {
         let verdicts = self.verdicts();
         let (workers, all) = self.workers(self.peers.node());
@@ -253,23 +252,22 @@ impl<'a, E: Evaluation> RunState<'a, E> {
     }
 }
 
-/// What one process says about a phase.
+/// The summary of a phase in one process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PhaseSummary<A> {
-    /// Which phase: all have to mean the same.
+    /// The phase: the same in all processes.
     pub(crate) phase: u64,
     /// Some worker left it early.
     pub(crate) is_cut: bool,
-    /// What each worker has done, and the sum of its losses.
+    /// The examples done by each worker, and the sum of its losses.
     pub(crate) tallies: Vec<(u64, f64)>,
     /// The manager's counts of this phase.
     pub(crate) stats: Told,
-    /// What the workers found out about their items, worker by worker; none if nothing was
-    /// evaluated.
+    /// The workers' answers for their items, worker by worker; none if nothing was evaluated.
     pub(crate) answers: Vec<A>,
 }
 
-/// What all workers of all processes have done in a phase.
+/// The totals of all workers of all processes in a phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Totals {
     pub(crate) done: u64,
@@ -292,7 +290,7 @@ impl Totals {
     }
 }
 
-/// What is found out about each item, in order.
+/// The answers for all items, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answers<A> {
     items: Vec<A>,
@@ -321,8 +319,8 @@ impl<A: Clone + Default> Answers<A> {
         self.items
     }
 
-    /// Which items one of `workers` workers evaluates: every `workers`-th batch, batches being
-    /// smaller where items are few, so that few workers have none.
+    /// Returns the items that one of `workers` workers evaluates: every `workers`-th batch, batches
+    /// being smaller where items are few, so that few workers have none.
     fn places(&self, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> + use<A> {
         places(self.items.len(), self.batch, worker, workers)
     }

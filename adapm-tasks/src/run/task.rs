@@ -1,4 +1,4 @@
-//! What a task has to say for itself; everything else about a run is the same for all.
+//! The interface of a task; everything else about a run is the same for all.
 //!
 //! ```text
 //!              loader thread of a worker                                worker
@@ -28,13 +28,14 @@ use crate::run::topology::WorkerSlot;
 
 /// Something that can be trained.
 pub(crate) trait Task: Sync {
-    /// What a loader prepares and a step trains on, with a prepared sample `S` if it needs one.
+    /// The batch that a loader prepares and a step trains on, with a prepared sample `S` if it
+    /// needs one.
     type Batch<S: Send>: Batch<S> + Send;
-    /// What a worker's loader thread remembers.
+    /// The state of a worker's loader thread.
     type Loader: Send;
-    /// What a worker remembers from step to step.
+    /// The state of a worker from step to step.
     type WorkerState;
-    /// How parameters are judged.
+    /// The evaluation of parameters.
     type Evaluation: Evaluation + Send;
 
     /// The parameters that are trained, with whatever the update rule keeps beside them.
@@ -47,13 +48,13 @@ pub(crate) trait Task: Sync {
     /// compute any of them.
     fn initial(&self) -> Initial;
 
-    /// What people know a key as: `entity Q42`, `row 17`, `word sun`.
+    /// Names a key for people: `entity Q42`, `row 17`, `word sun`.
     fn name_of(&self, key: Key) -> String;
 
-    /// What samples are drawn from; `None` if the task has none.
+    /// The distribution of samples; `None` if the task has none.
     fn sampling_distribution(&self) -> Option<SamplingDistribution>;
 
-    /// How a manager samples; `None`: as is usual for its system.
+    /// The manager's sampling scheme; `None`: as is usual for its system.
     fn scheme(&self) -> Option<Scheme> {
         None
     }
@@ -61,8 +62,8 @@ pub(crate) trait Task: Sync {
     /// Training examples of an epoch, over all workers.
     fn examples(&self) -> u64;
 
-    /// What the losses of an epoch are a sum over, if the last round alone has losses; `None`: they
-    /// are of training, and over its examples.
+    /// The number of losses in an epoch's sum, if the last round alone has losses; `None`: they are
+    /// of training, and over its examples.
     fn judged(&self) -> Option<u64> {
         None
     }
@@ -135,7 +136,7 @@ pub(crate) trait Task: Sync {
         false
     }
 
-    /// How parameters in this form are judged on a part of the data; `best` are the figures on
+    /// The evaluation of parameters in this form on a part of the data; `best` are the figures on
     /// valid by which they were chosen, if they were. `None` without such data.
     fn evaluation(
         &self,
@@ -144,22 +145,21 @@ pub(crate) trait Task: Sync {
         best: Option<&FiguresOf<Self>>,
     ) -> Option<Self::Evaluation>;
 
-    /// Whether an epoch with these figures on valid is to be preferred to one with the `best` so
-    /// far, of which the first may be no number: any that is one is better.
+    /// Returns true if an epoch with these figures on valid is to be preferred to one with the
+    /// `best` so far, of which the first may be NaN: any number is better.
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
 }
 
 /// Judges parameters that stand still, item by item, on any number of workers with the same result.
 pub(crate) trait Evaluation: Sync {
-    /// What is found out about one item; crosses between processes, of which another may say
-    /// anything.
+    /// The answer for one item; crosses between processes, so that it may hold anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
-    /// What all answers come to.
+    /// The figures of all answers.
     type Figures: Clone + Send;
-    /// What a worker remembers from batch to batch.
+    /// The state of a worker from batch to batch.
     type Evaluator;
 
-    /// Which part of the data it is.
+    /// The evaluated part of the data.
     fn split(&self) -> Split;
 
     /// Items: what is evaluated, in order.
@@ -188,10 +188,10 @@ pub(crate) trait Evaluation: Sync {
     fn figures(&self, answers: &[Self::Answer]) -> Self::Figures;
 }
 
-/// What the evaluations of a task give.
+/// The figures of a task's evaluations.
 pub(crate) type FiguresOf<T> = <<T as Task>::Evaluation as Evaluation>::Figures;
 
-/// What values there are of the keys.
+/// The form of the keys' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Those that are trained, of [`Task::shape`].
@@ -206,7 +206,7 @@ pub(crate) type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
 /// Writes the initial value of a key.
 pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
 
-/// What is trained on at once.
+/// The examples that are trained on at once.
 pub(crate) trait Batch<S> {
     /// The worker's clock at its first step: where a number that is none is said to come from.
     fn clock(&self) -> Clock;
@@ -218,7 +218,7 @@ pub(crate) trait Batch<S> {
     fn sample(&mut self) -> Option<&mut S>;
 }
 
-/// How far training is, as all workers of a process know it.
+/// The course of training so far, as all workers of a process know it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course<'a> {
     /// The running epoch, from 1.
@@ -234,7 +234,7 @@ pub(crate) struct Course<'a> {
     pub(crate) losses: &'a [f64],
 }
 
-/// Why a step failed.
+/// An error of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepError<E> {
     /// An operation on the parameters failed.

@@ -162,7 +162,7 @@ fn a_stop_in_one_process_ends_all_in_the_same_epoch_with_the_best_so_far() {
     assert!(!stops[0].load(Ordering::Relaxed) && !stops[2].load(Ordering::Relaxed));
 }
 
-/// How each process ends, of which node 1 has a task of its own.
+/// Returns the ends of all processes, of which node 1 has a task of its own.
 fn ends(odd: &Count) -> Vec<String> {
     let ended = train_apart(&count(), odd, &[&NoProgress; NODES], &flags());
     ended.into_iter().map(|process| process.outcome.expect_err("one fails").to_string()).collect()

@@ -1,5 +1,5 @@
-//! Who takes part in a run: nodes, workers, processes, and which numbers of them make sense; and
-//! the place of each worker among them.
+//! The topology of a run: nodes, workers, processes, and which numbers of them make sense; and the
+//! place of each worker among them.
 
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker};
@@ -10,7 +10,7 @@ use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
 
-/// Who takes part.
+/// The nodes, workers and processes of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct Topology<'a> {
     pub(crate) system: Option<System>,
@@ -136,12 +136,12 @@ impl WorkerSlot {
     }
 }
 
-/// Whether process `node` of `processes` is the home of a key.
+/// Returns true if process `node` of `processes` is the home of a key.
 pub(crate) fn is_here(key: Key, node: usize, processes: usize) -> bool {
     processes == 1 || home(key, processes) == node
 }
 
-/// Which process of `processes` is the home of a key.
+/// Returns the process of `processes` that is the home of a key.
 pub(crate) fn home(key: Key, processes: usize) -> usize {
     let NodeId(node) = Layout::home(key, processes);
     usize::from(node)

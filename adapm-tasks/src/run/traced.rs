@@ -1,5 +1,5 @@
-//! Which keys are worth tracing: those asked for by name or number, or a few between the most
-//! frequent and a typical one (as AdaPM Figure 15 chooses).
+//! The keys to trace: those asked for by name or number, or a few between the most frequent and a
+//! typical one (as AdaPM Figure 15 chooses).
 //!
 //! Not here: which names a task has, and which key each of them is.
 
@@ -11,7 +11,7 @@ use adapm_core::Key;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyChoice {
-    /// What is trained for something of this kind and name.
+    /// The key of the thing of this kind and name.
     Named {
         /// One of the task's kinds of things.
         kind: &'static str,

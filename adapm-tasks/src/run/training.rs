@@ -56,7 +56,7 @@ pub(crate) struct Trained<F> {
     pub(crate) workers: usize,
 }
 
-/// What each worker of this process copied of the chosen parameters, and what was decided.
+/// The copies of the chosen parameters by each worker of this process, and the decisions.
 type Copied<E> = (Vec<Vec<f32>>, Verdicts<E>);
 
 impl<T: Task> Run<'_, T> {

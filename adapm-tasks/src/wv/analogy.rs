@@ -51,11 +51,11 @@ struct Question {
     words: [usize; 4],
 }
 
-/// What the questions of a section are about.
+/// The kind of a section's questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SectionKind {
-    /// What words mean.
+    /// Meaning of words.
     Semantic,
     /// Forms of words.
     Syntactic,
@@ -113,11 +113,11 @@ impl Tally {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SectionReport {
-    /// What its heading says.
+    /// The heading.
     pub name: String,
-    /// What its questions are about.
+    /// The kind of its questions.
     pub kind: SectionKind,
-    /// How they were answered.
+    /// The tally of its answers.
     pub tally: Tally,
 }
 
@@ -177,7 +177,7 @@ impl Analogies {
         Self::of_bytes(questions.as_bytes(), Path::new("generated")).expect("they are of the form")
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CorpusError> {
         let (mut sections, mut questions) = (Vec::<Section>::new(), Vec::new());
         let (mut all, mut known) = (Names::default(), HashMap::<Vec<u8>, usize>::new());
@@ -235,7 +235,7 @@ impl Analogies {
         self.report(&seen, &answers)
     }
 
-    /// What tells the questions apart from others, for processes that have to have the same.
+    /// Describes the questions so that other ones differ, for processes that have to have the same.
     pub(crate) fn describe(&self) -> String {
         let mut digest = Digest::new();
         for question in &self.questions {

@@ -18,7 +18,7 @@
 use crate::simd::{self, Kernel};
 use crate::wv::kernel::{LANES, Rows, sigmoid, step, train_input};
 
-/// What is done to the rows of a sentence, block by block.
+/// The work on the rows of a sentence, block by block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Blocks<'a> {
     /// Input row of each word of the sentence.
@@ -46,7 +46,7 @@ pub(crate) struct Scratch {
     score_gradients: Vec<f32>,
     /// The same by negatives.
     transposed: Vec<f32>,
-    /// What the input rows are to move by, `[words x len]`.
+    /// The moves of the input rows, `[words x len]`.
     moves: Vec<f32>,
     weights: Vec<f32>,
     /// Starts of the rows of the words and of the negatives.
@@ -222,7 +222,7 @@ impl Scratch {
         }
     }
 
-    /// What the negatives move the words by.
+    /// Sums up the moves of the words by the negatives.
     #[inline(always)]
     fn gather_moves(&mut self, rows: &Rows<'_>, len: usize) {
         let height = self.height();

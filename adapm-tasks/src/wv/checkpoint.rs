@@ -81,7 +81,7 @@ impl Checkpoint {
         Vectors::new(self.words.clone(), self.dim, inputs).expect("there is a vector for each word")
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
         decode(bytes).map_err(|fault| fault.at(path))
     }

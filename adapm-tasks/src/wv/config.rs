@@ -1,4 +1,4 @@
-//! What can be chosen about training and evaluating word vectors.
+//! Choices of training and evaluating word vectors.
 
 use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
@@ -6,7 +6,7 @@ use adapm_runtime::trace::Tracer;
 use crate::run::config::named;
 use crate::{Scheme, System};
 
-/// Which pairs share their negatives.
+/// The sharing of negatives among pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
@@ -20,7 +20,7 @@ pub enum Negatives {
     Pair,
 }
 
-/// How parameters move along their gradient.
+/// The update rule of parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Optimizer {
@@ -54,15 +54,15 @@ pub struct TrainConfig {
     pub window: u16,
     /// Negatives of a pair, at most 500. Defaults to 5.
     pub negatives: usize,
-    /// Which pairs share their negatives. Defaults to sentence.
+    /// The sharing of negatives among pairs. Defaults to sentence.
     pub drawn: Negatives,
-    /// How the parameter manager samples negatives; `None`: `preloc` on several nodes that
+    /// The parameter manager's sampling of negatives; `None`: `preloc` on several nodes that
     /// replicate on intent, else the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
     /// as the law says whatever it is. Defaults to `None`.
     pub scheme: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
     pub sample: f64,
-    /// How parameters move. Defaults to sgd.
+    /// The update rule of parameters. Defaults to sgd.
     pub optimizer: Optimizer,
     /// The learning rate, with `sgd` at the start. Defaults to 0.025.
     pub learning_rate: f32,

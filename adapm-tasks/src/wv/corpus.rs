@@ -1,4 +1,4 @@
-//! What is trained on: a text and the words of it that have vectors.
+//! A corpus: a text and the words of it that have vectors.
 //!
 //! Vectors have words that occur often enough, the most frequent first. Words that are equally
 //! frequent are in the order of their bytes, so the same text gives the same vocabulary however
@@ -111,8 +111,9 @@ impl Corpus {
         self.words
     }
 
-    /// What tells the corpus apart from others, for processes that have to have the same. Texts of
-    /// the same words in another order are not told apart: that would be a pass over all of it.
+    /// Describes the corpus so that other ones differ, for processes that have to have the same.
+    /// Texts of the same words in another order are not told apart: that would be a pass over all
+    /// of it.
     pub(crate) fn describe(&self) -> String {
         let mut digest = Digest::new();
         for (number, count) in self.vocabulary.counts().iter().enumerate() {
@@ -187,7 +188,7 @@ impl Vocabulary {
         Self::of_bytes(&bytes::read(path)?, path, min_count)
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path, min_count: u64) -> Result<Self, CorpusError> {
         let mut counts: HashMap<&[u8], u64, RandomState> = HashMap::default();
         for (line, text) in lines(bytes) {
@@ -283,13 +284,13 @@ impl Vocabulary {
         &self.words
     }
 
-    /// How often each word occurs, in descending order.
+    /// The number of occurrences of each word, in descending order.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// How often the words occur together.
+    /// The number of occurrences of all words.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
@@ -308,7 +309,7 @@ pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
     AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")
 }
 
-/// What word2vec counts as the word at the end of a line.
+/// The word that word2vec counts at the end of a line.
 const LINE_END: &[u8] = b"</s>";
 
 #[cfg(test)]

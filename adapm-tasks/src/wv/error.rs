@@ -1,4 +1,4 @@
-//! What can be wrong with a corpus and the files beside it: where, and what to do.
+//! Errors of a corpus and the files beside it: where, and what to do.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub enum CorpusError {
         if *words == 1 { "" } else { "s" }
     )]
     TooFewWords {
-        /// Where the text came from.
+        /// The source of the text.
         r#source: String,
         /// Words that occur often enough.
         words: usize,
@@ -32,7 +32,7 @@ pub enum CorpusError {
          write a sentence a line, or give a lower minimum count"
     )]
     NoContext {
-        /// Where the text came from.
+        /// The source of the text.
         r#source: String,
         /// Times a word has to occur to count.
         min_count: u64,
@@ -40,7 +40,7 @@ pub enum CorpusError {
     /// More words than have numbers.
     #[error("{source} has more than 2147483647 different words; raise the minimum count")]
     TooManyWords {
-        /// Where the words came from.
+        /// The source of the words.
         r#source: String,
     },
     /// A line that does not have the form of the format.
@@ -52,7 +52,7 @@ pub enum CorpusError {
         line: u64,
         /// The byte in the line, from 1.
         column: u64,
-        /// What is wrong there.
+        /// The fault.
         reason: LineFault,
     },
     /// A file of vectors that contradicts its header.
@@ -62,12 +62,12 @@ pub enum CorpusError {
         path: PathBuf,
         /// The vector, from 1; 0 is the first line of the file.
         vector: u64,
-        /// What is wrong there.
+        /// The fault.
         reason: VectorFault,
     },
 }
 
-/// What is wrong with a line.
+/// A fault of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineFault {
@@ -91,7 +91,7 @@ pub enum LineFault {
     NotANumber,
 }
 
-/// What is wrong with a file of vectors.
+/// A fault of a file of vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VectorFault {

@@ -36,7 +36,7 @@ pub(crate) struct Group {
     pub(crate) outputs: usize,
 }
 
-/// What is done to the rows of a sentence.
+/// The work on the rows of a sentence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work<'a> {
     pub(crate) groups: &'a [Group],

@@ -1,6 +1,6 @@
-//! Which word answers a question: that whose vector has the largest cosine with `b - a + c`, of all
-//! but `a`, `b` and `c` (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013). All vectors are of length 1
-//! before; of equal ones the more frequent wins.
+//! The search for the word that answers a question: that whose vector has the largest cosine with
+//! `b - a + c`, of all but `a`, `b` and `c` (3CosAdd; Mikolov, Yih and Zweig, NAACL 2013). All
+//! vectors are of length 1 before; of equal ones the more frequent wins.
 //!
 //! Beside it the baseline: the word nearest to `c` alone, of all but `a`, `b` and `c` ("only-b";
 //! Linzen, RepEval 2016, §3). What it answers needs no analogy.
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::matrix::{Left, Panels, dot, multiply};
 use crate::wv::vectors::Vectors;
 
-/// What answers a question, if any word is left.
+/// The answer to a question, if any word is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     /// The word nearest to `b - a + c`.
@@ -99,7 +99,7 @@ impl<'a> Search<'a> {
         self.neighbours.merge(&other.neighbours);
     }
 
-    /// What was found, by question.
+    /// Returns the answers, by question.
     pub(crate) fn found(&self) -> Vec<Answer> {
         let answer = |(question, [best]): (&[u32; 4], &[Best; 1])| {
             let [a, b, c, _] = question;

@@ -51,7 +51,7 @@ pub(crate) struct Sentence {
     pub(crate) distinct: Vec<u32>,
     /// Its words in order, each as its place in `distinct`.
     pub(crate) places: Vec<u32>,
-    /// How far the context of each word reaches to both sides.
+    /// The reach of each word's context to both sides.
     pub(crate) windows: Vec<u16>,
     /// Words of the vocabulary that were read for it, with those of sentences before that are too
     /// short to be one.
@@ -107,7 +107,7 @@ impl Sentence {
     }
 }
 
-/// What a worker draws sentences by.
+/// The plan by which a worker draws sentences.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) vocabulary: &'a Vocabulary,

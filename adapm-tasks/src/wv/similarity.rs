@@ -32,7 +32,7 @@ struct Pair {
     similarity: f64,
 }
 
-/// How well vectors agree with people.
+/// The agreement of vectors with people's judgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SimilarityReport {
@@ -55,7 +55,7 @@ impl Similarities {
         Self::of_bytes(&bytes::read(path)?, path)
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CorpusError> {
         let mut pairs = Vec::new();
         let mut may_name_columns = true;

@@ -31,7 +31,7 @@ use crate::wv::config::{Negatives, Optimizer};
 use crate::wv::kernel::{Group, LANES, Rows, Work, descend};
 use crate::wv::sentence::{Keys, Passage, Sentence};
 
-/// How sentences are trained on.
+/// The recipe of training on sentences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Recipe {
     pub(crate) keys: Keys,

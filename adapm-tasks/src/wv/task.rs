@@ -34,14 +34,14 @@ pub(crate) struct WordVectors<'a> {
     judged: Judged,
 }
 
-/// What a worker's loader thread remembers.
+/// The state of a worker's loader thread.
 pub(crate) struct Loader<'a> {
     text: &'a Text,
     slot: WorkerSlot,
     clock: Clock,
 }
 
-/// What a step does, with the keys that were announced for it.
+/// The work of a step, with the keys that intent was signaled for.
 pub(crate) struct SentenceBatch<S> {
     what: What<S>,
     keys: Vec<Key>,
@@ -103,7 +103,7 @@ impl<'a> WordVectors<'a> {
     }
 }
 
-/// How sentences are drawn.
+/// Returns the plan of drawing sentences.
 fn plan<'p>(corpus: &'p Corpus, config: &TrainConfig, keep_thresholds: &'p [u32]) -> Plan<'p> {
     Plan {
         vocabulary: corpus.vocabulary(),
@@ -261,7 +261,8 @@ impl<'a> Task for WordVectors<'a> {
     }
 }
 
-/// What keys can be asked for by name: the input vector of a word, and its output vector.
+/// The kinds of keys that can be asked for by name: the input vector of a word, and its output
+/// vector.
 pub const KEY_KINDS: &[&str] = &["word", "output"];
 
 /// The keys that `choices` name, each with what it is; without choices the input vectors of five
@@ -290,7 +291,7 @@ pub fn traced_keys(
     traced::chosen(choices, 2 * words, counts, named, title)
 }
 
-/// What a key is of: `word sun`, `output vector of word sun`.
+/// Names a key: `word sun`, `output vector of word sun`.
 pub(crate) fn name_of(vocabulary: &Vocabulary, key: usize) -> String {
     let words = vocabulary.len();
     let kind = if key < words { "word" } else { "output vector of word" };

@@ -38,7 +38,7 @@ enum Bytes {
     Held(Vec<u8>),
 }
 
-/// Where a text came from.
+/// The source of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TextSource {
@@ -137,7 +137,7 @@ impl Text {
         self.len == 0
     }
 
-    /// Where it came from.
+    /// The source of the text.
     #[must_use]
     pub fn source(&self) -> &TextSource {
         &self.source
@@ -331,7 +331,7 @@ fn index(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 
-/// What a text consists of.
+/// A token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'a> {
     Word(&'a [u8]),

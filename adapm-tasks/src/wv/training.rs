@@ -194,7 +194,7 @@ fn evaluate_as(
     })
 }
 
-/// What has to be equal on all nodes before they train.
+/// Returns the fingerprint of training, equal on all nodes.
 pub(crate) fn train_fingerprint(
     corpus: &Corpus,
     questions: Option<&Analogies>,
@@ -219,7 +219,7 @@ pub(crate) fn train_fingerprint(
     )
 }
 
-/// What has to be equal on all nodes before they evaluate `vectors`.
+/// Returns the fingerprint of evaluating `vectors`, equal on all nodes.
 pub(crate) fn evaluate_fingerprint(
     vectors: &Vectors,
     questions: &Analogies,

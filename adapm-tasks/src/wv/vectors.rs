@@ -154,7 +154,7 @@ impl Vectors {
         Self::of_any(&bytes::read_binary(path)?, path)
     }
 
-    /// What the bytes of the file at `path` say, in the form that they are in.
+    /// Parses the bytes of the file at `path`, in the form that they are in.
     pub(crate) fn of_any(bytes: &[u8], path: &Path) -> Result<(Self, VectorForm), CorpusError> {
         let form = detect(bytes);
         let vectors = match form {
@@ -166,7 +166,7 @@ impl Vectors {
         Ok((vectors.map_err(fault)?, form))
     }
 
-    /// What the bytes of the file at `path` say.
+    /// Parses the bytes of the file at `path`.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path, format: Format) -> Result<Self, CorpusError> {
         let fault =
             |(vector, reason)| CorpusError::Vectors { path: path.to_path_buf(), vector, reason };

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 
 use crate::harness::{Ran, adapm, assert_refused, finish, folder, ring, run, text, write};
 
-/// What `train mf` says of a file with these bytes, run in its folder.
+/// Returns the error of `train mf` for a file with these bytes, run in its folder.
 fn refused(folder: &Path, name: &str, bytes: &[u8]) -> String {
     fs::write(folder.join(name), bytes).expect("a file can be written");
     said(&train(folder, name))

@@ -11,7 +11,7 @@ use std::thread;
 
 use adapm_verify::silence::Silence;
 
-/// What a run left behind.
+/// The outcome of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::harness::{folder, run, text};
 use crate::together::objects;
 
-/// What the parameter manager did.
+/// Fields of the parameter manager.
 const MANAGER: &str = "local_share local waited remote blocked_seconds relocations replicas bytes_sent \
     messages_sent refreshes staleness_mean staleness_p99 hops_mean";
 const EPOCH: &str = "epoch seconds loss evaluation_seconds";

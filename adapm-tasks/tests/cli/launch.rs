@@ -1,5 +1,4 @@
-//! What `launch` does with processes of every kind: well-behaved, failing, killed, stubborn,
-//! talkative.
+//! `launch` with processes of every kind: well-behaved, failing, killed, stubborn, talkative.
 //!
 //! The processes here are small scripts that are started as on other hosts, through a stand-in for
 //! ssh; real nodes are in `nodes.rs`.

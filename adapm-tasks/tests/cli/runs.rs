@@ -1,4 +1,4 @@
-//! What runs print: tables for people, JSON lines for programs, one rank a line.
+//! The output of runs: tables for people, JSON lines for programs, one rank a line.
 
 use std::fs;
 use std::path::Path;

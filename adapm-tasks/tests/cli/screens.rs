@@ -1,5 +1,5 @@
-//! What people see: nothing is wider than their terminal, no bar is left behind, and where nobody
-//! looks there are plain lines.
+//! The screen: nothing is wider than the terminal, no bar is left behind, and without a terminal
+//! there are plain lines.
 #![cfg(unix)]
 
 use std::io::{BufRead as _, BufReader};

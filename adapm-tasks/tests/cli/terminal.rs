@@ -13,7 +13,7 @@ use adapm_verify::silence::Silence;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What a run left on a terminal.
+/// The terminal after a run.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) code: Option<i32>,

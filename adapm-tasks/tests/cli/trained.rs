@@ -67,7 +67,7 @@ impl Going {
         Self { launcher, stdout, stderr, head, pids }
     }
 
-    /// What else it prints, and how it ends.
+    /// Returns the rest of its output, and how it ends.
     fn finish(mut self) -> Ran {
         let rest = collect(self.stderr);
         let rest = rest.text().unwrap_or_else(|| {

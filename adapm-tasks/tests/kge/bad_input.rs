@@ -1,4 +1,5 @@
-//! What makes no sense is refused before anything starts; what diverges stops.
+//! Refusals: configurations that make no sense are refused before anything starts; training that
+//! diverges stops.
 
 use adapm_tasks::kge::{ConfigError, ModelKind, Negatives, TaskError, TrainConfig};
 use adapm_tasks::{Scheme, System};

@@ -141,7 +141,7 @@ fn a_stop_raised_in_one_process_ends_all_with_their_results() {
     assert!(reports[0].checkpoint.is_some());
 }
 
-/// What each node of three ends with if they mean different runs.
+/// Returns the errors of the nodes of three processes that mean different runs.
 fn refused(
     name: &str,
     graph: impl Fn(usize) -> Graph + Sync,

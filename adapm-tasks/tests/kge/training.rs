@@ -1,4 +1,4 @@
-//! What training achieves.
+//! The results of training.
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{LossKind, ModelKind, Negatives};

@@ -1,4 +1,4 @@
-//! What training reaches, and that it is the same whoever takes part.
+//! The results of training, and that they are the same whatever the topology.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

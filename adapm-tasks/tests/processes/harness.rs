@@ -21,7 +21,7 @@ pub(crate) struct Process {
     stderr: Lines,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -253,8 +253,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")
 }
 
-/// Whether there is a program of this name, and this process may do what only root may, if that is
-/// needed.
+/// Returns the reason why a program of this name cannot be run, or not with the rights that only
+/// root has, if those are needed.
 pub(crate) fn lacks(programs: &[&str], needs_root: bool) -> Option<String> {
     let paths = env::var_os("PATH").unwrap_or_default();
     let extra = ["/usr/sbin", "/sbin"].map(PathBuf::from);
@@ -273,7 +273,7 @@ pub(crate) fn skip(name: &str, reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }
 
-/// How often a test repeats itself: `variable` if it is set.
+/// The repetitions of a test: `variable` if it is set.
 pub(crate) fn runs(variable: &str, otherwise: u64) -> u64 {
     env::var(variable).ok().and_then(|runs| runs.parse().ok()).unwrap_or(otherwise)
 }

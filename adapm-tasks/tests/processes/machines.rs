@@ -85,7 +85,7 @@ impl Machines {
         self.node_at(machine, "10.77.0.1:4157")
     }
 
-    /// What machine `from` sends to machine `to` vanishes.
+    /// Drops all packets from machine `from` to machine `to`.
     pub(crate) fn cut(&self, from: usize, to: usize) {
         let route = format!("{}/32", address(to));
         ip(&["-n", &self.names[from], "route", "add", "blackhole", &route])
@@ -111,7 +111,7 @@ impl Machines {
         .expect("an address can be added");
     }
 
-    /// What names mean on a machine.
+    /// Sets the meaning of names on a machine.
     pub(crate) fn names_on(&self, machine: usize, hosts: &str) -> Result<(), String> {
         let folder = self.files_of(machine);
         let written = fs::create_dir_all(&folder)
@@ -126,7 +126,7 @@ impl Machines {
         written.map_err(|error| format!("{}: {error}", folder.display()))
     }
 
-    /// Where `ip netns exec` looks for files that take the place of those in `/etc`.
+    /// The folder where `ip netns exec` looks for files that take the place of those in `/etc`.
     fn files_of(&self, machine: usize) -> PathBuf {
         PathBuf::from("/etc/netns").join(&self.names[machine])
     }

@@ -46,7 +46,7 @@ pub(crate) const NAMES: [&str; 21] = [
     "movies",
 ];
 
-/// What cells are drawn and valued by.
+/// The values of a cell, and the law of drawing cells.
 struct Draw {
     random: Xoshiro256PlusPlus,
     rows: usize,

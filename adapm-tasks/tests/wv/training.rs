@@ -1,4 +1,4 @@
-//! What training is worth, that it can be repeated, and how it ends.
+//! The quality of training, that it can be repeated, and how it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

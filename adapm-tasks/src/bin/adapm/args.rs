@@ -1,4 +1,4 @@
-//! What can be asked for on the command line, with defaults and units.
+//! Arguments of the command line, with defaults and units.
 //!
 //! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`]
 //! which flags were given. Defaults are those of the library's configurations, read from them.

@@ -2,12 +2,12 @@
 
 use adapm_tasks::run::{Epoch, ManagerStats};
 
-/// What a task calls what it does.
+/// A task's words for what it does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Labels {
-    /// What is trained on.
+    /// Training examples.
     pub(crate) examples: &'static str,
-    /// What an evaluation does with held-out data.
+    /// The verb of evaluating held-out data.
     pub(crate) evaluating: &'static str,
     /// The figure by which an epoch is selected on valid.
     pub(crate) quality: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Labels {
 
 /// The figures of a task, as a screen shows them.
 pub(crate) trait Figure {
-    /// What an evaluation counts for an item.
+    /// The number that an item counts for in an evaluation.
     const COUNTED: u64 = 1;
 
     /// The one by which an epoch is judged.

@@ -23,15 +23,15 @@ use crate::report;
 use crate::table::{Align, Table};
 use crate::train::{self, Common, Plan};
 
-/// What a task says to be evaluated from the command line.
+/// A task that can be evaluated from the command line.
 pub(crate) trait Evaluating {
     /// Its name.
     const TASK: &'static str;
-    /// What it calls what it does.
+    /// Its words for screens and tables.
     const LABELS: Labels;
     /// Trained parameters, and what they are tried on.
     type Input;
-    /// What came out.
+    /// The result.
     type Report;
 
     /// The flags that all tasks have.
@@ -43,10 +43,10 @@ pub(crate) trait Evaluating {
     /// Reads parameters and data.
     fn input(&self) -> Result<Self::Input, Failure>;
 
-    /// Where the data came from.
+    /// Names the source of the data.
     fn source(input: &Self::Input) -> String;
 
-    /// Whether the data is generated.
+    /// Returns true if the data is generated.
     fn is_generated(input: &Self::Input) -> bool;
 
     /// Adds a row a choice, each with the flags that made it.
@@ -62,7 +62,7 @@ pub(crate) trait Evaluating {
         stop: &AtomicBool,
     ) -> Result<Self::Report, Failure>;
 
-    /// What came out that all tasks have.
+    /// Returns the results that all tasks have.
     fn summary(report: &Self::Report) -> Summary;
 
     /// The figures of merit, as a table.
@@ -73,7 +73,7 @@ pub(crate) trait Evaluating {
         let _ = (report, outputs);
     }
 
-    /// What the object holds of this task's alone.
+    /// Returns the fields of the object that only this task has.
     fn object(&self, input: &Self::Input, report: &Self::Report) -> impl Serialize;
 }
 
@@ -85,10 +85,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) json: bool,
 }
 
-/// What came out of an evaluation, but for its figures of merit.
+/// The results of an evaluation, but for its figures of merit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Summary {
-    /// What was evaluated, and how many of it.
+    /// The items that were evaluated, by name and number.
     pub(crate) items: (&'static str, u64),
     pub(crate) seconds: f64,
     pub(crate) stats: ManagerStats,
@@ -172,7 +172,7 @@ fn evaluate<E: Evaluating>(
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
-/// What came out.
+/// Renders the results.
 fn result<E: Evaluating>(
     args: &E,
     input: &E::Input,

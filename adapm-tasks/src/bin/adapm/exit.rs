@@ -86,7 +86,7 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
     ExitCode::from(2)
 }
 
-/// What to write instead of a `launch` whose command has no `--` before it.
+/// Suggests what to write instead of a `launch` whose command has no `--` before it.
 fn without_dashes(words: &[String]) -> Option<String> {
     let (launch, words) = words.split_first()?;
     let is_verb = |word: &String| ["train", "eval", "check-net"].contains(&word.as_str());
@@ -101,8 +101,8 @@ fn without_dashes(words: &[String]) -> Option<String> {
     Some(format!("put -- before the command: {line}"))
 }
 
-/// What is wrong with the value of a flag, in the words of [`Failure::Choice`]; `None` if something
-/// else is wrong.
+/// Explains a wrong value of a flag in the words of [`Failure::Choice`]; `None` if something else
+/// is wrong.
 fn impossible(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),

@@ -24,7 +24,7 @@ use crate::measure::trace::error::TraceFailure;
 use crate::recipe::UnknownRecipe;
 use crate::secret::TokenError;
 
-/// Why a verb could not do what it was asked for.
+/// The failure of a verb.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The library's reason.
@@ -92,7 +92,7 @@ pub(crate) enum Failure {
     /// Several processes could not be launched, or one of them failed.
     #[error("{0}")]
     Launch(#[from] LaunchError),
-    /// Who started this process left half of what is needed.
+    /// The launcher of this process left half of what is needed.
     #[error("{}", .0.with_flags())]
     Launcher(#[from] LauncherError),
     /// The other processes did not come, or are gone.
@@ -116,7 +116,7 @@ pub(crate) enum Failure {
     /// A trace cannot be shown, or begun.
     #[error("{0}")]
     Trace(#[from] TraceFailure),
-    /// What calls cost could not be measured.
+    /// The costs of calls could not be measured.
     #[error("{0}")]
     Bench(BenchError),
     /// A program that was started to be measured told nothing.
@@ -130,7 +130,7 @@ pub(crate) enum Failure {
     Interrupted(u8),
 }
 
-/// Who is to blame for a failure.
+/// The party to blame for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
     /// The command line, or its input.
@@ -217,7 +217,7 @@ impl Failure {
     }
 }
 
-/// What the library says of a run, with the flag that its parameters are read for.
+/// Tells the library's error of a run, with the flag that its parameters are read for.
 fn of_task(error: &TaskError) -> String {
     match error {
         TaskError::Checkpoint(CheckpointError::Io { path, error }) => {
@@ -236,7 +236,7 @@ fn meant(near: Option<&str>, names: &[String]) -> String {
     }
 }
 
-/// Where a file is that could not be written to its place.
+/// Tells the place of a file that could not be written to its own.
 fn elsewhere(path: Option<&Path>) -> String {
     match path {
         Some(path) => format!("it is in {} instead", path.display()),
@@ -244,7 +244,7 @@ fn elsewhere(path: Option<&Path>) -> String {
     }
 }
 
-/// What is wrong with data, with the flags that choose how it is read.
+/// Tells an error of data, with the flags that choose how it is read.
 fn of_data(error: &DataError) -> String {
     let flag = match error {
         DataError::OpenKe { .. } => " (--column-order htr)",
@@ -254,7 +254,7 @@ fn of_data(error: &DataError) -> String {
     format!("{error}{flag}")
 }
 
-/// What is wrong with a text, with the flag that may help.
+/// Tells an error of a text, with the flag that may help.
 fn of_corpus(error: &CorpusError) -> String {
     match error {
         CorpusError::Text(error) => of_data(error),

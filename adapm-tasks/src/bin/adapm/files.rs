@@ -71,9 +71,9 @@ pub(crate) struct Outputs {
     /// The flag of each file that was or was not written, where it is, and a sentence that says so.
     told: Vec<(&'static str, Option<PathBuf>, String)>,
     failure: Option<Failure>,
-    /// What is written is known to be good.
+    /// The content to be written is known to be good.
     is_judged: bool,
-    /// What is written can be had again at any time.
+    /// The content to be written can be had again at any time.
     is_copy: bool,
 }
 
@@ -198,7 +198,7 @@ impl Outputs {
         self.told.iter().map(|(_, _, sentence)| sentence.as_str())
     }
 
-    /// Where the file of this flag is, if it was written.
+    /// The path of the file of this flag, if it was written.
     pub(crate) fn saved(&self, flag: &str) -> Option<&Path> {
         self.told.iter().find(|(other, ..)| *other == flag)?.1.as_deref()
     }
@@ -240,7 +240,7 @@ fn is_left(failure: &Failure, path: &Path) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe && files::is_stdout(path)
 }
 
-/// Where a file goes that cannot be written to where it was to be.
+/// The folders to try for a file that cannot be written to its place.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from);
     // Not $TMPDIR: that of a launched process is removed with the launcher.

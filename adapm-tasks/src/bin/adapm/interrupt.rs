@@ -22,7 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-/// What signals have asked for so far. Clones share it.
+/// The signals received so far. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Interrupt {
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ pub(crate) struct Interrupt {
     shared: Arc<Shared>,
 }
 
-/// What goes on, for those who ask, and for those who wait for the end.
+/// The state of the run, for SIGUSR1 and for the watch over its end.
 #[derive(Default)]
 struct Shared {
     /// Changes as long as something moves.
@@ -40,14 +40,14 @@ struct Shared {
 }
 
 struct Told {
-    /// Which of several processes this is.
+    /// The place of this process among several.
     place: Option<String>,
     /// The last that was said of what goes on.
     state: String,
     since: Instant,
     /// For how long a run that is to end may stand still.
     patience: Duration,
-    /// What goes on while a run ends is said here, and not by another process.
+    /// This process, and not another one, reports the state while a run ends.
     tells_ending: bool,
 }
 
@@ -211,7 +211,7 @@ struct Watched {
     is_stopping: bool,
 }
 
-/// What to do about it.
+/// The next action of the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     GoOn,
@@ -280,7 +280,7 @@ const PATIENCE: Duration = DEAD_AFTER;
 pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What shells report for a program that a signal ended.
+/// The exit code that shells report for a program that a signal ended.
 fn exit_code(signal: i32) -> i32 {
     128 + signal
 }

@@ -15,7 +15,7 @@ use crate::epoch::{EpochDone, Labels};
 use crate::format;
 use crate::report::Summary;
 
-/// What the parameter manager did.
+/// The counts of the parameter manager.
 #[derive(Serialize)]
 pub(crate) struct Manager {
     local_share: f64,
@@ -69,7 +69,7 @@ pub(crate) struct Epoch {
     epoch: u32,
     seconds: f64,
     loss: f64,
-    /// How many examples, by what the task calls them; the figure on valid, by its name.
+    /// The number of examples, by the task's word for them; the figure on valid, by its name.
     #[serde(flatten)]
     named: BTreeMap<String, Value>,
     #[serde(flatten)]
@@ -95,8 +95,8 @@ impl Epoch {
     }
 }
 
-/// What it takes to do the same again: the program, and the value of each flag, also of those that
-/// were not given.
+/// The origin of a run, from which it can be repeated: the program, and the value of each flag,
+/// given or not.
 #[derive(Serialize)]
 pub(crate) struct Origin<'a> {
     version: &'static str,

@@ -79,7 +79,7 @@ pub(super) struct Quality {
     hits_at_1: Option<f64>,
     hits_at_3: Option<f64>,
     hits_at_10: Option<f64>,
-    /// What ranking by frequency reaches.
+    /// The figure of ranking by frequency.
     baseline_mrr: Option<f64>,
     /// The best that is possible, where it is known: on generated data.
     best_mrr: Option<f64>,
@@ -169,7 +169,7 @@ impl Finding {
     }
 }
 
-/// What was found while the graph was read.
+/// Lists the findings of reading a graph.
 pub(crate) fn findings(graph: &Graph) -> Vec<Finding> {
     let mut findings = match graph.source() {
         GraphSource::Files(files) => {
@@ -202,7 +202,7 @@ pub(crate) fn findings(graph: &Graph) -> Vec<Finding> {
     findings
 }
 
-/// How files were read.
+/// Lists the findings about the files of a graph.
 fn of_files(files: &GraphFiles, [has_no_valid, has_no_test]: [bool; 2]) -> Vec<Finding> {
     let mut findings = Vec::new();
     if let Some(seed) = files.split_seed {
@@ -442,7 +442,7 @@ impl Training for TrainArgs {
     }
 }
 
-/// What is the task's in the object of a run.
+/// The task's own fields in the object of a run.
 #[derive(Serialize)]
 struct OfRun {
     seed: u64,
@@ -575,7 +575,7 @@ impl EvalArgs {
     }
 }
 
-/// What is the task's in the object of an evaluation.
+/// The task's own fields in the object of an evaluation.
 #[derive(Serialize)]
 struct OfEvaluation {
     split: &'static str,

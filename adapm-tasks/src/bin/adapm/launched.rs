@@ -1,4 +1,4 @@
-//! What a process does that `adapm launch` started: it ends when its launcher is gone.
+//! The side of a process that `adapm launch` started: it ends when its launcher is gone.
 //!
 //! Its stdin is a pipe from the launcher. Lines on it pass on signals (`signal 2`), which ssh does
 //! not carry; its end means that nobody is there to print what this process finds out or to end it.
@@ -9,12 +9,12 @@ use adapm_transport::threads;
 
 use crate::interrupt::Interrupt;
 
-/// Whether `adapm launch` started this process.
+/// Returns true if `adapm launch` started this process.
 pub(crate) fn is_launched() -> bool {
     std::env::var_os("ADAPM_LAUNCHED").is_some()
 }
 
-/// Whether the launcher draws what this process does.
+/// Returns true if the launcher draws the progress of this process.
 pub(crate) fn has_screen() -> bool {
     is_launched() && std::env::var_os(SCREEN).is_some()
 }

@@ -71,7 +71,7 @@ fn describe(table: &mut Table, ratings: &Ratings, args: &DataArgs, given: &Given
     findings(ratings).iter().for_each(|finding| table.row(["", finding.text.as_str()]));
 }
 
-/// How far predictions are off.
+/// The errors of predictions.
 #[derive(Serialize)]
 pub(super) struct Quality {
     rmse: Option<f64>,
@@ -126,7 +126,7 @@ pub(super) fn table(splits: &[(&str, Option<&RatingMetrics>)], ratings: &Ratings
     table.render() + "\n"
 }
 
-/// What cells that are selected on are called in tables.
+/// Names the cells that are selected on, for tables.
 pub(super) fn name(selection: Selection) -> &'static str {
     match selection {
         Selection::Valid { .. } => "valid",
@@ -137,7 +137,7 @@ pub(super) fn name(selection: Selection) -> &'static str {
     }
 }
 
-/// What is planned about epochs, and on what they are selected.
+/// Describes the plan for epochs, and the cells they are selected on.
 pub(super) fn planned(selection: Selection, config: &TrainConfig) -> (String, String) {
     let is_known = matches!(selection, Selection::Nothing | Selection::CrossFitted { .. });
     let every =
@@ -167,8 +167,8 @@ pub(super) fn planned(selection: Selection, config: &TrainConfig) -> (String, St
     (epochs, selected)
 }
 
-/// What is to be said about the cells that are selected on, and about the products if less than all
-/// of them is predicted.
+/// Remarks on the cells that are selected on, and on the products if less than all of them is
+/// predicted.
 pub(super) fn remark(report: &TrainReport) -> String {
     let mut remark = String::new();
     let on = match report.selection {
@@ -195,7 +195,7 @@ pub(super) fn remark(report: &TrainReport) -> String {
     if remark.is_empty() { remark } else { remark + "\n" }
 }
 
-/// What was found while the ratings were read.
+/// Lists the findings of reading ratings.
 pub(crate) fn findings(ratings: &Ratings) -> Vec<Finding> {
     let counts = ratings.counts();
     let unseen_valid =
@@ -399,7 +399,7 @@ impl Training for TrainArgs {
     }
 }
 
-/// What is the task's in the object of a run.
+/// The task's own fields in the object of a run.
 #[derive(Serialize)]
 struct OfRun {
     seed: u64,
@@ -410,7 +410,7 @@ struct OfRun {
     /// In the first epoch.
     l2: f32,
     cells: u64,
-    /// What was selected on.
+    /// The cells that were selected on.
     selection: &'static str,
     /// Cells of train that were not trained on.
     held_back: u64,
@@ -531,7 +531,7 @@ impl EvalArgs {
     }
 }
 
-/// What is the task's in the object of an evaluation.
+/// The task's own fields in the object of an evaluation.
 #[derive(Serialize)]
 struct OfEvaluation {
     split: &'static str,
@@ -542,5 +542,5 @@ struct OfEvaluation {
 
 const NONE_SPARE: &str = "  the means are predicted: no cell can be spared to select on\n\n";
 
-/// What the baseline is called in tables.
+/// The name of the baseline in tables.
 pub(super) const MEANS: &str = "means alone";

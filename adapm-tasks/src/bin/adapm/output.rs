@@ -1,4 +1,4 @@
-//! Where results go: tables to stdout, or, with `--json`, JSON lines to stdout and tables to
+//! The streams of results: tables to stdout, or, with `--json`, JSON lines to stdout and tables to
 //! stderr. Of several processes only node 0 prints results.
 
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ impl Output {
         if self.json { Stream::Stderr.width() } else { Stream::Stdout.width() }
     }
 
-    /// Whether another process prints the results.
+    /// Returns true if another process prints the results.
     pub(crate) fn is_silent(self) -> bool {
         self.silent
     }

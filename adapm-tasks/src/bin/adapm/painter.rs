@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::terminal::Stream;
 use crate::{format, launched};
 
-/// What a run does at a moment.
+/// The activity of a run at a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Moment {
     /// Something of unknown length.
@@ -41,13 +41,13 @@ pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) done: u64,
     pub(crate) all: u64,
-    /// What stands beside the bar, the most important first.
+    /// Texts beside the bar, the most important first.
     pub(crate) beside: Vec<String>,
-    /// What stands below it, the most important first.
+    /// Texts below the bar, the most important first.
     pub(crate) below: Vec<String>,
 }
 
-/// Who draws.
+/// The display of progress.
 pub(crate) struct Painter {
     way: Way,
 }
@@ -65,7 +65,7 @@ struct Here {
 }
 
 impl Painter {
-    /// Who draws for this process.
+    /// The display for this process.
     pub(crate) fn new() -> Self {
         if launched::has_screen() {
             return Self { way: Way::Launcher };
@@ -153,7 +153,7 @@ impl Here {
 }
 
 impl Step {
-    /// What a bar would show first, in one line.
+    /// The first line of a bar.
     pub(crate) fn line(&self) -> String {
         let percent = 100 * self.done.min(self.all) / self.all.max(1);
         format!("{} {percent:>3} %   {}", self.name, self.beside.join("  "))
@@ -215,8 +215,8 @@ impl Spinner {
     }
 }
 
-/// What a line to the launcher begins with that is not to be printed: ASCII's record separator, as
-/// in RFC 7464.
+/// The start of a line to the launcher that is not to be printed: ASCII's record separator, as in
+/// RFC 7464.
 pub(crate) const MARK: char = '\u{1e}';
 
 const BAR_MIN: usize = 10;

@@ -1,4 +1,4 @@
-//! What a person sees while a run goes.
+//! The display of a run for people.
 //!
 //! | what | where |
 //! | --- | --- |
@@ -252,12 +252,12 @@ fn epoch_line(epoch: &EpochDone, labels: Labels, width: usize) -> String {
 /// Prints what goes on to stderr when it has been silent for long. Ends when dropped.
 pub(crate) struct Signs {
     step: Arc<Mutex<Going>>,
-    /// Whoever waits at the other end leaves when this goes.
+    /// Dropped to end the thread that waits for it.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What goes on, and since when nobody has heard of it.
+/// The current activity, and the time since the last sign of it.
 #[derive(Debug)]
 struct Going {
     text: Option<String>,

@@ -19,17 +19,17 @@ pub(crate) struct Recipe {
     pub(crate) data: String,
     /// Flags that differ from the defaults, as on a command line; names of files hold no spaces.
     pub(crate) flags: String,
-    /// What came out, and of which runs.
+    /// Its figures, each with the runs they are of.
     pub(crate) figures: Vec<Figure>,
     pub(crate) machine: String,
     pub(crate) date: String,
 }
 
-/// What came out of some runs.
+/// A figure of some runs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
-    /// What was measured.
+    /// The metric.
     pub(crate) metric: String,
     /// One value a run, or the range of them.
     pub(crate) value: String,
@@ -57,7 +57,7 @@ impl Recipe {
         data.chain(self.flags.split_whitespace()).map(OsString::from).collect()
     }
 
-    /// What is to be expected of it: `MRR 0.93 (1 node x 2 workers, seed 1)`.
+    /// Returns the expected figures: `MRR 0.93 (1 node x 2 workers, seed 1)`.
     pub(crate) fn expected(&self) -> String {
         let figures = self
             .figures

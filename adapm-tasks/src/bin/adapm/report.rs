@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::processes::Processes;
 use crate::table::{Align, Table};
 
-/// What came out of a training run, but for its figures of merit. With `--json` programs read it.
+/// The results of a training run, but for its figures of merit. With `--json` programs read it.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) nodes: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Summary {
     /// The epoch whose parameters are kept.
     #[serde(rename = "chosen_epoch")]
     pub(crate) chosen: u32,
-    /// Whether it was chosen by its figures.
+    /// The epoch was chosen by its figures.
     #[serde(skip)]
     pub(crate) is_selected: bool,
     /// Seconds of all evaluations of valid.
@@ -57,7 +57,7 @@ impl Summary {
         format!("\n{} on {source}{ended}\n", output.bold("result"))
     }
 
-    /// What the parameters are of that came out.
+    /// Describes the resulting parameters.
     pub(crate) fn state(&self) -> String {
         let last = u32::try_from(self.seconds.len()).unwrap_or(u32::MAX);
         let (chosen, next) = (self.chosen, last.saturating_add(1));

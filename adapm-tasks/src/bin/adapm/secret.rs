@@ -12,7 +12,7 @@ use adapm_transport::net::Token;
 
 use crate::launched;
 
-/// Why a secret cannot be used.
+/// An error of finding the secret.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     /// It cannot be read, or is none.

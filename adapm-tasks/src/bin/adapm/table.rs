@@ -10,7 +10,7 @@ use console::{measure_text_width, strip_ansi_codes};
 use crate::format;
 use crate::terminal::Stream;
 
-/// Which side of a column its cells lean on.
+/// The alignment of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -174,7 +174,7 @@ impl Table {
     }
 }
 
-/// Where a column starts.
+/// The position at which a column starts.
 fn start(widths: &[usize], column: usize) -> usize {
     INDENT + widths.iter().take(column).map(|width| width + GAP).sum::<usize>()
 }

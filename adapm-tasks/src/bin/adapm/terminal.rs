@@ -45,7 +45,7 @@ impl Stream {
 }
 
 const WIDTH: usize = 80;
-/// What is narrower is not laid out any better.
+/// The least width that is laid out.
 const WIDTH_MIN: usize = 40;
 /// `n12 | `.
 pub(crate) const PREFIX: usize = 6;

@@ -33,19 +33,19 @@ use crate::report::{self, Summary};
 use crate::table::Table;
 use crate::{input, recipe};
 
-/// What a task says to be trained from the command line.
+/// A task that can be trained from the command line.
 pub(crate) trait Training {
     /// Its name.
     const TASK: &'static str;
-    /// What it calls what it does.
+    /// Its words for screens and tables.
     const LABELS: Labels;
-    /// What its keys can be traced by.
+    /// The kinds of keys that can be traced.
     const KEY_KINDS: &'static [&'static str];
-    /// What is trained on.
+    /// The training data.
     type Data;
     /// The library's choices.
     type Config;
-    /// What came out.
+    /// The result.
     type Report;
 
     /// The flags that all tasks have.
@@ -57,10 +57,10 @@ pub(crate) trait Training {
     /// Reads or generates what is trained on.
     fn data(&self) -> Result<Self::Data, Failure>;
 
-    /// Where the data came from.
+    /// Names the source of the data.
     fn source(data: &Self::Data) -> String;
 
-    /// Whether the data is generated.
+    /// Returns true if the data is generated.
     fn is_generated(data: &Self::Data) -> bool;
 
     /// The keys to trace, with what they are.
@@ -89,7 +89,7 @@ pub(crate) trait Training {
         stop: &AtomicBool,
     ) -> Result<Self::Report, Failure>;
 
-    /// What came out that all tasks have.
+    /// Returns the results that all tasks have.
     fn summary(&self, report: &Self::Report) -> Summary;
 
     /// The figures of merit, as a table; empty if there are none.
@@ -106,7 +106,7 @@ pub(crate) trait Training {
     /// such as `epoch 3`.
     fn keep(&self, data: &Self::Data, report: &Self::Report, state: &str, outputs: &mut Outputs);
 
-    /// What the last object holds of this task's alone.
+    /// Returns the fields of the last object that only this task has.
     fn object(data: &Self::Data, config: &Self::Config, report: &Self::Report) -> impl Serialize;
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) processes: &'a ProcessArgs,
 }
 
-/// What all configurations have.
+/// The settings that all configurations have.
 pub(crate) struct Common {
     pub(crate) system: Option<System>,
     pub(crate) nodes: usize,
@@ -290,7 +290,7 @@ fn list_recipes(task: &str, output: Output) -> Result<(), Failure> {
     output.text(&format!("{}\n{}", format::wrapped(&title, output.width()), table.render()))
 }
 
-/// What is about to be done.
+/// Describes the run that is about to begin.
 fn preface<T: Training>(
     args: &T,
     data: &T::Data,

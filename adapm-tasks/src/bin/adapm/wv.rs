@@ -84,7 +84,7 @@ fn describe(table: &mut Table, corpus: &Corpus, args: &DataArgs, given: &Given) 
     table.row(["vocabulary", &vocabulary, &given.among(&["min-count", "read-vocab"])]);
 }
 
-/// What vectors know, in numbers.
+/// The quality of vectors, in numbers.
 #[derive(Serialize)]
 pub(super) struct Quality {
     /// Share of the seen questions with the right answer.
@@ -205,7 +205,7 @@ impl Asked {
         Ok(Self { questions, are_generated, similarities })
     }
 
-    /// What tells where the questions are from.
+    /// Tells the source of the questions.
     pub(super) fn source(&self, args: &QuestionArgs) -> String {
         let files = [&args.questions, &args.similarity].into_iter().flatten();
         let mut sources: Vec<String> = files.map(|path| path.display().to_string()).collect();
@@ -236,13 +236,13 @@ impl Asked {
     }
 }
 
-/// What is trained on, and what is asked in the end.
+/// The training text, and the questions for the end.
 pub(crate) struct Data {
     corpus: Corpus,
     asked: Asked,
 }
 
-/// What came out.
+/// The result of training.
 pub(crate) struct Trained {
     trained: TrainReport,
     /// On the first node, if it was asked for.
@@ -447,7 +447,7 @@ impl Training for TrainArgs {
     }
 }
 
-/// What is the task's in the object of a run.
+/// The task's own fields in the object of a run.
 #[derive(Serialize)]
 struct OfRun {
     seed: u64,
@@ -467,14 +467,14 @@ struct OfRun {
 /// Vectors, and what they are asked.
 pub(crate) struct EvalInput {
     vectors: Vectors,
-    /// What kind of file they are from.
+    /// The kind of their file.
     form: String,
     asked: Asked,
-    /// What tells where the questions are from.
+    /// The source of the questions, in words.
     source: String,
 }
 
-/// What came out.
+/// The result of an evaluation.
 pub(crate) struct Answered {
     answered: EvalReport,
     /// There were questions of analogy.
@@ -586,7 +586,7 @@ impl Answered {
     }
 }
 
-/// What is the task's in the object of an evaluation.
+/// The task's own fields in the object of an evaluation.
 #[derive(Serialize)]
 struct OfEvaluation {
     dim: usize,

@@ -7,7 +7,7 @@ use memchr::memmem;
 use crate::data::lines::csv_fields;
 use crate::data::ratings::columns::UNTIMED;
 
-/// What stands between the fields of a line.
+/// The separator of the fields of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Separator {

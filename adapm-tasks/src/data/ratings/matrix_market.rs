@@ -12,12 +12,12 @@ use crate::data::ratings::rating::{Fault, Rating, RatingFormat, RatingId, Stop, 
 use crate::data::ratings::records::{Field, Record, Records as _, Split};
 use crate::data::ratings::text::number;
 
-/// Whether a line is the first of such a file, well formed or not.
+/// Returns true if a line is the first of such a file, well formed or not.
 pub(super) fn is_banner(line: &[u8]) -> bool {
     line.get(..BANNER.len()).is_some_and(|start| start.eq_ignore_ascii_case(BANNER))
 }
 
-/// What the header declares.
+/// The declarations of the header.
 struct Header {
     rows: u64,
     columns: u64,

@@ -40,7 +40,7 @@ use rating::{Stop, Take};
 use records::{Lines, Split};
 pub(crate) use records::{Records, Separated};
 
-/// What a file was read as.
+/// The form that a file was read in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) format: RatingFormat,

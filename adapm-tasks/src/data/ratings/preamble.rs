@@ -18,7 +18,7 @@ pub(crate) fn names_ratings(line: &[u8]) -> bool {
     names_of(line, Form::of(line)).is_some_and(|names| Columns::are_known(&names))
 }
 
-/// Where the lines of a file begin that are no comments, and their form.
+/// The start of the first line that is no comment, and the form of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Preamble {
     /// Bytes before them.

@@ -49,13 +49,13 @@ impl std::fmt::Display for RatingFormat {
     }
 }
 
-/// Where in a line something is wrong: the byte, from 1, and what.
+/// A fault of a line: the byte, from 1, and what is wrong.
 pub(crate) type Fault = (u64, RatingFault);
 
 /// Takes a rating, or refuses it.
 pub(crate) type Take<'a> = dyn FnMut(Rating<'_>) -> Result<(), RatingFault> + 'a;
 
-/// Why reading stops.
+/// The reason why reading stops.
 pub(crate) enum Stop {
     Io(io::Error),
     /// The names in the line that was read last do not say which column is which.

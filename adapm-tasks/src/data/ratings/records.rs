@@ -16,7 +16,7 @@ pub(crate) struct Field<'a> {
     pub(crate) column: u64,
 }
 
-/// Where a field is.
+/// The place of a field.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     start: usize,

@@ -30,7 +30,7 @@ fn read_as(row: &str, column: &str, value: f32) -> Read {
     (row.to_owned(), column.to_owned(), value)
 }
 
-/// Where an error is, and how its text begins.
+/// Returns the place of an error, and how its text begins.
 fn error(text: &str) -> String {
     let error = parse(text.as_bytes()).expect_err("malformed");
     assert!(!error.contains('\n'), "{error}");

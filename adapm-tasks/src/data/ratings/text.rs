@@ -94,7 +94,7 @@ pub(super) fn rating_len(line: &[u8], form: Form) -> Option<usize> {
     of_first(line, form, columns).flatten()
 }
 
-/// What `of` says of the fields of a line.
+/// Applies `of` to the fields of a line.
 fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> {
     let of =
         |records: &mut dyn Records| records.next().is_ok_and(|is| is).then(|| of(records.record()));

@@ -57,7 +57,7 @@ pub(crate) struct Folder<'a> {
 /// Reads a file.
 type ReadFile<'a> = dyn Fn(&Path) -> Result<Option<Vec<u8>>, DataError> + 'a;
 
-/// What was found while files were read.
+/// Findings of reading files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     /// Names with blanks at an end.

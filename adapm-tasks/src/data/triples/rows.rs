@@ -14,7 +14,7 @@ use crate::data::ratings::{Records as _, Separated};
 use crate::data::triples::{ColumnOrder, File, Notes};
 use crate::data::{DataError, Malformation};
 
-/// What stands between the fields of a row.
+/// The separator of the fields of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     /// Tabs, or spaces in a line without a tab.
@@ -152,7 +152,7 @@ fn split(line: &[u8], ranges: &mut Vec<(usize, usize)>) {
     }
 }
 
-/// What the first lines of a file are separated by.
+/// Guesses the separator from the first lines of a file.
 fn separator(bytes: &[u8], is_csv: bool) -> Separator {
     let mut sample = lines(bytes).take(SAMPLE_LINES).peekable();
     if sample.peek().is_none_or(|(_, first)| memchr(b'\t', first).is_some()) {
@@ -189,7 +189,7 @@ fn csv_rows_alike(bytes: &[u8], separator: u8) -> usize {
 pub(super) struct Columns {
     /// Those of head, relation and tail, from 0.
     pub(super) places: [usize; 3],
-    /// How many there are.
+    /// Their number.
     pub(super) count: usize,
 }
 
@@ -292,7 +292,7 @@ const RELATIONS: [&str; 13] = [
     "type",
 ];
 
-/// What may follow such a name.
+/// Endings that may follow such a name.
 const ENDINGS: [&[u8]; 4] = [b"entity", b"name", b"id", b"label"];
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::{Folder, GO_ON, model, write_all};
 use crate::files::target::{Os, System};
 use crate::files::{Output, OutputError};
 
-/// What happens at a call.
+/// The injected outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Fails(Errno),

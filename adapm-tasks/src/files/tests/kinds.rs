@@ -1,4 +1,4 @@
-//! What can be at a path: files, links, pipes, devices, folders, and the files of other runs.
+//! The kinds of targets: files, links, pipes, devices, folders, and the files of other runs.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Read as _;

@@ -1,4 +1,4 @@
-//! What frequency says, and that it counts where it is all there is to know.
+//! The prior's values, and that it counts where it is all there is to know.
 
 use std::sync::atomic::AtomicBool;
 

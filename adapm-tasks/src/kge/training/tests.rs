@@ -268,7 +268,7 @@ fn a_chain_and_a_few_triples_spare_nothing() {
     assert!(hold_back(&graph, &of_seed(1)).is_none(), "each entity has one triple");
 }
 
-/// What each process ends with that opens as it is told.
+/// Checks the consistency of these fingerprints, one a process, and returns the result of each.
 fn agree_all(
     fingerprints: Vec<Result<RunFingerprint, TaskError>>,
 ) -> Vec<Result<RunFlags, String>> {

@@ -1,5 +1,5 @@
-//! What is told of a measurement: a figure with its floor and its goal, or why there is none; what
-//! is asked of it, and what the host tells.
+//! Results of measurements: a figure with its floor and its goal, or why there is none; the plan of
+//! measuring, and facts about the host.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use adapm_transport::net::{Kind, NetError};
 
 use crate::files;
 
-/// What was measured, in its unit.
+/// A measured figure, in its unit.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Figure {
-    /// What it is, in a few words.
+    /// The figure in a few words.
     pub what: String,
     /// Its unit, and that of floor and goal.
     pub unit: &'static str,
@@ -26,9 +26,9 @@ pub struct Figure {
     /// The median of the ratios to the floor turn by turn, where a turn is so long that the
     /// machine's speed changes from one to the next.
     pub ratio_of_turns: Option<f64>,
-    /// What is to be reached.
+    /// The goal.
     pub goal: Option<Goal>,
-    /// What the predecessor in C++ reached on a machine of this kind, one number or several.
+    /// The figure of the predecessor in C++ on a machine of this kind, one number or several.
     pub reference: Option<&'static str>,
 }
 
@@ -65,14 +65,14 @@ impl Figure {
         Self { reference: Some(reference), ..self }
     }
 
-    /// How many times the floor it is.
+    /// Returns the ratio to the floor.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         self.ratio_of_turns.or_else(|| self.floor.map(|floor| self.value / floor))
     }
 
-    /// Whether the goal is reached, by the ratio of turns where there is one; `None` without a
-    /// goal.
+    /// Returns true if the goal is reached, by the ratio of turns where there is one; `None`
+    /// without a goal.
     #[must_use]
     pub fn is_reached(&self) -> Option<bool> {
         let by_turns = self.ratio_of_turns.zip(self.floor).map(|(ratio, floor)| ratio * floor);
@@ -93,21 +93,21 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// What came of a measurement.
+/// The outcome of a measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// A figure.
     Measured(Figure),
     /// None, as this machine lacks what it needs.
     Skipped {
-        /// What would have been measured.
+        /// The figure that would have been measured.
         what: String,
-        /// What is missing.
+        /// The missing thing.
         why: String,
     },
 }
 
-/// How much to measure.
+/// The extent of measuring.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Plan {
@@ -123,7 +123,7 @@ impl Default for Plan {
     }
 }
 
-/// Where measurements of a group hand in their figures.
+/// The desk where measurements of a group hand in their figures.
 pub(super) struct Desk<'a> {
     pub(super) plan: &'a Plan,
     pub(super) stop: &'a AtomicBool,
@@ -137,8 +137,8 @@ impl Desk<'_> {
         self.check()
     }
 
-    /// Whether there is memory for a measurement that needs `bytes`; if not, tells that it is
-    /// skipped.
+    /// Returns true if there is memory for a measurement that needs `bytes`; if not, tells that it
+    /// is skipped.
     pub(super) fn has_room(&mut self, what: &str, bytes: usize) -> bool {
         let Some(room) = memory_available() else { return true };
         // Half is left to everybody else.
@@ -160,7 +160,7 @@ impl Desk<'_> {
     }
 }
 
-/// Why measuring ended early.
+/// An error that ends measuring early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {

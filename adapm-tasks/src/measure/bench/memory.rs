@@ -89,8 +89,8 @@ fn resident_with(nodes: usize, system: System, keys: u64) -> Result<Option<f64>,
     Ok(seen.into_iter().flatten().max().map(|bytes| bytes as f64))
 }
 
-/// What one key more takes, if the last `keys - keys / PART` make the difference: threads and first
-/// tables are no key's.
+/// Bytes that one more key takes, if the last `keys - keys / PART` make the difference: threads and
+/// first tables are no key's.
 fn a_key(keys: u64, bytes_of_part: f64, bytes: f64) -> f64 {
     (bytes - bytes_of_part) / (keys - keys / PART) as f64
 }

@@ -1,4 +1,4 @@
-//! What the parameter manager costs on this machine, each figure beside its floor, measured in
+//! The costs of the parameter manager on this machine, each figure beside its floor, measured in
 //! turns in one run.
 //!
 //! A floor is what the figure would be without a parameter manager: the same rows of one flat
@@ -53,7 +53,7 @@ pub enum Group {
     Remote,
     /// Relocation and replicas.
     Moves,
-    /// What goes on while nothing happens.
+    /// Activity of a cluster at rest.
     Rest,
     /// Bytes of copies.
     Memory,

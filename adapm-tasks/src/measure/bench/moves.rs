@@ -104,7 +104,7 @@ fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
 
 /// One push that is waited for.
 struct Trip {
-    /// How long the quiesce before it took.
+    /// The time that the quiesce before it took.
     quiet: Duration,
     /// When the first node has pushed, or the second has read what it pushed.
     moment: Duration,

@@ -33,7 +33,7 @@ impl Access {
     }
 }
 
-/// What is accessed: keys in some order, so many a call, and room for their values.
+/// The rows to access: keys in some order, so many a call, and room for their values.
 pub(super) struct Rows<'a> {
     order: &'a [Key],
     batch: usize,
@@ -114,7 +114,7 @@ pub(super) fn settle(worker: &mut Floats, keys: &[Key]) -> Result<(), OpError> {
     worker.barrier()
 }
 
-/// What the worker that measured found.
+/// Returns the result of the worker that measured.
 pub(super) fn first<R>(results: Vec<Result<Option<R>, OpError>>) -> Result<R, BenchError> {
     let mut found = None;
     for result in results {

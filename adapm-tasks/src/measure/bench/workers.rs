@@ -1,4 +1,4 @@
-//! How local access scales from one worker to two.
+//! Scaling of local access from one worker to two.
 
 use std::sync::{Barrier, Mutex};
 
@@ -27,7 +27,7 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Which keys two workers access.
+/// The keys that two workers access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
     /// Each a half of its own, side by side.
@@ -78,7 +78,7 @@ impl Share {
     }
 }
 
-/// How much more two workers do than one, for pulls and for pushes.
+/// Measures the speed-up of two workers over one, for pulls and for pushes.
 fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
     let layout = Layout::dense(&[(keys, LEN)]).expect("few keys, short values");
     let cluster =
@@ -128,7 +128,7 @@ fn scaling(keys: u64, share: Share) -> Result<[Figure; 2], BenchError> {
     }))
 }
 
-/// What the first of two threads takes while the other waits.
+/// Times the first of two threads while the other waits.
 fn alone(index: usize, gate: &Barrier, work: impl FnOnce()) -> f64 {
     gate.wait();
     let nanos = if index == 0 { nanos_per(ACCESSES, work) } else { 0.0 };
@@ -136,7 +136,7 @@ fn alone(index: usize, gate: &Barrier, work: impl FnOnce()) -> f64 {
     nanos
 }
 
-/// What each of two threads takes that begin at the same time.
+/// Times each of two threads that begin together.
 fn together(gate: &Barrier, work: impl FnOnce()) -> f64 {
     gate.wait();
     let nanos = nanos_per(ACCESSES, work);

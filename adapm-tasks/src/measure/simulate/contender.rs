@@ -66,8 +66,8 @@ impl Contender {
         all.into_iter().filter(is_compared).collect()
     }
 
-    /// Whether the model knows enough of `task` for it: a static choice of techniques is known for
-    /// the tasks on which the paper ran NuPS.
+    /// Returns true if the model knows enough of `task` for it: a static choice of techniques is
+    /// known for the tasks on which the paper ran NuPS.
     #[must_use]
     pub fn is_modelled_for(self, task: Task) -> bool {
         self != Self::StaticMix || matches!(task, Task::Kge | Task::Wv | Task::Mf)
@@ -84,7 +84,7 @@ impl Contender {
         }
     }
 
-    /// Whether workers signal what they will access.
+    /// Returns true if workers signal intent.
     #[must_use]
     pub fn signals(self) -> bool {
         match self {
@@ -93,7 +93,7 @@ impl Contender {
         }
     }
 
-    /// How many steps before an access a worker localizes, if it does.
+    /// The number of steps before an access at which a worker localizes, if it does.
     #[must_use]
     pub fn localize_ahead(self) -> Option<u64> {
         let localizes = match self {
@@ -103,8 +103,8 @@ impl Contender {
         localizes.then_some(8)
     }
 
-    /// Whether main copies move to where they are accessed: keys with locality then lie there after
-    /// the first epoch.
+    /// Returns true if main copies move to where they are accessed: keys with locality then lie
+    /// there after the first epoch.
     #[must_use]
     pub fn settles(self) -> bool {
         let lone = View::new(Key(0), NodeId(1));
@@ -112,7 +112,7 @@ impl Contender {
         self.localize_ahead().is_some() || matches!(self, Self::System(system) if relocates(system))
     }
 
-    /// Whether negatives are drawn among local keys; else naively (AdaPM App. C).
+    /// Returns true if negatives are drawn among local keys; else naively (AdaPM App. C).
     #[must_use]
     pub fn samples_locally(self) -> bool {
         !matches!(self, Self::System(system) if system.supply() == Supply::Nothing)

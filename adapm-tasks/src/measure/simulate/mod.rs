@@ -29,7 +29,7 @@ pub use adapm_verify::sim::engines::Machine;
 pub use contender::Contender;
 pub use run::{Figures, Run, SimulateError, simulate};
 
-/// Where a workload's choices come from: one for each worker.
+/// The random source of a workload's choices: one for each worker.
 pub type Chance = Xoshiro256PlusPlus;
 
 /// A workload of the paper (AdaPM §5.1).

@@ -1,4 +1,4 @@
-//! What the paper states in text and tables, and how the model compares. Nothing here is read off a
+//! Statements of the paper's text and tables, compared with the model. Nothing here is read off a
 //! figure.
 
 use adapm_runtime::System;
@@ -11,21 +11,22 @@ use super::{Contender, Figures, Run, Task};
 pub struct Statement {
     /// The workload.
     pub task: Task,
-    /// Where it stands, and of what it is.
+    /// The place in the paper, and the figure's name.
     #[serde(rename = "paper")]
     pub about: String,
-    /// What is stated.
+    /// The figure of the paper.
     pub stated: f64,
-    /// What the model gives.
+    /// The figure of the model.
     pub modelled: f64,
     /// Its unit; empty for a ratio.
     pub unit: &'static str,
-    /// How the two are compared.
+    /// The rule of comparison.
     #[serde(skip)]
     pub rule: Rule,
-    /// Whether they agree by the rule.
+    /// The two agree by the rule.
     pub agrees: bool,
-    /// Why they differ, as far as runs with other assumptions have shown; empty if they agree.
+    /// The reason of a difference, as far as runs with other assumptions have shown; empty if they
+    /// agree.
     pub because: &'static str,
 }
 
@@ -62,7 +63,7 @@ const NUPS_REMOTE: [(usize, f64); 4] = [(2, 0.012), (4, 0.024), (8, 0.034), (16,
 /// Bound of the same for AdaPM: below 0.0001 % (AdaPM §5.7).
 const ADAPM_REMOTE: f64 = 1e-6;
 
-/// How many times slower MF is without relocation, on 8 nodes (AdaPM §5.5).
+/// The slow-down of MF without relocation, on 8 nodes (AdaPM §5.5).
 const MF_WITHOUT_RELOCATION: f64 = 3.0;
 
 /// The least effective speed-up of a workload on 8 nodes (AdaPM §5.2). Raw speed-up is near-linear
@@ -141,7 +142,7 @@ fn of_task(
 }
 
 impl Rule {
-    /// Whether `modelled` agrees with `stated`.
+    /// Returns true if `modelled` agrees with `stated`.
     #[must_use]
     pub fn holds(self, stated: f64, modelled: f64) -> bool {
         let near = |a: f64, b: f64| a > 0.0 && b > 0.0 && (a / b).log2().abs() <= FACTOR.log2();

@@ -24,7 +24,7 @@ use rand::RngExt as _;
 use crate::measure::simulate::zipf::Ranks;
 use crate::measure::simulate::{Chance, Task, vary};
 
-/// What one step of a worker accesses.
+/// The accesses of one step of a worker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Work {
     /// Keys read and written, each once, ascending; intent is signaled ahead.
@@ -50,7 +50,7 @@ pub enum Sampled {
     Drawn(Vec<Key>),
 }
 
-/// What is fixed for a workload.
+/// The constants of a workload.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Keys and lengths in modelled elements.
@@ -111,7 +111,7 @@ impl Work {
 
 /// Generates what workers do.
 pub trait Pattern {
-    /// What is fixed.
+    /// Returns the constants.
     fn facts(&self) -> &Facts;
 
     /// The next step of a worker.

@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::measure::simulate::pattern::{Facts, Pattern, Sampled, Work, pattern};
 use crate::measure::simulate::{Chance, Contender, Task, chance};
 
-/// What is simulated.
+/// A run to simulate.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     /// The workload.
@@ -30,9 +30,9 @@ pub struct Run {
     pub nodes: usize,
     /// Workers of each node.
     pub workers: usize,
-    /// What machines and network cost.
+    /// The costs of machines and network.
     pub machine: Machine,
-    /// How many times as long as assumed a worker computes, more than 0.
+    /// Factor on the assumed time of a worker's computation, more than 0.
     pub compute: f64,
     /// From the start of one round to the next at the least, in nanoseconds. `None`: what engines
     /// do by themselves.
@@ -41,8 +41,8 @@ pub struct Run {
     pub seed: u64,
 }
 
-/// What came out. Figures of an epoch are those of the slice, scaled. `simulate --json` writes it:
-/// names are an interface.
+/// The figures of a run. Those of an epoch are those of the slice, scaled. `simulate --json` writes
+/// them: names are an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -94,7 +94,7 @@ fn hexadecimal<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_str(&format_args!("{number:016x}"))
 }
 
-/// Why there are no figures.
+/// An error of simulating.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
@@ -192,7 +192,7 @@ fn figures(
     }
 }
 
-/// What all workers do.
+/// The workers of a run.
 pub(super) struct Trainer<'a> {
     pattern: &'a mut dyn Pattern,
     contender: Contender,
@@ -218,7 +218,7 @@ struct Lane {
     chance: Chance,
     /// Steps drawn and not done, the next one first.
     works: VecDeque<Work>,
-    /// How many of them were localized.
+    /// The number of them that were localized.
     localized: usize,
     done: u64,
     out: VecDeque<Step>,

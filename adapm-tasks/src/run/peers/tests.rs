@@ -1,4 +1,4 @@
-//! What happens to all processes when one fails, lies or goes away.
+//! The ends of all processes when one fails, lies or goes away.
 
 use adapm_transport::group::GroupError;
 

@@ -1,5 +1,5 @@
-//! What the workers of a task access and announce, written down while they train on plain arrays,
-//! each by itself.
+//! The accesses and intents of a task's workers, recorded while they train on plain arrays, each by
+//! itself.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::run::session;
 use crate::run::task::{Course, Task};
 use crate::run::topology::WorkerSlot;
 
-/// What one worker does, in order, and what its loader announces, in order.
+/// The steps of one worker, in order, and the intents of its loader, in order.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Accesses {
     pub(super) steps: Vec<Access>,
@@ -38,7 +38,7 @@ struct Recorder {
     steps: Vec<Access>,
 }
 
-/// What a loader tells; samples are drawn and signaled when they are prepared.
+/// A signaler that records; samples are drawn and signaled when they are prepared.
 struct RecordingSignaler {
     sender: Sender<(Vec<Key>, Range<Clock>)>,
     distribution: Option<SamplingDistribution>,

@@ -24,7 +24,7 @@ pub(crate) const BLOCKS: u64 = 6;
 /// Keys that samples are drawn from, behind the others; each counts how often it was drawn.
 pub(crate) const SAMPLED: u64 = 2;
 
-/// What is counted, by how many workers.
+/// A task that counts, and its number of workers.
 #[derive(Clone, Debug)]
 pub(crate) struct Count {
     pub(crate) workers: usize,
@@ -215,14 +215,14 @@ impl Task for Count {
     }
 }
 
-/// How far the sum of all rates is from where it should be: the smaller the better.
+/// The distance of the sum of all rates from where it should be: the smaller the better.
 pub(crate) struct Distance {
     split: Split,
     shape: Shape,
     target: f64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
     /// Of all blocks.

@@ -1,4 +1,4 @@
-//! How runs end of which nobody wants the parameters.
+//! The ends of runs whose parameters are not wanted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

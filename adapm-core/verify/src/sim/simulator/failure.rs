@@ -3,7 +3,6 @@
 use crate::sim::links::Broken;
 
 /// The reason that a run failed.
-/// The system under test found a violation.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Failure<V> {
     /// The system under test found a violation.

@@ -1,4 +1,4 @@
-//! What can be asked of a run whatever is trained or evaluated.
+//! Flags that every run has, whatever is trained or evaluated.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ pub(crate) struct RecipeArgs {
 }
 
 impl RecipeArgs {
-    /// Whether recipes are to be listed instead of training.
+    /// Returns true if recipes are to be listed instead of training.
     pub(crate) fn lists(&self) -> bool {
         self.recipe.as_deref().is_some_and(Self::is_list)
     }
 
-    /// Whether this name stands for all of them.
+    /// Returns true if this name stands for all recipes.
     pub(crate) fn is_list(name: &str) -> bool {
         name == LIST
     }
@@ -91,7 +91,7 @@ pub(crate) struct EvalOutputArgs {
     pub(crate) json: bool,
 }
 
-/// What stands for all names of recipes.
+/// The name that stands for all recipes.
 const LIST: &str = "list";
 const NO_MANAGER: &str = "none";
 

@@ -1,4 +1,4 @@
-//! What can be asked about data, and about files of saved models.
+//! Flags of the verbs about data, and of those that write saved models in other forms.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Which flags were given, and by whom: by hand or by a recipe. All others have their default. And
-//! what all of them come to.
+//! The flags that were given, by hand or by a recipe; all others have their default. And the values
+//! of all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,12 +51,13 @@ impl Given {
         texts.join(" ")
     }
 
-    /// What repeats the run: the value of each flag but of those that say where its processes are.
+    /// The settings that repeat the run: the value of each flag but those that say where its
+    /// processes are.
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Whether one of `flags` was given by hand.
+    /// Returns true if one of `flags` was given by hand.
     pub(super) fn has_any(&self, flags: &[&str]) -> bool {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }

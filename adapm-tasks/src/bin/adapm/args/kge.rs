@@ -1,4 +1,4 @@
-//! What can be asked of knowledge graph embeddings.
+//! Flags of knowledge graph embeddings.
 
 use std::path::PathBuf;
 
@@ -84,7 +84,7 @@ pub(crate) struct TrainingArgs {
     /// Passes over the training data
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: u32,
-    /// What is minimised: cross entropy over the negatives (softmax) or of each (logistic)
+    /// Loss to minimise: cross entropy over the negatives (softmax) or of each (logistic)
     #[arg(long, value_name = "NAME", default_value_t = LossKind::Softmax, value_parser = one_of::<LossKind>(&["softmax", "logistic"]))]
     pub(crate) loss: LossKind,
     /// Negatives: one set for a whole chunk of triples, or a set for each triple
@@ -94,9 +94,9 @@ pub(crate) struct TrainingArgs {
     /// entities, at most 1000; or 50]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) negative_count: Option<usize>,
-    /// Which entities are drawn as negatives: any, as they come (naive), brought here ahead
-    /// (preloc), from a pool that is used again (pool), such as are here (local) [default: naive
-    /// under classic, preloc under lapse and adapm-no-replication, else local]
+    /// Sampling of negatives: any entities, as they come (naive), brought here ahead (preloc), from
+    /// a pool that is used again (pool), such as are here (local) [default: naive under classic,
+    /// preloc under lapse and adapm-no-replication, else local]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
     /// Triples of a chunk, with shared negatives [default: a fortieth of what a worker has in an

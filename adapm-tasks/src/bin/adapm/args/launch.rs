@@ -1,5 +1,5 @@
-//! What can be said about the processes of a cluster: how they are launched, what secret they
-//! share, and what each of them is told.
+//! Flags about the processes of a cluster: their launch, the secret they share, and the place of
+//! each.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub(crate) struct LaunchArgs {
     /// Processes to start, one a node [default: one a host of --hosts]
     #[arg(long, value_name = "N", value_parser = at_least_one, required_unless_present = "hosts")]
     pub(crate) nodes: Option<usize>,
-    /// What carries frames between the processes [default: tcp]
+    /// Transport between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
     pub(crate) transport: Option<Kind>,
     /// Seconds without a sign of life after which a node counts as lost [default: 10]
@@ -43,12 +43,12 @@ pub(crate) struct LaunchArgs {
         help_heading = "Several hosts"
     )]
     pub(crate) remote_program: OsString,
-    /// What each process does: `train`, `eval` or `check-net`, with its flags
+    /// Command of each process: `train`, `eval` or `check-net`, with its flags
     #[arg(last = true, required = true, value_name = "VERB ...")]
     pub(crate) command: Vec<OsString>,
 }
 
-/// Where nodes meet if nobody says where: on no list of well-known ports.
+/// The default port of the rendezvous: on no list of well-known ports.
 const PORT: u16 = 4157;
 
 const LAUNCH_EXAMPLES: &str = "\
@@ -88,11 +88,11 @@ pub(crate) struct ProcessArgs {
     /// Kubernetes say]
     #[arg(long, value_name = "I")]
     pub(crate) node: Option<usize>,
-    /// Where the processes meet: node 0 listens at HOST:PORT, or writes its address to a file that
-    /// all see
+    /// Meeting point of the processes: node 0 listens at HOST:PORT, or writes its address to a file
+    /// that all see
     #[arg(long, value_name = "HOST:PORT|file:PATH")]
     pub(crate) rendezvous: Option<String>,
-    /// What carries frames between the processes [default: tcp]
+    /// Transport between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
     pub(crate) transport: Option<Kind>,
     /// File with the secret of the processes, 32 bytes or more; nobody else may read it [default:

@@ -1,5 +1,5 @@
-//! What can be asked of the verbs that compare, measure and show: demo, simulate, bench, check-net,
-//! trace; and which keys a training run traces.
+//! Flags of the verbs that compare, measure and show: demo, simulate, bench, check-net, trace; and
+//! of the keys that a training run traces.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(crate) struct MachineArgs {
     /// Time of a channel thread for a key of a message, on either side [default: 200, 200, 0]
     #[arg(long, value_name = "NANOSECONDS")]
     key_cost: Option<u32>,
-    /// How many times as long as assumed workers compute for a data point
+    /// Factor on the time that workers are assumed to compute for a data point
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = times)]
     pub(crate) compute: f64,
     /// Time from the start of one round to the next at the least [default: 500, as in real runs]
@@ -177,7 +177,7 @@ fn positive(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or("give a whole number of at least 1")
 }
 
-/// What each node knows of each other needs memory.
+/// A bound on memory: each node keeps state for each other.
 const NODES_MAX: usize = 4_096;
 const WORKERS_MAX: usize = 256;
 /// A second: beyond, workers do nothing but wait.
@@ -199,7 +199,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = BENCH_EXAMPLES, args_override_self = true)]
 pub(crate) struct BenchArgs {
-    /// What to measure [default: all]
+    /// Subjects to measure [default: all]
     #[arg(value_name = "GROUP", value_parser = subject())]
     subjects: Vec<Subject>,
     /// Small sizes, few runs
@@ -214,13 +214,13 @@ pub(crate) struct BenchArgs {
     /// Do one operation only, for callgrind
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) operation: Option<Operation>,
-    /// How often
+    /// Number of repetitions
     #[arg(long, value_name = "COUNT", hide = true, default_value_t = 1)]
     pub(crate) times: u64,
 }
 
 impl BenchArgs {
-    /// What to measure, each once, in the order of the list.
+    /// Returns the subjects to measure, each once, in the order of the list.
     pub(crate) fn subjects(&self) -> Vec<Subject> {
         Subject::all()
             .filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject))
@@ -308,7 +308,7 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// What `adapm` without arguments shows.
+    /// Returns the arguments of `adapm` without a verb.
     pub(crate) fn default_values() -> Self {
         Self { nodes: NODES, epochs: None, dim: None, seed: SEED }
     }

@@ -1,4 +1,4 @@
-//! What can be asked of matrix factorization.
+//! Flags of matrix factorization.
 
 use std::path::PathBuf;
 
@@ -101,7 +101,7 @@ pub(crate) struct TrainingArgs {
     /// random [default: columnwise; dsgd after cross-fitting]
     #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
     pub(crate) order: Option<Order>,
-    /// How a gradient becomes an update
+    /// Update rule of the gradients
     #[arg(long, value_name = "NAME", default_value_t = Optimizer::AdaGrad, value_parser = one_of::<Optimizer>(&["adagrad", "sgd"]))]
     pub(crate) optimizer: Optimizer,
     /// Learning rate, at first, where what is learnt has deviation 1 [default: 0.1; with sgd 0.02]
@@ -117,8 +117,7 @@ pub(crate) struct TrainingArgs {
     /// nothing is selected half of it]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) l2: Option<f32>,
-    /// What squared norms are weighted by: each cell its row's and column's, or each row and column
-    /// once
+    /// Weights of squared norms: each cell its row's and column's, or each row and column once
     #[arg(long, value_name = "BY", default_value_t = Penalty::Cell, value_parser = one_of::<Penalty>(&["cell", "vector"]))]
     pub(crate) penalty: Penalty,
     /// Do not evaluate: neither select the epoch nor report on test

@@ -1,4 +1,4 @@
-//! What can be asked of word vectors.
+//! Flags of word vectors.
 
 use std::path::PathBuf;
 
@@ -95,19 +95,19 @@ pub(crate) struct TrainingArgs {
     /// Negatives of a pair
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().negatives)]
     pub(crate) negatives: usize,
-    /// Which pairs share their negatives: those of a sentence, those of one word, or none
-    /// (word2vec's way)
+    /// Sharing of negatives: among the pairs of a sentence, those of one word, or none (word2vec's
+    /// way)
     #[arg(long, value_name = "WAY", default_value_t = Negatives::Sentence, value_parser = one_of::<Negatives>(&["sentence", "window", "pair"]))]
     pub(crate) drawn: Negatives,
-    /// Which words are drawn as negatives: any, as they come (naive), brought here ahead (preloc),
-    /// from a pool that is used again (pool), such as are here (local) [default: as for kge, but
-    /// preloc on several nodes where the system replicates on intent]
+    /// Sampling of negatives: any words, as they come (naive), brought here ahead (preloc), from a
+    /// pool that is used again (pool), such as are here (local) [default: as for kge, but preloc on
+    /// several nodes where the system replicates on intent]
     #[arg(long, value_name = "SCHEME", value_parser = one_of::<Scheme>(&["naive", "preloc", "pool", "local"]))]
     pub(crate) sampling: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none
     #[arg(long, value_name = "SHARE", default_value_t = TrainConfig::default().sample, allow_negative_numbers = true)]
     pub(crate) sample: f64,
-    /// How parameters move: word2vec's falling rate, or the papers' AdaGrad
+    /// Update rule of parameters: word2vec's falling rate, or the papers' AdaGrad
     #[arg(long, value_name = "NAME", default_value_t = Optimizer::Sgd, value_parser = one_of::<Optimizer>(&["sgd", "adagrad"]))]
     pub(crate) optimizer: Optimizer,
     /// Learning rate, with sgd at the start

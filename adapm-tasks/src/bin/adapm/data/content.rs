@@ -1,4 +1,4 @@
-//! What is in data, read as its task does.
+//! The content of data, read as its task does.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::format;
 use crate::kge::{self, Finding};
 use crate::mf;
 
-/// What is in data.
+/// The content of data.
 #[derive(Default, Serialize)]
 pub(super) struct Content {
     pub(super) format: String,
@@ -28,9 +28,9 @@ pub(super) struct Content {
     /// Those that are of interest to people.
     #[serde(skip)]
     pub(super) counts_told: Vec<String>,
-    /// How it was read.
+    /// Remarks on how it was read.
     pub(super) notes: Vec<String>,
-    /// What may make figures wrong.
+    /// Findings that may make figures wrong.
     pub(super) problems: Vec<String>,
 }
 

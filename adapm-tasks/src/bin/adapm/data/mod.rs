@@ -64,7 +64,7 @@ fn described(set: &Set, output: Output) -> String {
     format!("{name}\n{}{below}\n", table.render())
 }
 
-/// What was found.
+/// The findings of a check.
 #[derive(Serialize)]
 struct Checked {
     path: String,

@@ -13,11 +13,11 @@ pub(crate) struct Set {
     pub(crate) name: String,
     pub(crate) task: Task,
     pub(crate) what: String,
-    /// Where it is from.
+    /// The source of the data.
     pub(crate) origin: String,
     pub(crate) licence: String,
     pub(crate) files: Vec<Published>,
-    /// What is to be known beside the commands.
+    /// A remark for people, beside the commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<String>,
     /// Commands of a shell that make the folder.
@@ -75,7 +75,7 @@ impl std::str::FromStr for Task {
 }
 
 impl Set {
-    /// Where `--data` finds it by its name.
+    /// The path where `--data` finds it by its name.
     pub(crate) fn found(&self) -> Option<PathBuf> {
         data::locate(self.task.name(), Path::new(&self.name)).ok()
     }

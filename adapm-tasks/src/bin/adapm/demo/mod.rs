@@ -25,7 +25,7 @@ use crate::{format, report};
 mod outcome;
 mod verdict;
 
-/// How a figure is read from an outcome.
+/// Reads a figure from an outcome.
 type Cell<'a> = &'a dyn Fn(&Outcome) -> String;
 
 /// Trains each job under each system in turn and compares.
@@ -125,11 +125,11 @@ const NEXT: &str = "  adapm train kge --nodes 4 --system lapse  another system, 
 pub(super) struct Job {
     pub(super) name: &'static str,
     pub(super) labels: Labels,
-    /// What was generated.
+    /// The generated data, in words.
     pub(super) data: String,
-    /// What is trained on it.
+    /// The model and its settings, in words.
     pub(super) plan: String,
-    /// What is measured in the end.
+    /// The figure that is measured in the end.
     pub(super) figure: &'static str,
     /// The best of it that can be expected.
     pub(super) best: f64,

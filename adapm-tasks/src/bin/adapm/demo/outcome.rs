@@ -3,7 +3,7 @@
 use adapm_tasks::System;
 use adapm_tasks::run::ManagerStats;
 
-/// What a system did in a job.
+/// The outcome of a job under one system.
 pub(crate) struct Outcome {
     pub(super) system: System,
     /// The figure of merit; `None` if the run was stopped.
@@ -13,7 +13,7 @@ pub(crate) struct Outcome {
     pub(super) stats: ManagerStats,
 }
 
-/// What all systems did in a job.
+/// The outcomes of a job under all systems.
 pub(crate) struct Compared {
     pub(super) name: &'static str,
     pub(super) is_higher_better: bool,

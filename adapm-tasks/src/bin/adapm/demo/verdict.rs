@@ -1,5 +1,4 @@
-//! What the figures of the demo say, in plain words: a sentence per system, made from what was
-//! measured.
+//! The verdict of the demo in plain words: a sentence per system, made from the measured figures.
 
 use adapm_tasks::System;
 use adapm_tasks::run::ManagerStats;
@@ -8,7 +7,7 @@ use crate::demo::outcome::{Compared, Outcome};
 use crate::format;
 use crate::output::Output;
 
-/// What a system did in all jobs.
+/// The totals of a system over all jobs.
 struct Total {
     system: System,
     seconds: f64,
@@ -104,7 +103,7 @@ fn stale(compared: &[Compared]) -> String {
     })
 }
 
-/// Which system was best at what.
+/// Names the best system by each measure.
 fn winners(compared: &[Compared], totals: &[Total]) -> String {
     let least = |of: &dyn Fn(&Total) -> f64| {
         let best = totals.iter().min_by(|a, b| of(a).total_cmp(&of(b)));

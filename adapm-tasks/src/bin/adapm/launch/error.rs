@@ -1,5 +1,5 @@
-//! Why nothing was launched, or why it ended badly, for people: the process that failed first, and
-//! with what the launcher exits.
+//! Errors of `launch`, before or after processes were started: the process that failed first, and
+//! the exit code of the launcher.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,7 +10,7 @@ use std::{fmt, io};
 use adapm_tasks::files;
 use adapm_transport::threads::SpawnError;
 
-/// Why nothing was launched, or why it ended badly.
+/// An error of `launch`, before or after processes were started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
     /// A verb that knows nothing of other processes.
@@ -83,7 +83,7 @@ pub(crate) fn temporary() -> String {
     format!("{}{by}", folder.display())
 }
 
-/// How one process ended.
+/// The end of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// It did what it was asked for.
@@ -112,13 +112,13 @@ impl End {
         }
     }
 
-    /// Whether the others must be seen to end soon. One that stopped in good order leaves them time
-    /// to save what they have.
+    /// Returns true if the others must be seen to end soon. One that stopped in good order leaves
+    /// them time to save what they have.
     pub(super) fn is_failure(self) -> bool {
         !matches!(self, Self::Done | Self::Stopped(_))
     }
 
-    /// Whether a signal asked it to stop, and it did.
+    /// Returns true if a signal asked the process to stop, and it did.
     pub(super) fn is_stop(self) -> bool {
         matches!(self, Self::Stopped(_))
     }
@@ -138,7 +138,7 @@ impl End {
 pub(crate) struct Ending {
     node: usize,
     end: End,
-    /// Whether the others had to be ended.
+    /// The others had to be ended.
     forced: bool,
 }
 
@@ -153,7 +153,7 @@ impl Ending {
         Some(Self { node: cause.0, end: cause.1, forced })
     }
 
-    /// Whether nothing but a signal to stop is behind it.
+    /// Returns true if nothing but a signal to stop is behind the end.
     pub(super) fn is_stop(&self) -> bool {
         self.end.is_stop()
     }
@@ -181,7 +181,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// What a process exits with that lost another or did not meet all.
+/// The exit code of a process that lost another or did not meet all.
 const LOST_OTHERS: u8 = 75;
 
 #[cfg(test)]

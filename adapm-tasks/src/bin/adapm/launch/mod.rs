@@ -71,7 +71,7 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     }
 }
 
-/// What all processes of a run have in common.
+/// The plan that all processes of a run share.
 struct Plan<'a> {
     args: &'a LaunchArgs,
     hosts: &'a [Host],
@@ -177,7 +177,7 @@ impl Plan<'_> {
 }
 
 impl Start<'_> {
-    /// What would be run, for people.
+    /// The program that would be run, for people.
     fn program(&self) -> OsString {
         if self.host.is_some() {
             env::var_os("ADAPM_SSH").unwrap_or_else(|| "ssh".into())
@@ -196,7 +196,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
 struct Inner {
     /// Without the name of the program.
     words: Vec<OsString>,
-    /// What it says itself about the time after which a node counts as lost.
+    /// Its own time after which a node counts as lost.
     dead_after: Option<Duration>,
 }
 
@@ -226,7 +226,7 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     Ok(Inner { words, dead_after: processes.dead_after })
 }
 
-/// What a verb says of processes, and its `--nodes`; `None` if it knows of none.
+/// The flags of a verb about processes, and its `--nodes`; `None` if it knows of none.
 fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
     let (processes, cluster) = match verb? {
         Verb::Train { task: TrainTask::Kge(args) } => (&args.processes, &args.cluster),
@@ -261,7 +261,7 @@ fn files(verb: Option<&Verb>) -> Files<'_> {
     }
 }
 
-/// What a verb says of recipes.
+/// The flags of a verb about recipes.
 fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
     match verb? {
         Verb::Train { task: TrainTask::Kge(args) } => Some(&args.recipe),
@@ -316,12 +316,12 @@ impl Host {
         Ok(Self { user, name: bare.to_owned() })
     }
 
-    /// What ssh takes: addresses without brackets.
+    /// The destination as ssh takes it: addresses without brackets.
     pub(super) fn destination(&self) -> String {
         self.user.as_ref().map_or_else(|| self.name.clone(), |user| format!("{user}@{}", self.name))
     }
 
-    /// Where nodes meet at `port` of this host.
+    /// The rendezvous at `port` of this host.
     pub(super) fn meeting(&self, port: u16) -> String {
         join_host(&self.name, port)
     }

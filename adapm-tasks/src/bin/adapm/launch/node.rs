@@ -18,7 +18,7 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitSta
 use adapm_transport::net::Token;
 use rustix::process::{Pid, Signal};
 
-/// What to start, and how it is reached.
+/// A process to start, and the way to its host.
 #[derive(Debug)]
 pub(super) struct Start<'a> {
     pub(super) host: Option<&'a str>,
@@ -59,7 +59,7 @@ impl Node {
         Ok(node)
     }
 
-    /// What the process prints, once.
+    /// Takes the pipes of the process's output, once.
     pub(super) fn output(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
         (self.child.stdout.take(), self.child.stderr.take())
     }
@@ -74,12 +74,12 @@ impl Node {
         self.ended
     }
 
-    /// Whether the process has been seen to end.
+    /// Returns true if the process has been seen to end.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// How the process ended, if it was seen to end.
+    /// The exit status of the process, if it was seen to end.
     pub(super) fn status(&self) -> Option<ExitStatus> {
         self.ended
     }
@@ -159,8 +159,8 @@ fn there(start: &Start<'_>, host: &str) -> Command {
     command
 }
 
-/// What the shell of the other host runs: in the same folder, if it is there too, so that relative
-/// names mean the same.
+/// Builds the line for the shell of the other host: in the same folder, if it is there too, so that
+/// relative names mean the same.
 fn remote_line(start: &Start<'_>) -> Vec<u8> {
     let mut line = Vec::new();
     if let Ok(folder) = std::env::current_dir() {

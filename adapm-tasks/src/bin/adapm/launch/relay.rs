@@ -1,4 +1,4 @@
-//! What the processes print: whole lines, each after the name of its node; node 0's stdout as it
+//! The output of the processes: whole lines, each after the name of its node; node 0's stdout as it
 //! is, and its bar at the bottom.
 //!
 //! Two lines are never mixed: each goes out in one write under the lock of the stream. A line

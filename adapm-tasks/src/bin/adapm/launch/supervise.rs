@@ -43,7 +43,7 @@ impl Watch {
     }
 }
 
-/// How all processes ended.
+/// The ends of all processes.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// The reason of a bad end.
@@ -52,7 +52,7 @@ pub(super) struct Outcome {
     pub(super) interrupted: Option<u8>,
 }
 
-/// What is done about processes that live.
+/// The measures taken against processes that live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Running,
@@ -103,7 +103,7 @@ struct Run<'a> {
     signals: Vec<i32>,
     /// A process was stopped by somebody else, and the others were asked to follow.
     stop_passed_on: bool,
-    /// What was last seen of [`Relays::life`].
+    /// The last value of [`Relays::life`].
     life: u64,
 }
 

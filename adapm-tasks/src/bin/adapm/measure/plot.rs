@@ -1,4 +1,5 @@
-//! What all pictures share: one font, a colour and a mark for each system, ticks at round numbers.
+//! The style of all pictures: one font, a colour and a mark for each system, ticks at round
+//! numbers.
 //!
 //! Pictures are SVG: text stays text, and nothing but the standard library is needed to write them.
 
@@ -15,7 +16,7 @@ pub(crate) const INK: RGBColor = RGBColor(0x22, 0x27, 0x2e);
 pub(crate) const FAINT: RGBColor = RGBColor(0x6b, 0x72, 0x80);
 /// Lines behind the data.
 pub(crate) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
-/// What the data lies on.
+/// The colour of the ground.
 pub(crate) const GROUND: RGBColor = RGBColor(0xf6, 0xf7, 0xf9);
 /// Colours of data, the most important first (after Okabe and Ito).
 pub(crate) const COLOURS: [RGBColor; 9] = [
@@ -59,7 +60,7 @@ const MARKS: [Mark; COLOURS.len()] = [
 /// A system more needs a colour and a mark more.
 const _: () = assert!(COLOURS.len() == System::ALL.len() + 1);
 
-/// What a system looks like in every picture.
+/// The look of a system in every picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Look {
     pub(crate) colour: RGBColor,
@@ -147,7 +148,7 @@ const FONT: &str = "Helvetica, Arial, DejaVu Sans, sans-serif";
 mod tests {
     use super::*;
 
-    /// How different two colours look, in 0..=441.
+    /// Returns the distance between two colours, in 0..=441.
     fn distance(one: RGBColor, other: RGBColor) -> f64 {
         let parts = [(one.0, other.0), (one.1, other.1), (one.2, other.2)];
         parts.iter().map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()

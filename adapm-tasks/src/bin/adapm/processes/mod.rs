@@ -88,7 +88,7 @@ pub(crate) fn with(
     company.leave(result, interrupt)
 }
 
-/// What flags say beside who meets where.
+/// Adds the flags to a configuration of the group.
 fn configured(args: &ProcessArgs, mut config: GroupConfig) -> GroupConfig {
     config.bind.clone_from(&args.bind);
     config.advertise.clone_from(&args.advertise);
@@ -106,12 +106,12 @@ fn configured(args: &ProcessArgs, mut config: GroupConfig) -> GroupConfig {
 }
 
 impl Processes {
-    /// Where this process prints results: nowhere if node 0 is another one.
+    /// The output of this process: silent if node 0 is another one.
     pub(crate) fn output(&self, json: bool) -> Output {
         if self.is_first() { Output::new(json) } else { Output::new(json).silent() }
     }
 
-    /// Whether this process is the one, or the first, that prints and writes results.
+    /// Returns true if this process is the one, or the first, that prints and writes results.
     pub(crate) fn is_first(&self) -> bool {
         match self {
             Self::Alone => true,
@@ -127,7 +127,7 @@ impl Processes {
         }
     }
 
-    /// What carries frames between processes; `None` if there is only one.
+    /// The transport between processes; `None` if there is only one.
     pub(crate) fn transport(&self) -> Option<&'static str> {
         self.company().map(|company| company.config.kind.scheme())
     }
@@ -170,7 +170,7 @@ fn stop_exit_code(code: u8) -> u8 {
     if code > 128 { code } else { 128 + 15 }
 }
 
-/// What there is to show of a membership.
+/// The view of a membership to show.
 fn view(membership: &Membership) -> View<'_> {
     let peer = |member: &group::Member| Peer {
         address: member.address,

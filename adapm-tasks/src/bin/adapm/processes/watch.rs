@@ -1,5 +1,5 @@
-//! What people see while processes join: the table at once or when it is complete, then who comes,
-//! then whom all wait for.
+//! The display while processes join: the table at once or when it is complete, then each that
+//! joins, then those that are missing.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -17,14 +17,14 @@ pub(super) struct Watch {
     heading: String,
     patient_until: Instant,
     shown: Option<Vec<bool>>,
-    /// Who had joined when last looked.
+    /// The nodes that had joined at the last look.
     last: Vec<Option<Peer>>,
     reminded: Instant,
     fault: Option<String>,
     refused: Refused,
 }
 
-/// What was said of those who were refused.
+/// The refusals told so far.
 #[derive(Default)]
 struct Refused {
     last: Option<String>,
@@ -32,12 +32,12 @@ struct Refused {
     silent_until: Option<Instant>,
 }
 
-/// What is known at a moment.
+/// The state of the group at a moment.
 pub(super) struct View<'a> {
     pub(super) peers: Vec<Option<Peer>>,
-    /// What keeps this node from its links.
+    /// The fault that keeps this node from its links.
     pub(super) fault: Option<String>,
-    /// Who was refused and why, the last ones, and how many there were.
+    /// The last refusals, each with its reason, and their number.
     pub(super) refused: &'a [String],
     pub(super) refusals: u64,
 }
@@ -144,7 +144,7 @@ fn print(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// What is known of one node that has joined.
+/// A node that has joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
@@ -153,8 +153,8 @@ pub(super) struct Peer {
     pub(super) rtt: Option<Duration>,
 }
 
-/// What node 0 says of the whole, and every other node of itself: with the flags and variables that
-/// said so.
+/// The heading: of the whole on node 0, of itself on every other node, with the flags and variables
+/// that said so.
 pub(super) fn heading(
     position: &Position,
     transport: &str,

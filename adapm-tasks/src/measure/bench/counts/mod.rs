@@ -34,7 +34,7 @@ pub struct Operation {
     pub(super) link: Option<Kind>,
 }
 
-/// What is done.
+/// The action to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     /// Access to keys of this node.
@@ -86,7 +86,7 @@ impl Operation {
         all
     }
 
-    /// What it is, in a few words.
+    /// Describes the operation in a few words.
     #[must_use]
     pub fn what(&self) -> String {
         let Self { action, keys, len, link } = *self;
@@ -106,7 +106,7 @@ impl Operation {
         }
     }
 
-    /// What counts are divided by.
+    /// Names the unit that counts are divided by.
     #[must_use]
     pub const fn unit(&self) -> &'static str {
         match self.action {
@@ -115,15 +115,15 @@ impl Operation {
         }
     }
 
-    /// Whether the number of messages goes by time, and allocations with it: rounds are begun by a
-    /// timer.
+    /// Returns true if the number of messages goes by time, and allocations with it: rounds are
+    /// begun by a timer.
     #[must_use]
     pub const fn goes_by_time(&self) -> bool {
         matches!(self.action, Action::Replicas)
     }
 
-    /// How often to do it so that its counts are those of the operation and not of what happens
-    /// beside it.
+    /// The repetitions after which counts are those of the operation and not of what happens beside
+    /// it.
     #[must_use]
     pub const fn times(&self, is_quick: bool) -> u64 {
         let times = match self.action {
@@ -167,7 +167,7 @@ impl FromStr for Operation {
     }
 }
 
-/// What went between nodes while an operation was done so many times.
+/// The messages and bytes between nodes while an operation was done so many times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
@@ -291,7 +291,7 @@ impl Operation {
     }
 }
 
-/// How often something is done, and who hears of start and end.
+/// The repetitions of an action, with a callback at start and end.
 #[derive(Clone, Copy)]
 struct Course<'a> {
     times: u64,

@@ -1,4 +1,4 @@
-//! What operations may send, whatever else changes: a bound that is raised here is raised
+//! Bounds on what operations may send, whatever else changes: a bound that is raised here is raised
 //! knowingly.
 
 use adapm_transport::net::Kind;

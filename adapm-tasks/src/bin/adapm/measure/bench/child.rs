@@ -77,7 +77,7 @@ fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> io::Result<thread::JoinH
     threads::spawn("listen", listen).map_err(io::Error::other)
 }
 
-/// Why a program that was started told nothing.
+/// An error of a program that was started to be measured.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChildError {
     /// It could not be started.
@@ -89,7 +89,7 @@ pub(crate) enum ChildError {
     /// It failed; how, and the last line that it wrote to stderr.
     #[error("{command} ended with {status}: {}", said.trim_start_matches("error: "))]
     Failed { command: String, status: ExitStatus, said: String },
-    /// What it printed or wrote is not what it should.
+    /// It printed or wrote something else than metrics.
     #[error("{command} reported no metrics; run it by hand to see")]
     Output { command: String },
     /// A signal ended this process; the exit code it asks for.

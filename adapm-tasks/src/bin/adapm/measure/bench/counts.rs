@@ -59,7 +59,7 @@ pub(super) fn alone(
     Ok(())
 }
 
-/// Where callgrind begins a new profile.
+/// Marks the place at which callgrind begins a new profile.
 #[inline(never)]
 fn counting_begins_or_ends(times: u64) {
     // Nothing like it is elsewhere, so that it keeps its name.
@@ -84,7 +84,7 @@ fn figures(operation: &Operation, sent: Sent, profile: Option<Profile>) -> [Opti
     ]
 }
 
-/// Who counts instructions, or why nobody does.
+/// The profiler, or the reason why there is none.
 struct Profiler(Result<(), String>);
 
 impl Profiler {
@@ -95,7 +95,7 @@ impl Profiler {
         Self::unless_failed(found).map(|found| Self(found.map(drop)))
     }
 
-    /// What an operation takes. After the first that fails no other is tried.
+    /// Profiles an operation. After the first that fails no other is tried.
     fn profile(
         &mut self,
         operation: &Operation,
@@ -151,7 +151,7 @@ fn profile(operation: &Operation, times: u64, interrupt: &Interrupt) -> Result<P
     folder.profile().ok_or(Failure::Child(ChildError::Output { command: name }))
 }
 
-/// What all threads did between two marks.
+/// The profile of all threads between two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) instructions: u64,
@@ -159,7 +159,7 @@ pub(super) struct Profile {
     pub(super) allocations: Option<u64>,
 }
 
-/// Where callgrind writes, until this is dropped.
+/// The folder that callgrind writes to, until this is dropped.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
@@ -175,7 +175,7 @@ impl Folder {
         (1..ATTEMPTS).map(make).find(is_new).unwrap_or_else(|| make(ATTEMPTS))
     }
 
-    /// What was counted between the marks, the first two profiles being what came before each.
+    /// The profile between the marks; the first two files are from before each.
     pub(super) fn profile(&self) -> Option<Profile> {
         read(&fs::read_to_string(self.0.join("profile.2")).ok()?)
     }
@@ -198,7 +198,7 @@ pub(super) fn flags(folder: &Folder, mark: &str) -> [String; 4] {
     ]
 }
 
-/// What a profile says.
+/// Parses a profile.
 fn read(text: &str) -> Option<Profile> {
     let mut allocators = HashSet::new();
     let (mut instructions, mut allocations, mut has_names) = (None, 0, false);

@@ -1,4 +1,4 @@
-//! What can be measured, by name; what is trained for it, and in what ways.
+//! Subjects of measurement, by name; the jobs trained for them, and in what ways.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use adapm_tasks::measure::bench::Group;
 
 use crate::data::sets::Task;
 
-/// Where the workers are.
+/// The placement of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Plain arrays, one worker, no manager.
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// How often each way takes its turn.
+    /// The number of turns of each way.
     pub(super) fn rounds(self, is_quick: bool) -> usize {
         match (self, is_quick) {
             (_, true) => 1,
@@ -116,7 +116,7 @@ impl Task {
         usize::from(is_quick || self != Self::Wv)
     }
 
-    /// What examples are called in JSON, the unit of their rate, and how many make one of it.
+    /// The name of examples in JSON, the unit of their rate, and how many make one of it.
     pub(super) fn rate(self) -> (&'static str, &'static str, f64) {
         match self {
             Self::Kge => ("triples", "k triples/s", 1e3),
@@ -131,7 +131,7 @@ impl Task {
         (self == Self::Kge).then_some(("mrr", "test MRR", 0.01))
     }
 
-    /// What a way is compared with, and the least share of its rate that is to be reached.
+    /// The way to compare a way with, and the least share of its rate that is to be reached.
     pub(super) fn goal(self, way: Way) -> Option<(Way, f64)> {
         let of = |other: Way, times: f64| Some((other, times.recip()));
         match (self, way) {
@@ -189,7 +189,7 @@ struct Data {
 pub(crate) enum Subject {
     /// Calls of the parameter manager.
     Calls(Group),
-    /// What calls send and execute.
+    /// Messages and instructions of calls.
     Counts,
     /// Training, as processes of their own.
     Training(Task),

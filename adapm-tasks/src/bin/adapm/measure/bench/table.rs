@@ -17,7 +17,7 @@ pub(super) fn heading(plan: &Plan, output: Output) -> String {
     format!("{}\n", output.bold(format!("adapm bench on {}{size}", format::plural(cores, "core"))))
 }
 
-/// What figures are, and their columns.
+/// Explains figures, and heads their columns.
 pub(super) fn figures_heading(output: Output) -> String {
     let width = output.width();
     let note = "Medians, also of the ratios where turns are long; floors are measured in turns with the metrics. C++: AdaPM on 2 \
@@ -149,7 +149,7 @@ pub(super) struct Row<'a> {
     at_most: Option<f64>,
     at_least: Option<f64>,
     reached: Option<bool>,
-    /// What the predecessor in C++ reached, one number or several.
+    /// The figure of the predecessor in C++, one number or several.
     reference: Option<&'static str>,
     skipped: Option<&'a str>,
 }

@@ -58,7 +58,7 @@ pub(super) fn measure(
     Ok(())
 }
 
-/// What is paid for several nodes, besides time.
+/// Lists the costs of several nodes besides time.
 fn costs(job: Task, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
     let mean = |of: &dyn Fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / runs.len() as f64;
     let what = |what: &str| format!("  {what}, {}", way.name());
@@ -84,7 +84,7 @@ fn costs(job: Task, way: Way, runs: &[Run], alone: &[Run]) -> Vec<Figure> {
     figures
 }
 
-/// What a run told of the epochs that count.
+/// The figures of a run over the epochs that count.
 struct Run {
     rates: Vec<f64>,
     quality: f64,
@@ -123,7 +123,7 @@ fn train(
         .ok_or(Failure::Child(ChildError::Output { command }))
 }
 
-/// What `train --json` printed, in numbers.
+/// Parses the output of `train --json`.
 fn read(printed: &str, warm_up: usize, examples: &str, scale: f64, quality: &str) -> Option<Run> {
     let lines: Vec<Value> =
         printed.lines().map(serde_json::from_str).collect::<Result<_, _>>().ok()?;

@@ -24,7 +24,7 @@ use adapm_core::NodeId;
 use adapm_core::transport::{Frame, Loss, Received, SendError, Transport};
 use serde::{Deserialize, Serialize};
 
-/// What the way from one node to another is like.
+/// The measured link from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Measured {
     /// Seconds from a small frame to its answer: half of all took at most this long.
@@ -35,7 +35,7 @@ pub(super) struct Measured {
     pub(super) bandwidth: f64,
 }
 
-/// Why nothing was measured.
+/// An error of a measurement.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProbeError<E> {
     #[error("{0}")]
@@ -53,7 +53,7 @@ pub(super) enum ProbeError<E> {
     Stopped,
 }
 
-/// What nodes say to each other.
+/// A message between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 enum Word {
     Ping,
@@ -82,7 +82,7 @@ pub(super) struct Probe<'a, T> {
     untold: Vec<u64>,
     /// A node that answers at all does so within this time.
     patience: Duration,
-    /// What came while a way was full.
+    /// Messages that came while a way was full.
     waiting: VecDeque<Came>,
 }
 
@@ -325,7 +325,7 @@ const SOON: Duration = Duration::from_millis(50);
 const SLICE_MAX: Duration = Duration::from_secs(60);
 /// A node that answers at all does so within this time, also on a slow link.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the flag that stops is looked at.
+/// The interval at which the stop flag is checked.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// More than all nodes have under way at any time: pings, and a few mebibytes.

@@ -92,7 +92,7 @@ fn pictures(args: &SimulateArgs, interrupt: &Interrupt) -> Result<Vec<(Task, Out
     args.tasks().into_iter().map(prepare).collect()
 }
 
-/// What a thread tells: that it begins with the run at this place, or what came of it.
+/// A message of a thread: the start of the run at this place, or its result.
 enum News {
     Begun(usize),
     Done(usize, Result<Figures, SimulateError>),
@@ -166,7 +166,7 @@ fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
     }
 }
 
-/// How far it is.
+/// Returns the progress to show.
 fn moment(all: usize, left: usize, began: Instant, running: &str) -> Moment {
     let elapsed = format::whole_seconds(began.elapsed().as_secs_f64());
     let beside = vec![format!("{} of {all} runs", all - left), elapsed];
@@ -178,5 +178,5 @@ fn name(run: &Run) -> String {
     format!("{} under {} on {} nodes", run.task, run.contender, run.nodes)
 }
 
-/// How often the display is renewed, and a Ctrl-C noticed.
+/// The interval at which the display is renewed and a Ctrl-C noticed.
 const TICK: Duration = Duration::from_millis(200);

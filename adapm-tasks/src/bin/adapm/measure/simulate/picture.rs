@@ -22,7 +22,7 @@ struct Panel {
     title: &'static str,
     unit: &'static str,
     lines: Vec<Line>,
-    /// Whether a diagonal shows what would be perfect.
+    /// A diagonal shows perfect scaling.
     ideal: bool,
 }
 

@@ -18,7 +18,7 @@ use crate::measure::simulate::results::{Results, speed_up};
 use crate::output::Output;
 use crate::table::{Align, Table};
 
-/// What is about to be shown, and what it is not.
+/// Heads the output: what the figures are, and what they are not.
 pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {
     let machine = args.machine.machine();
     let bandwidth = match machine.bytes_per_second {
@@ -105,7 +105,7 @@ pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> Stri
     text
 }
 
-/// What all of it comes to.
+/// Sums up all statements.
 pub(super) fn closing(statements: &[Statement], folder: Option<&Path>, output: Output) -> String {
     let agree = statements.iter().filter(|statement| statement.agrees).count();
     let verdict = match statements.len() {

@@ -34,7 +34,7 @@ pub(super) fn picture(trace: &Trace, window: Span) -> Result<String, TraceFailur
     Ok(svg)
 }
 
-/// Where everything lies, in pixels.
+/// The layout of the picture, in pixels.
 struct Frame<'t> {
     trace: &'t Trace,
     window: Span,

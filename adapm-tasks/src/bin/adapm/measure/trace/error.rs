@@ -10,7 +10,7 @@ use adapm_tasks::files;
 use adapm_tasks::run::{UnknownKey, UnknownKeyChoice};
 use adapm_transport::error::SystemError;
 
-/// Why a trace cannot be shown, or begun. Its text is one line.
+/// An error of showing or beginning a trace. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TraceFailure {
     /// There is no such file, nor parts of it.

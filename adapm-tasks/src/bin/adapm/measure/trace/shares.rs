@@ -1,4 +1,4 @@
-//! How much of each column of a picture a state takes up.
+//! The share of a state in each column of a picture.
 
 use adapm_runtime::trace::Span;
 

@@ -9,7 +9,7 @@ use crate::measure::trace::shares::shares;
 use crate::output::Output;
 use crate::table::{Align, Table};
 
-/// What `trace` shows in `window`.
+/// Renders the output of `trace` for `window`.
 pub(super) fn summary(trace: &Trace, window: Span, output: Output) -> String {
     let width = output.width();
     let mut text = format!("{}\n", output.bold(format::wrapped(&headline(trace, window), width)));
@@ -162,7 +162,7 @@ const LEGEND: &str = "M main copy, R replica for at least half of a column's tim
 const COLUMNS: usize = 60;
 /// The most of them below.
 const COLUMNS_MAX: usize = 100;
-/// What stands before and behind a line of time below its numbers.
+/// Columns before and behind a line of time below its numbers.
 const NARROW_FRAME: usize = 12;
 /// Columns from which on there is room for both.
 const WIDE: usize = 122;
