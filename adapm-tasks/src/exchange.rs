@@ -16,17 +16,17 @@ use crate::run::TaskError;
 /// Every call is collective: all processes make the same calls in the same order, from one thread
 /// at a time each.
 pub trait Exchange: Sync {
-    /// The node that this process is.
+    /// Returns the node that this process is.
     fn node(&self) -> usize;
 
-    /// Number of nodes, that is of processes.
+    /// Returns the number of nodes, that is of processes.
     fn nodes(&self) -> usize;
 
     /// Gives `bytes` to all nodes and returns what all gave, by node.
     ///
     /// # Errors
     ///
-    /// A node is lost or has left: nobody waits for it.
+    /// A node is lost or has left: no process waits for it.
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, TaskError>;
 
     /// Gives `bytes` to node 0, where it returns what all gave, by node; `None` elsewhere.

@@ -154,7 +154,7 @@ fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &
     }
 }
 
-/// One tile of the product: `ROWS` rows by one panel.
+/// Returns one tile of the product: `ROWS` rows by one panel.
 #[inline(always)]
 fn tile<const ROWS: usize>(left: &[f32], right: &[f32]) -> [[f32; PANEL]; ROWS] {
     let mut sums = [[0.0; PANEL]; ROWS];
@@ -180,8 +180,8 @@ pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
     }
 }
 
-/// The inner product, in lanes that the compiler vectorises; the order of the sum depends on the
-/// length alone.
+/// Returns the inner product, in lanes that the compiler vectorises; the order of the sum depends
+/// on the length alone.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];
@@ -195,7 +195,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// The sum of all lanes, by halves.
+/// Returns the sum of all lanes, by halves.
 ///
 /// Left alone, the compiler works its way up from the last addition to whatever the lanes were
 /// computed by, two lanes at a time, and leaves a loop of vectors in pieces; so each half is put
@@ -214,8 +214,8 @@ pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// The inner product as [`multiply`] computes it: one sum in order, the same bits as an element of
-/// a product.
+/// Returns the inner product as [`multiply`] computes it: one sum in order, the same bits as an
+/// element of a product.
 pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }

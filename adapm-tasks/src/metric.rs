@@ -15,19 +15,20 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// The rank that counts: `1 + G + floor(T / 2)` with `T` the number tied, the answer included.
+    /// Returns the rank that counts: `1 + G + floor(T / 2)` with `T` the number tied, the answer
+    /// included.
     #[must_use]
     pub fn mean(self) -> u32 {
         self.better.saturating_add(self.tied.div_ceil(2)).saturating_add(1)
     }
 
-    /// The rank if the answer won every tie.
+    /// Returns the rank if the answer won every tie.
     #[must_use]
     pub fn optimistic(self) -> u32 {
         self.better.saturating_add(1)
     }
 
-    /// The rank if the answer lost every tie.
+    /// Returns the rank if the answer lost every tie.
     #[must_use]
     pub fn pessimistic(self) -> u32 {
         self.better.saturating_add(self.tied).saturating_add(1)
@@ -72,7 +73,7 @@ impl RankMetrics {
         }
     }
 
-    /// Tells whether ties decide anything: the optimistic and the pessimistic end differ.
+    /// Returns true if ties decide anything: the optimistic and the pessimistic end differ.
     #[must_use]
     pub fn has_ties(&self) -> bool {
         self.mrr_optimistic != self.mrr_pessimistic

@@ -80,7 +80,7 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// Of infinities and of what is no number, all these bits are set.
+/// The bits that infinities and NaN have set.
 const EXPONENT: u32 = 0x7f80_0000;
 
 #[cfg(test)]

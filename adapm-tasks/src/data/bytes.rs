@@ -98,7 +98,7 @@ pub(crate) fn head(first: &[u8], path: &Path, is_compressed: bool) -> Result<Hea
     Ok(if is_lone { Head::LoneReturns { mark } } else { Head::Text { mark } })
 }
 
-/// The error of reading a file, compressed or not.
+/// Returns the error of reading a file, compressed or not.
 pub(crate) fn failure(path: &Path, error: &io::Error) -> DataError {
     let path = path.to_path_buf();
     match error.kind() {
@@ -134,7 +134,7 @@ pub(crate) fn check_text(bytes: &[u8], path: &Path) -> Result<(), DataError> {
 }
 
 impl Source {
-    /// The text that `reader` reads; `path` is for errors.
+    /// Returns the text that `reader` reads; `path` is for errors.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ impl Source {
         self.is_compressed
     }
 
-    /// All that is left.
+    /// Reads the rest.
     pub(crate) fn all(mut self, path: &Path) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         self.reader.read_to_end(&mut bytes).map_err(|error| failure(path, &error))?;
@@ -174,7 +174,7 @@ impl Read for Source {
     }
 }
 
-/// The first bytes of a file, as many as tell what it is.
+/// Returns the first bytes of a file, as many as tell what it is.
 fn first_of(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut first = Vec::with_capacity(HEAD_BYTES);
     reader
@@ -184,7 +184,7 @@ fn first_of(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(first)
 }
 
-/// The text of which `first` are the first bytes and `reader` has the rest.
+/// Returns the text of which `first` are the first bytes and `reader` has the rest.
 fn rest(first: Vec<u8>, head: Head, reader: impl Read + 'static) -> Box<dyn Read> {
     let (Head::Text { mark } | Head::LoneReturns { mark }) = head else {
         return Box::new(Cursor::new(first).chain(reader));

@@ -25,7 +25,7 @@ pub fn looks_like(path: &Path) -> Option<Looks> {
     of_lines(&head)
 }
 
-/// The training data of a folder by the names that any task looks for.
+/// Returns the training data of a folder by the names that any task looks for.
 fn training_file(folder: &Path) -> Option<PathBuf> {
     let mut names: Vec<PathBuf> =
         folder.read_dir().ok()?.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();

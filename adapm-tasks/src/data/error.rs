@@ -409,7 +409,7 @@ impl Problem {
     }
 }
 
-/// The first names, none of them too long to be shown.
+/// Returns the first names, none of them too long to be shown.
 fn shown(names: &[String]) -> String {
     let shown = names.iter().take(SHOWN_MAX).map(|name| match name.char_indices().nth(CHARS_MAX) {
         None => format!("`{name}`"),

@@ -53,8 +53,8 @@ impl Family {
         [a, b]
     }
 
-    /// Two founders, their children, who marry people from elsewhere, their grandchildren, and so
-    /// on.
+    /// Returns two founders, their children, who marry people from elsewhere, their grandchildren,
+    /// and so on.
     fn grow(random: &mut Xoshiro256PlusPlus) -> Self {
         let mut family = Self::default();
         let (a, b) = (family.add(None), family.add(None));
@@ -107,7 +107,7 @@ impl Family {
     }
 }
 
-/// The graph of `families` families.
+/// Returns the graph of `families` families.
 pub(crate) fn graph(seed: u64, families: usize) -> Graph {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let (mut train, mut held_out) = (Vec::new(), [Vec::new(), Vec::new()]);

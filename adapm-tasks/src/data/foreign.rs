@@ -15,7 +15,7 @@ use memchr::memmem;
 pub struct Foreign(&'static Kind);
 
 impl Foreign {
-    /// The kind of a file that begins with these bytes, as many as are at hand up to
+    /// Returns the kind of a file that begins with these bytes, as many as are at hand up to
     /// [`HEAD_BYTES`]; `None` for text.
     pub(crate) fn of(head: &[u8]) -> Option<Self> {
         let kind = KINDS.iter().find(|kind| kind.begins(head)).or_else(|| without_mark(head));
@@ -127,7 +127,7 @@ fn is_binary(head: &[u8]) -> bool {
     32 * head.iter().filter(is_control).count() > head.len()
 }
 
-/// The command that makes UTF-8 of a text in the encoding that iconv calls `from`.
+/// Returns the command that makes UTF-8 of a text in the encoding that iconv calls `from`.
 pub(crate) fn conversion(path: &Path, from: &str) -> String {
     let quoted = quoted(path);
     if path.extension().is_some_and(|ending| ending == "gz") {
@@ -145,7 +145,7 @@ fn converted(path: &Path) -> String {
     quoted(&path.with_extension(ending.as_deref().unwrap_or("utf8")))
 }
 
-/// A path as a word of a shell command.
+/// Returns a path as a word of a shell command.
 pub(crate) fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |c: char| c.is_alphanumeric() || "._/+=:,@%-".contains(c);

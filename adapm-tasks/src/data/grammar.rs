@@ -85,7 +85,7 @@ pub(crate) fn write(seed: u64, sentences: u64, mut writer: impl Write) -> io::Re
     Ok(())
 }
 
-/// The questions that follow from the grammar, in the form of `questions-words.txt`.
+/// Returns the questions that follow from the grammar, in the form of `questions-words.txt`.
 pub(crate) fn questions() -> String {
     let mut lines = String::new();
     for Section { heading, forms: [first, second] } in SECTIONS {

@@ -25,8 +25,8 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, DataError> {
     Ok(Some(text))
 }
 
-/// The lines that are not blank, with their numbers from 1, without line end (`\n` or `\r\n`) and
-/// byte order mark.
+/// Returns the lines that are not blank, with their numbers from 1, without line end (`\n` or
+/// `\r\n`) and byte order mark.
 pub(crate) fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let bytes = bytes::without_mark(bytes);
     let ends = memchr_iter(b'\n', bytes).chain([bytes.len()]);

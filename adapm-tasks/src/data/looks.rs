@@ -17,7 +17,7 @@ pub enum Looks {
 }
 
 impl Looks {
-    /// The task that this is data of.
+    /// Returns the task that this is data of.
     #[must_use]
     pub fn task(self) -> &'static str {
         match self {

@@ -42,8 +42,8 @@ pub fn locate(task: &'static str, name: &Path) -> Result<PathBuf, DataError> {
     found.ok_or_else(|| DataError::UnknownName { name: name.to_path_buf(), searched })
 }
 
-/// The entry of `folder` whose name equals `name` but for the case of letters; the first by name if
-/// there are several.
+/// Returns the entry of `folder` whose name equals `name` but for the case of letters; the first by
+/// name if there are several.
 fn entry_ignoring_case(folder: &Path, name: &Path) -> io::Result<Option<PathBuf>> {
     let mut found: Vec<PathBuf> = Vec::new();
     for entry in folder.read_dir()? {

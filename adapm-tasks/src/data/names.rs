@@ -17,19 +17,19 @@ impl Names {
         self.ends.push(self.bytes.len());
     }
 
-    /// Number of names.
+    /// Returns the number of names.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Tells whether there is no name.
+    /// Returns true if there is no name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The bytes of a name, or `None` beyond the last.
+    /// Returns the bytes of a name, or `None` beyond the last.
     #[must_use]
     pub fn bytes(&self, index: usize) -> Option<&[u8]> {
         let end = *self.ends.get(index)?;
@@ -37,7 +37,7 @@ impl Names {
         Some(&self.bytes[start..end])
     }
 
-    /// A name for people; what is no UTF-8 is replaced. `None` beyond the last.
+    /// Returns a name for people; what is no UTF-8 is replaced. `None` beyond the last.
     #[must_use]
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {
         self.bytes(index).map(String::from_utf8_lossy)

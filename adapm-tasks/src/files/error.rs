@@ -46,7 +46,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    /// The kind of the operating system's error.
+    /// Returns the kind of the operating system's error.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {

@@ -1,4 +1,4 @@
-//! Files that are read, and the note that they were; and files that nobody else may read.
+//! Files that are read, and the record that they were; and files that no other user may read.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
@@ -17,8 +17,8 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// The identity of the file at `path`, behind links; `None` if there is none, or if nothing is
-    /// lost by writing to it, as to a character device.
+    /// Returns the identity of the file at `path`, behind links; `None` if there is none, or if
+    /// nothing is lost by writing to it, as to a character device.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         Self::of(&fs::metadata(path).ok()?)
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The path by which this process has read the file that is at `path`, if it has.
+/// Returns the path by which this process has read the file that is at `path`, if it has.
 #[must_use]
 pub fn input(path: &Path) -> Option<PathBuf> {
     let id = FileId::at(path)?;

@@ -168,7 +168,7 @@ impl Output {
         }
     }
 
-    /// The path as it was given.
+    /// Returns the path as it was given.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -353,7 +353,7 @@ impl Partial {
         Ok(partial)
     }
 
-    /// The file to write to.
+    /// Returns the file to write to.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
@@ -415,14 +415,14 @@ fn partials() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     PARTIALS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A name for a file that is written for `place`, which no file has.
+/// Returns a name for a file that is written for `place`, which no file has.
 pub(super) fn unique(place: &Place) -> PathBuf {
     let mut name = stem(place).to_vec();
     name.extend_from_slice(format!(".{}-{:016x}{ENDING}", process::id(), random()).as_bytes());
     place.folder.join(OsString::from_vec(name))
 }
 
-/// A number that differs each time, in each process.
+/// Returns a number that differs each time, in each process.
 pub(super) fn random() -> u64 {
     // Its keys come from the operating system.
     RandomState::new().build_hasher().finish()
@@ -524,7 +524,7 @@ impl Stream {
         open_stream(path).map(|file| Self::new(file, system)).map_err(OutputError::Refused)
     }
 
-    /// The same stream once more.
+    /// Returns the same stream once more.
     pub(super) fn again(&self) -> io::Result<Self> {
         Ok(Self {
             system: Arc::clone(&self.system),
@@ -561,7 +561,7 @@ impl Stream {
     }
 }
 
-/// Nobody asks a library to stop.
+/// A flag that is never raised: libraries are not asked to stop.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// Between attempts. Together less than the time after which a node counts as lost.

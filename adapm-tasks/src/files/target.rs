@@ -75,7 +75,7 @@ pub(super) fn look(path: &Path) -> Result<Target, OutputError> {
     Ok(Target::File(place))
 }
 
-/// The number of the descriptor of this process that a path stands for, as `/dev/stdout` or
+/// Returns the number of the descriptor of this process that a path stands for, as `/dev/stdout` or
 /// `/dev/fd/1`.
 pub(super) fn descriptor(path: &Path) -> Option<u32> {
     let mut path = path.to_path_buf();
@@ -96,7 +96,7 @@ pub(super) fn descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// The file that a link names which leads nowhere yet.
+/// Returns the file that a link names which leads nowhere yet.
 fn follow(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..LINKS_MAX {
@@ -144,7 +144,7 @@ fn is_mount_root(_: &Path) -> bool {
 }
 
 impl Place {
-    /// The permissions of the file that is there.
+    /// Returns the permissions of the file that is there.
     pub(super) fn mode(&self) -> Option<u32> {
         Some(fs::metadata(&self.path).ok()?.permissions().mode() & 0o7777)
     }

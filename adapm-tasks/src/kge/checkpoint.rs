@@ -95,13 +95,13 @@ impl Checkpoint {
         file::save(path, |file| self.write_to(file).map(drop))
     }
 
-    /// The score function.
+    /// Returns the score function.
     #[must_use]
     pub fn model(&self) -> ModelKind {
         self.model
     }
 
-    /// Length of an entity's vector.
+    /// Returns the length of an entity's vector.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
@@ -119,13 +119,14 @@ impl Checkpoint {
         &self.relations
     }
 
-    /// Tells whether every relation has an inverse with parameters of its own.
+    /// Returns true if every relation has an inverse with parameters of its own.
     #[must_use]
     pub fn is_reciprocal(&self) -> bool {
         self.reciprocal
     }
 
-    /// The weight of a candidate's frequency with the relation in its score, beside the vectors.
+    /// Returns the weight of a candidate's frequency with the relation in its score, beside the
+    /// vectors.
     #[must_use]
     pub fn frequency_weight(&self) -> f32 {
         self.weight.factor()
@@ -181,7 +182,7 @@ impl Checkpoint {
         })
     }
 
-    /// The digest of the layout of the parameters; 0 for what cannot be laid out.
+    /// Returns the digest of the layout of the parameters; 0 for what cannot be laid out.
     fn layout_digest(&self) -> u64 {
         let layout = self.shape().and_then(|shape| shape.groups().layout().ok());
         layout.map_or(0, |layout| layout.digest::<f32>())
@@ -217,7 +218,7 @@ fn names(reader: &mut Reader<'_>) -> Result<Names, Fault> {
     Ok(names)
 }
 
-/// The digest of all facts and names of a graph, in order.
+/// Returns the digest of all facts and names of a graph, in order.
 pub(crate) fn digest_of_graph(graph: &Graph) -> u64 {
     let mut digest = Digest::new();
     for triples in [&graph.train, &graph.valid, &graph.test] {
@@ -228,14 +229,14 @@ pub(crate) fn digest_of_graph(graph: &Graph) -> u64 {
     digest.sum()
 }
 
-/// The digest of the facts of train, in order.
+/// Returns the digest of the facts of train, in order.
 pub(crate) fn digest_of_train(graph: &Graph) -> u64 {
     let mut digest = Digest::new();
     add_triples(&mut digest, &graph.train);
     digest.sum()
 }
 
-/// The digest of all values of a checkpoint.
+/// Returns the digest of all values of a checkpoint.
 pub(crate) fn digest_of_values(checkpoint: &Checkpoint) -> u64 {
     let mut digest = Digest::new();
     digest.values(&checkpoint.values);

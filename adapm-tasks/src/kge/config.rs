@@ -113,7 +113,7 @@ pub struct TrainConfig {
     pub checkpoint: bool,
     /// Writes what happens to some keys while training, for instance to
     /// [`traced_keys`](crate::kge::traced_keys); where nodes are processes each writes its own
-    /// part, if it wants to. Defaults to `None`.
+    /// part, if it chooses to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -203,7 +203,7 @@ impl TrainConfig {
         if is_whole { 0 } else { train.div_ceil(PART).min(HELD_MAX) }
     }
 
-    /// The scheme by which negatives are sampled; `None` without a manager.
+    /// Returns the scheme by which negatives are sampled; `None` without a manager.
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
         self.system.map(|system| self.scheme.unwrap_or(Scheme::of(system)))
@@ -276,7 +276,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// The sizes where `workers` of all nodes train on `graph`.
+    /// Returns the sizes where `workers` of all nodes train on `graph`.
     pub(crate) fn new(graph: &Graph, config: &TrainConfig, workers: usize) -> Self {
         let chunk = config.chunk_of(graph.train.len(), workers);
         let (entities, relations) = (graph.entities.len(), graph.relations.len());

@@ -177,7 +177,7 @@ impl Graph {
         &self.test
     }
 
-    /// The facts of a split.
+    /// Returns the facts of a split.
     pub(crate) fn part(&self, split: Split) -> &[Triple] {
         match split {
             Split::Valid => &self.valid,
@@ -197,19 +197,19 @@ impl Graph {
         &self.relations
     }
 
-    /// The findings of reading.
+    /// Returns the findings of reading.
     #[must_use]
     pub fn counts(&self) -> GraphCounts {
         self.counts
     }
 
-    /// The source of the graph.
+    /// Returns the source of the graph.
     #[must_use]
     pub fn source(&self) -> &GraphSource {
         &self.source
     }
 
-    /// Tells whether the graph is generated, which has to be said wherever a figure of it is
+    /// Returns true if the graph is generated, which has to be said wherever a figure of it is
     /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {

@@ -129,8 +129,8 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// The keys of a triple: subject, object, relation, and its inverse if relations have one (else
-    /// the relation again).
+    /// Returns the keys of a triple: subject, object, relation, and its inverse if relations have
+    /// one (else the relation again).
     fn keys_of(self, triple: &Triple) -> [Key; 4] {
         let relation = self.shape.entities + u64::from(triple.relation);
         [

@@ -123,7 +123,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a graph's parameters; `halves` is 2 with accumulators, else 1.
+    /// Returns the shape of a graph's parameters; `halves` is 2 with accumulators, else 1.
     pub(crate) fn of(graph: &Graph, model: Model, reciprocal: bool, halves: usize) -> Self {
         let relations = graph.relations.len() as u64;
         Self {
@@ -139,7 +139,7 @@ impl Shape {
         if key.0 < self.entities { self.entity_len } else { self.relation_len }
     }
 
-    /// As a run sees it.
+    /// Returns the shape as a run sees it.
     pub(crate) fn groups(self) -> run::parameters::Shape {
         run::parameters::Shape::new(&[
             (self.entities, self.entity_len),
@@ -287,7 +287,8 @@ mod tests {
         dot(&query, candidate)
     }
 
-    /// The derivative by central differences; exact for the bilinear scores but for rounding.
+    /// Returns the derivative by central differences; exact for the bilinear scores but for
+    /// rounding.
     fn difference(at: &[f32], i: usize, f: impl Fn(&[f32]) -> f32) -> f32 {
         let mut moved = at.to_vec();
         let mut eval = |step: f32| {

@@ -39,9 +39,9 @@ pub(crate) struct Order<'a> {
     shuffler: Xoshiro256PlusPlus,
 }
 
-/// To whom facts go. `step` facts are one step: the more of an entity's facts are in it, the more
-/// gradients come from the same value of it, and the more of an entity's facts a node has, the more
-/// of them are in a step.
+/// The dealing of facts to workers. `step` facts are one step: the more of an entity's facts are in
+/// it, the more gradients come from the same value of it, and the more of an entity's facts a node
+/// has, the more of them are in a step.
 #[derive(Clone, Debug)]
 enum Dealing<'a> {
     /// To any worker: where steps are many facts of few entities.
@@ -60,8 +60,8 @@ enum Dealing<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The part of the worker in `slot`, where `step` facts are one step; `parts` are shared with
-    /// the other workers of the process.
+    /// Returns the part of the worker in `slot`, where `step` facts are one step; `parts` are
+    /// shared with the other workers of the process.
     pub(crate) fn new(
         seed: u64,
         train: &'a [Triple],
@@ -183,8 +183,8 @@ impl<'a> Order<'a> {
 /// The part of each entity, found once for all workers of a process.
 pub(crate) type Parts = OnceLock<Vec<u32>>;
 
-/// The part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer ones of
-/// about as many facts each.
+/// Returns the part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer
+/// ones of about as many facts each.
 ///
 /// Looks [`SCANS`] times at all facts; 4 bytes for each entity, and one more for each entity and
 /// part meanwhile.
@@ -241,7 +241,7 @@ fn count_votes(train: &[Triple], of: &[u32], block: usize, parts: usize, votes: 
     }
 }
 
-/// The entity of a fact that is in fewer facts.
+/// Returns the entity of a fact that is in fewer facts.
 pub(crate) fn rarer(degrees: &[u32], triple: &Triple) -> usize {
     let [subject, object] = [triple.subject, triple.object].map(|entity| entity as usize);
     if degrees[subject] <= degrees[object] { subject } else { object }
@@ -259,7 +259,7 @@ const BLOCKS: usize = 4;
 /// after 64; in four 0.33, 0.30, 0.28. By chance it would be 0.50 and 0.75.
 const SCANS: usize = 32;
 
-/// A part that is a tenth larger than the others attracts nobody.
+/// A part that is a tenth larger than the others attracts no vertex.
 const STEEPNESS: u64 = 10;
 
 #[cfg(test)]

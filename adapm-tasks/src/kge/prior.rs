@@ -37,17 +37,17 @@ impl Weight {
     /// All, ascending: from frequency that does not count to frequency that decides.
     pub(crate) const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
 
-    /// The weight at a place of [`ALL`](Self::ALL).
+    /// Returns the weight at a place of [`ALL`](Self::ALL).
     pub(crate) fn at(place: usize) -> Option<Self> {
         Self::ALL.get(place).copied()
     }
 
-    /// The place among [`ALL`](Self::ALL).
+    /// Returns the place among [`ALL`](Self::ALL).
     pub(crate) fn place(self) -> usize {
         self.0
     }
 
-    /// The factor.
+    /// Returns the factor.
     pub(crate) fn factor(self) -> f32 {
         FACTORS[self.0]
     }
@@ -100,7 +100,7 @@ impl Chosen {
         }
     }
 
-    /// The best weight; that of frequency that does not count if there was none.
+    /// Returns the best weight; that of frequency that does not count if there was none.
     pub(crate) fn weight(&self) -> Weight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1
     }
@@ -121,7 +121,7 @@ struct Known {
 }
 
 impl Prior {
-    /// The prior of a graph's training facts.
+    /// Returns the prior of a graph's training facts.
     pub(crate) fn new(graph: &Graph) -> Self {
         let known = |side| {
             let counts = Counts::new(graph, side);
@@ -138,8 +138,8 @@ impl Prior {
         self.known(side).counts.of(relation)
     }
 
-    /// The logarithm of how much likelier a candidate with this count is than one that never
-    /// occurs.
+    /// Returns the logarithm of how much likelier a candidate with this count is than one that
+    /// never occurs.
     pub(crate) fn of_count(&self, side: Side, relation: u32, count: u32) -> f32 {
         let slope = self.known(side).slopes.get(relation as usize).copied().unwrap_or(0.0);
         (count as f32 * slope).ln_1p()
@@ -211,7 +211,7 @@ impl Counts {
         self.entities
     }
 
-    /// The entities that are there with a relation, ascending, each with its count.
+    /// Returns the entities that are there with a relation, ascending, each with its count.
     pub(crate) fn of(&self, relation: u32) -> &[[u32; 2]] {
         &self.entries[self.range(relation)]
     }

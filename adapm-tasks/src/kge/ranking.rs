@@ -66,17 +66,17 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// The same where frequency counts.
+    /// Returns the same where frequency counts.
     pub(crate) fn weighing(self, weighing: Weighing<'a>) -> Self {
         Self { weighing, ..self }
     }
 
-    /// The same, which tells the weight that is best.
+    /// Returns the same, which tells the weight that is best.
     pub(crate) fn choosing(self, chosen: &'a Chosen) -> Self {
         Self { chosen: Some(chosen), ..self }
     }
 
-    /// The ranks by one of the weights, two a triple: of the object, then of the subject.
+    /// Returns the ranks by one of the weights, two a triple: of the object, then of the subject.
     pub(crate) fn ranks(answers: &[Answer], nth: usize) -> Vec<Rank> {
         answers.as_flattened().iter().map(|ranks| ranks[nth]).collect()
     }
@@ -140,7 +140,7 @@ impl<'a> Evaluation for Ranking<'a> {
     }
 }
 
-/// The standard error of the difference of two mean reciprocal ranks over the same queries;
+/// Returns the standard error of the difference of two mean reciprocal ranks over the same queries;
 /// infinite for one query.
 fn standard_error(one: &[Rank], other: &[Rank]) -> f64 {
     let reciprocal = |rank: &Rank| 1.0 / f64::from(rank.mean());
@@ -189,7 +189,7 @@ struct Query {
 }
 
 impl Query {
-    /// The queries of a triple: of the object, of the subject.
+    /// Returns the queries of a triple: of the object, of the subject.
     fn of(triple: &Triple) -> [Self; 2] {
         let Triple { subject, relation, object } = *triple;
         [
@@ -200,8 +200,8 @@ impl Query {
 }
 
 impl<'a> Ranker<'a> {
-    /// A ranker for parameters of `shape`, of whose values the first half counts if they carry
-    /// accumulators.
+    /// Returns a ranker for parameters of `shape`, of whose values the first half counts if they
+    /// carry accumulators.
     pub(crate) fn new(
         model: Model,
         shape: Shape,
@@ -423,7 +423,7 @@ impl Filter {
         }
     }
 
-    /// The known answers of a query, ascending, each once, as the last element.
+    /// Returns the known answers of a query, ascending, each once, as the last element.
     pub(crate) fn answers(&self, side: Side, given: u32, relation: u32) -> &[[u32; 3]] {
         let known = match side {
             Side::Object => &self.object,
@@ -453,7 +453,7 @@ pub fn frequency_baseline(graph: &Graph, split: Split) -> RankMetrics {
     RankMetrics::of(&ranks.collect::<Vec<_>>())
 }
 
-/// The rank of the answer among all entities but the `known` answers.
+/// Returns the rank of the answer among all entities but the `known` answers.
 fn rank(counts: &Counts, relation: u32, answer: u32, known: &[[u32; 3]]) -> Rank {
     let count = counts.count(relation, answer);
     let better = counts.above(relation, count);

@@ -117,7 +117,7 @@ fn load_any(path: &Path, options: &GraphOptions) -> Result<Graph, DataError> {
     load_from(&Folder { path, read: &read }, options)
 }
 
-/// The graph in a folder that is there.
+/// Returns the graph in a folder that is there.
 pub(crate) fn load_from(folder: &Folder<'_>, options: &GraphOptions) -> Result<Graph, DataError> {
     if let Some(train) = File::find(folder, &TRAIN, &IDS)? {
         return load_ids(folder, &train);
@@ -220,7 +220,7 @@ fn load_open_ke(folder: &Folder<'_>, train: &File) -> Result<Graph, DataError> {
     assemble_ids(files, [entities, relations], File::counted_ids, source)
 }
 
-/// A graph of ids, whose names are those that are listed, if they are, else the ids.
+/// Returns a graph of ids, whose names are those that are listed, if they are, else the ids.
 fn assemble_ids(
     files: [Option<&File>; 3],
     [entities, relations]: [Option<Names>; 2],
@@ -241,7 +241,7 @@ fn assemble_ids(
     Facts::new(splits.map(typed), entities, relations, source).graph()
 }
 
-/// The graph in one file, split.
+/// Returns the graph in one file, split.
 fn load_file(path: &Path, options: &GraphOptions) -> Result<Graph, DataError> {
     check_alone(path)?;
     let folder = Folder { path: path.parent().unwrap_or(path), read: &read };
@@ -349,7 +349,7 @@ impl Facts {
         Self { splits, repeated: 0, entities, relations, source }
     }
 
-    /// The graph: each training fact once, the others as they are.
+    /// Returns the graph: each training fact once, the others as they are.
     ///
     /// # Errors
     ///
@@ -425,7 +425,7 @@ fn seen_relations(triples: &[Triple], all: usize) -> Vec<bool> {
     seen
 }
 
-/// Those that occur and are not known.
+/// Returns the names that occur and are not known.
 fn unknown(known: &[bool], seen: &[bool]) -> u64 {
     known.iter().zip(seen).filter(|(known, seen)| **seen && !**known).count() as u64
 }

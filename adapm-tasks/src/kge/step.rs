@@ -64,7 +64,7 @@ pub(crate) struct SharedStep {
 }
 
 impl SharedStep {
-    /// A step that has seen no chunk.
+    /// Returns a step that has seen no chunk.
     pub(crate) fn new(recipe: Recipe) -> Self {
         Self {
             recipe,
@@ -284,7 +284,7 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// The recipe of a configuration for parameters of `shape` and steps of these sizes.
+    /// Returns the recipe of a configuration for parameters of `shape` and steps of these sizes.
     pub(crate) fn new(config: &TrainConfig, shape: Shape, sizes: Sizes) -> Self {
         Self {
             model: Model { kind: config.model, dim: config.dim },
@@ -301,7 +301,8 @@ impl Recipe {
         }
     }
 
-    /// The side a query is computed as: with inverse relations every query asks for an object.
+    /// Returns the side a query is computed as: with inverse relations every query asks for an
+    /// object.
     pub(crate) fn side(self, side: Side) -> Side {
         if self.reciprocal { Side::Object } else { side }
     }
@@ -393,7 +394,7 @@ pub(crate) struct IndependentStep {
 }
 
 impl IndependentStep {
-    /// A step that has seen no positive.
+    /// Returns a step that has seen no positive.
     pub(crate) fn new(recipe: Recipe) -> Self {
         let dim = recipe.model.dim;
         Self {

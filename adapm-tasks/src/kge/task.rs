@@ -53,7 +53,7 @@ impl Embeddings<'_> {
         Model { kind: self.config.model, dim: self.config.dim }
     }
 
-    /// The shape of the parameters; `halves` is 2 with accumulators, else 1.
+    /// Returns the shape of the parameters; `halves` is 2 with accumulators, else 1.
     fn shape_of(self, halves: usize) -> Shape {
         Shape::of(self.graph, self.model(), self.config.reciprocal, halves)
     }
@@ -204,8 +204,8 @@ impl<S> Batch<S> for Chunk<S> {
 /// The kinds of keys that can be asked for by name; a relation is with its inverse if it has one.
 pub const KEY_KINDS: &[&str] = &["entity", "relation"];
 
-/// The keys that `choices` name, each with what it is; without choices five between the most
-/// frequent and a typical one.
+/// Returns the keys that `choices` name, each with what it is; without choices five between the
+/// most frequent and a typical one.
 ///
 /// Frequency is that in the training triples: negatives come on top, the same for all entities.
 ///

@@ -30,7 +30,7 @@ use crate::run::state::{Answers, RunState};
 use crate::run::task::Evaluation;
 use crate::run::topology::is_here;
 
-/// The graph in a folder of these files, by name.
+/// Returns the graph in a folder of these files, by name.
 ///
 /// # Errors
 ///
@@ -44,7 +44,7 @@ pub fn graph_of(files: &[(&str, &[u8])]) -> Result<Graph, DataError> {
     reader::load_from(&Folder { path: Path::new("folder"), read: &read }, &options)
 }
 
-/// The checkpoint in a file of these bytes.
+/// Returns the checkpoint in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub fn read_checkpoint(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
     Checkpoint::of_bytes(bytes, Path::new("file"))
 }
 
-/// The bytes of a file of `checkpoint`.
+/// Returns the bytes of a file of `checkpoint`.
 ///
 /// # Panics
 ///
@@ -63,7 +63,7 @@ pub fn checkpoint_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
     checkpoint.write_to(Vec::new()).expect("memory takes all bytes")
 }
 
-/// A checkpoint of `graph` in which every value is `value`.
+/// Returns a checkpoint of `graph` in which every value is `value`.
 #[must_use]
 pub fn checkpoint_of(
     graph: &Graph,

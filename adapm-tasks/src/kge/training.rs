@@ -213,9 +213,9 @@ pub fn evaluate_in_group(
     peers.told_of(|| evaluate_as(graph, checkpoint, config, &peers, observer, stop))
 }
 
-/// The graph with some of its training triples as valid, a pure function of the seed: as many as
-/// are to be held back, never the last one of an entity or relation. `None` if none is, or none can
-/// be spared.
+/// Returns the graph with some of its training triples as valid, a pure function of the seed: as
+/// many as are to be held back, never the last one of an entity or relation. `None` if none is, or
+/// none can be spared.
 pub(crate) fn hold_back(graph: &Graph, config: &TrainConfig) -> Option<Graph> {
     let wanted = config.held_back_of(graph.train.len(), graph.valid.len());
     if wanted == 0 {
@@ -345,7 +345,7 @@ pub struct TrainReport {
 pub struct EvalReport {
     /// The figures.
     pub metrics: RankMetrics,
-    /// Those of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
+    /// Figures of the frequency baseline ([`frequency_baseline`](crate::kge::frequency_baseline)).
     pub baseline: RankMetrics,
     /// The weight of frequency beside the vectors, as the checkpoint says.
     pub frequency_weight: f32,

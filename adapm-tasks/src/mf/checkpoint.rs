@@ -68,7 +68,7 @@ impl fmt::Debug for Checkpoint {
 }
 
 impl Checkpoint {
-    /// The model of these ratings: means and scale, and factors in key order.
+    /// Returns the model of these ratings: means and scale, and factors in key order.
     pub(crate) fn of(
         ratings: &Ratings,
         dim: usize,
@@ -109,75 +109,76 @@ impl Checkpoint {
         file::save(path, |file| self.write_to(file).map(drop))
     }
 
-    /// Number of factors of a row or column.
+    /// Returns the number of factors of a row or column.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows as usize
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns as usize
     }
 
-    /// The id of a row in the data; `None` beyond the last.
+    /// Returns the id of a row in the data; `None` beyond the last.
     #[must_use]
     pub fn row_id(&self, row: usize) -> Option<RatingId<'_>> {
         self.row_ids.get(row)
     }
 
-    /// The id of a column in the data; `None` beyond the last.
+    /// Returns the id of a column in the data; `None` beyond the last.
     #[must_use]
     pub fn column_id(&self, column: usize) -> Option<RatingId<'_>> {
         self.column_ids.get(column)
     }
 
-    /// The factors of a row, `None` beyond the last.
+    /// Returns the factors of a row, `None` beyond the last.
     #[must_use]
     pub fn row(&self, row: usize) -> Option<&[f32]> {
         if (row as u64) < self.rows { self.value(row) } else { None }
     }
 
-    /// The factors of a column, `None` beyond the last.
+    /// Returns the factors of a column, `None` beyond the last.
     #[must_use]
     pub fn column(&self, column: usize) -> Option<&[f32]> {
         if (column as u64) < self.columns { self.value(self.rows as usize + column) } else { None }
     }
 
-    /// The mean of what was trained on.
+    /// Returns the mean of what was trained on.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.means.mean
     }
 
-    /// The difference of a row from the mean; 0 if rows hardly differ, `None` beyond the last.
+    /// Returns the difference of a row from the mean; 0 if rows hardly differ, `None` beyond the
+    /// last.
     #[must_use]
     pub fn row_effect(&self, row: usize) -> Option<f64> {
         (row < self.rows()).then(|| self.means.rows.get(row).copied().unwrap_or(0.0))
     }
 
-    /// The difference of a column from the mean; 0 if columns hardly differ, `None` beyond the
-    /// last.
+    /// Returns the difference of a column from the mean; 0 if columns hardly differ, `None` beyond
+    /// the last.
     #[must_use]
     pub fn column_effect(&self, column: usize) -> Option<f64> {
         (column < self.columns()).then(|| self.means.columns.get(column).copied().unwrap_or(0.0))
     }
 
-    /// The factor on products of factors; 0 if the means are predicted.
+    /// Returns the factor on products of factors; 0 if the means are predicted.
     #[must_use]
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// The prediction for a row and a column by their indices; `None`, or one beyond the last: a
-    /// row or column that is not known.
+    /// Returns the prediction for a row and a column by their indices; `None`, or one beyond the
+    /// last: a row or column that is not known.
     #[must_use]
     pub fn predict(&self, row: Option<usize>, column: Option<usize>) -> f64 {
         let factors =
@@ -210,7 +211,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// A number that differs between factors that differ.
+    /// Returns a number that differs between factors that differ.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         digest.values(&self.values);
@@ -287,7 +288,7 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     })
 }
 
-/// A number for each of `len` rows or columns, or none at all.
+/// Returns a number for each of `len` rows or columns, or none at all.
 fn counts(reader: &mut Reader<'_>, len: u64) -> Result<Vec<u64>, Fault> {
     let count = reader.count()?;
     if count != 0 && count != len {

@@ -8,7 +8,7 @@ use crate::run::config::{ConfigError, Split, dimension, named, not_negative, pos
 use crate::run::peers::Peers;
 use crate::run::topology;
 
-/// In which order workers visit cells.
+/// The order in which workers visit cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
@@ -106,7 +106,7 @@ pub struct TrainConfig {
     /// together on node 0, whose choice counts. Defaults to true.
     pub checkpoint: bool,
     /// Writes what happens to some keys while training; where nodes are processes each writes its
-    /// own part, if it wants to. Defaults to `None`.
+    /// own part, if it chooses to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -170,7 +170,7 @@ pub enum Selection {
 }
 
 impl TrainConfig {
-    /// The order of visits in a run that selects like this.
+    /// Returns the order of visits in a run that selects like this.
     #[must_use]
     pub fn order(&self, selection: Selection) -> Order {
         self.order.unwrap_or(match selection {
@@ -179,7 +179,7 @@ impl TrainConfig {
         })
     }
 
-    /// The learning rate, at first.
+    /// Returns the learning rate, at first.
     #[must_use]
     pub fn rate(&self) -> f32 {
         self.learning_rate.unwrap_or(match self.optimizer {
@@ -188,7 +188,7 @@ impl TrainConfig {
         })
     }
 
-    /// The weight of squared norms in the first epoch of a run that selects like this.
+    /// Returns the weight of squared norms in the first epoch of a run that selects like this.
     #[must_use]
     pub fn penalty_first(&self, selection: Selection) -> f32 {
         let first = match self.penalty {

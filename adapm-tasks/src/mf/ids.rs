@@ -29,7 +29,7 @@ pub(crate) enum Ids {
 }
 
 impl Ids {
-    /// Number of ids.
+    /// Returns the number of ids.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Indices(len) => *len as usize,
@@ -38,7 +38,7 @@ impl Ids {
         }
     }
 
-    /// The id at an index, `None` beyond the last.
+    /// Returns the id at an index, `None` beyond the last.
     pub(crate) fn get(&self, index: usize) -> Option<RatingId<'_>> {
         match self {
             Self::Indices(len) => (index < *len as usize).then_some(RatingId::Number(index as u64)),
@@ -47,7 +47,7 @@ impl Ids {
         }
     }
 
-    /// The index of an id. A binary search.
+    /// Returns the index of an id. A binary search.
     pub(crate) fn find(&self, id: RatingId<'_>) -> Option<usize> {
         match (self, id) {
             (Self::Indices(len), RatingId::Number(id)) => {
@@ -139,7 +139,8 @@ impl Default for IdMap {
 }
 
 impl IdMap {
-    /// The preliminary index of an id, which is added if it is new; `None` if there are too many.
+    /// Returns the preliminary index of an id, which is added if it is new; `None` if there are too
+    /// many.
     pub(crate) fn add(&mut self, id: RatingId<'_>) -> Option<u32> {
         if let (Self::Numbers { ids, .. }, RatingId::Name(_)) = (&*self, id) {
             *self = Self::named(ids);
@@ -163,7 +164,7 @@ impl IdMap {
         }
     }
 
-    /// The preliminary index of an id that was seen.
+    /// Returns the preliminary index of an id that was seen.
     pub(crate) fn find(&self, id: RatingId<'_>) -> Option<u32> {
         match (self, id) {
             (Self::Numbers { index, .. }, RatingId::Number(id)) => index.get(&id).copied(),
@@ -174,7 +175,7 @@ impl IdMap {
         }
     }
 
-    /// The index in `others` of each id, if it is there.
+    /// Returns the index in `others` of each id, if it is there.
     pub(crate) fn among(&self, others: &Self) -> Vec<Option<u32>> {
         match self {
             Self::Numbers { ids, .. } => {
@@ -188,7 +189,7 @@ impl IdMap {
         }
     }
 
-    /// The ids in ascending order, and the final index for each preliminary one.
+    /// Returns the ids in ascending order, and the final index for each preliminary one.
     pub(crate) fn in_order(self) -> (Ids, Vec<u32>) {
         match self {
             Self::Numbers { ids, .. } => {
@@ -207,7 +208,7 @@ impl IdMap {
         }
     }
 
-    /// The numbers as names, with the same indices.
+    /// Returns the numbers as names, with the same indices.
     fn named(ids: &[u64]) -> Self {
         let (mut index, mut names, state) =
             (HashTable::new(), Names::default(), RandomState::default());
@@ -236,7 +237,8 @@ fn insert(
     Some(next)
 }
 
-/// The index of the next of so many ids. The last one stays free: a number of ids is a `u32`, too.
+/// Returns the index of the next of so many ids. The last one stays free: a number of ids is a
+/// `u32`, too.
 fn next(len: usize) -> Option<u32> {
     u32::try_from(len).ok().filter(|index| *index < u32::MAX)
 }
@@ -248,7 +250,7 @@ fn order<T: Ord>(len: usize, id: impl Fn(usize) -> T) -> Vec<u32> {
     order
 }
 
-/// The place of each index in an order of all.
+/// Returns the place of each index in an order of all.
 fn places(order: &[u32]) -> Vec<u32> {
     let mut places = vec![0; order.len()];
     for (place, index) in (0..).zip(order) {

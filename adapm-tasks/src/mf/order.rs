@@ -60,7 +60,7 @@ impl Chunk {
         }
     }
 
-    /// A chunk of any cells, at most [`CHUNK_ROWS`].
+    /// Returns a chunk of any cells, at most [`CHUNK_ROWS`].
     pub(crate) fn gather(cells: &[Cell]) -> Self {
         let mut chunk = Self::default();
         let (mut rows, mut columns) = (Places::default(), Places::default());
@@ -78,7 +78,7 @@ impl Chunk {
 /// Places of vectors in a list.
 type Places = HashMap<u32, u16, FixedState>;
 
-/// The place of `vector` in the list, to which it is added if it is new.
+/// Returns the place of `vector` in the list, to which it is added if it is new.
 fn place(places: &mut Places, vector: u32, list: &mut Vec<u32>) -> u16 {
     match places.entry(vector) {
         Entry::Occupied(entry) => *entry.get(),
@@ -104,7 +104,7 @@ pub(crate) struct Visits {
 }
 
 impl Visits {
-    /// The visits of worker `worker` of `workers` (over all nodes).
+    /// Returns the visits of worker `worker` of `workers` (over all nodes).
     pub(crate) fn new(part: Part, seed: u64, worker: usize, workers: usize) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         (0..=worker).for_each(|_| random.jump());
@@ -112,7 +112,7 @@ impl Visits {
         Self { part, random, seed, worker, workers, schedule, epochs: 0 }
     }
 
-    /// The part to visit.
+    /// Returns the part to visit.
     pub(crate) fn part(&self) -> &Part {
         &self.part
     }
@@ -226,7 +226,7 @@ impl<'a> Division<'a> {
         if self.order == Order::Dsgd { self.workers() } else { 1 }
     }
 
-    /// The part of a worker, by its number among those of all nodes.
+    /// Returns the part of a worker, by its number among those of all nodes.
     ///
     /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for
     /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`. Nothing of other
@@ -307,7 +307,7 @@ mod tests {
             .collect()
     }
 
-    /// The chunks of the next epoch, round by round.
+    /// Returns the chunks of the next epoch, round by round.
     fn rounds(visits: &mut Visits) -> Vec<Vec<Chunk>> {
         let rounds = match visits.part() {
             Part::Blocks { own, .. } => own.len(),

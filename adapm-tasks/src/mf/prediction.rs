@@ -75,8 +75,8 @@ pub(crate) struct Predictor {
     values: Vec<f32>,
 }
 
-/// The figures of predictions of `held` by means, and by `factor` times the product of each of its
-/// cells that were seen; without products by the means alone.
+/// Returns the figures of predictions of `held` by means, and by `factor` times the product of each
+/// of its cells that were seen; without products by the means alone.
 pub(crate) fn figures(
     held: &Held,
     means: &Means,
@@ -183,8 +183,8 @@ pub struct RatingMetrics {
 }
 
 impl RatingMetrics {
-    /// The figures of errors, all of data points that were seen and with all of the products; 0 if
-    /// there is none. Sums run in order, in f64.
+    /// Returns the figures of errors, all of data points that were seen and with all of the
+    /// products; 0 if there is none. Sums run in order, in f64.
     pub(crate) fn of(errors: impl Iterator<Item = f64>) -> Self {
         let (mut predicted, mut squares, mut absolute) = (0_u64, 0.0, 0.0);
         for error in errors {
@@ -213,8 +213,8 @@ pub(crate) struct Means {
 }
 
 impl Means {
-    /// The means of cells of a matrix of `rows` x `columns`, over which it goes 17 times. Of no
-    /// cell: 0.
+    /// Returns the means of cells of a matrix of `rows` x `columns`, over which it goes 17 times.
+    /// Of no cell: 0.
     pub(crate) fn of<'a>(
         cells: impl Iterator<Item = &'a Cell> + Clone,
         rows: usize,
@@ -236,8 +236,8 @@ impl Means {
         means
     }
 
-    /// The prediction for a row and a column; `None`: one that no training cell has, which is taken
-    /// to be as the mean of all.
+    /// Returns the prediction for a row and a column; `None`: one that no training cell has, which
+    /// is taken to be as the mean of all.
     pub(crate) fn predict(&self, row: Option<u32>, column: Option<u32>) -> f64 {
         self.mean + effect(&self.rows, row) + effect(&self.columns, column)
     }
@@ -248,7 +248,7 @@ impl Means {
     }
 }
 
-/// The effect of a row or column among those of all.
+/// Returns the effect of a row or column among those of all.
 fn effect(effects: &[f64], of: Option<u32>) -> f64 {
     of.and_then(|index| effects.get(index as usize)).copied().unwrap_or(0.0)
 }
@@ -261,8 +261,8 @@ struct Group {
     sum: f64,
 }
 
-/// The effects of `len` rows (or columns) by pairs of a row and the residual of one of its cells;
-/// none if they hardly differ.
+/// Returns the effects of `len` rows (or columns) by pairs of a row and the residual of one of its
+/// cells; none if they hardly differ.
 fn effects(residuals: impl Iterator<Item = (usize, f64)> + Clone, len: usize) -> Vec<f64> {
     let (mut groups, mut squares) = (vec![Group::default(); len], 0.0);
     residuals.clone().for_each(|(row, residual)| {
@@ -286,8 +286,8 @@ fn effects(residuals: impl Iterator<Item = (usize, f64)> + Clone, len: usize) ->
     groups.into_iter().map(effect).collect()
 }
 
-/// The variance within groups over that between them; `None` if no variance between them shows.
-/// `squares` is the sum of squared residuals.
+/// Returns the variance within groups over that between them; `None` if no variance between them
+/// shows. `squares` is the sum of squared residuals.
 fn prior(groups: &[Group], squares: f64) -> Option<f64> {
     let occupied = groups.iter().filter(|group| group.cells > 0.0);
     let (mut count, mut cells, mut sum, mut cells_squared, mut means) = (0.0, 0.0, 0.0, 0.0, 0.0);
@@ -321,7 +321,7 @@ impl Products {
         self.squared += prediction * prediction;
     }
 
-    /// One prediction of a residual.
+    /// Returns one prediction of a residual.
     pub(crate) fn of(residual: f64, prediction: f64) -> Self {
         let mut products = Self::default();
         products.add(residual, prediction);
@@ -329,8 +329,8 @@ impl Products {
     }
 }
 
-/// The factor for predictions, 0 to 1, by the sums of each cell; 0 if there are fewer than two
-/// cells.
+/// Returns the factor for predictions, 0 to 1, by the sums of each cell; 0 if there are fewer than
+/// two cells.
 pub(crate) fn gain(cells: impl Iterator<Item = Products>) -> f64 {
     let (mut count, mut all, mut squares) = (0.0, Products::default(), [0.0; 3]);
     cells.for_each(|Products { crossed, squared }| {

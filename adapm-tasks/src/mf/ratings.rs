@@ -140,7 +140,7 @@ impl fmt::Debug for Ratings {
 }
 
 impl Ratings {
-    /// A value of so many floats for each row and column.
+    /// Returns a value of so many floats for each row and column.
     pub(crate) fn shape(&self, value_len: usize) -> Shape {
         Shape::new(&[(u64::from(self.rows) + u64::from(self.columns), value_len)])
     }
@@ -170,19 +170,19 @@ impl Ratings {
         })
     }
 
-    /// Number of rows that occur in train; of a generated matrix, of all rows.
+    /// Returns the number of rows that occur in train; of a generated matrix, of all rows.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.rows as usize
     }
 
-    /// Number of columns that occur in train; of a generated matrix, of all columns.
+    /// Returns the number of columns that occur in train; of a generated matrix, of all columns.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns as usize
     }
 
-    /// Number of data points to train on.
+    /// Returns the number of data points to train on.
     #[must_use]
     pub fn train_len(&self) -> u64 {
         match &self.train {
@@ -191,57 +191,57 @@ impl Ratings {
         }
     }
 
-    /// Number of data points to select on.
+    /// Returns the number of data points to select on.
     #[must_use]
     pub fn valid_len(&self) -> usize {
         self.valid.len()
     }
 
-    /// Number of data points to report on.
+    /// Returns the number of data points to report on.
     #[must_use]
     pub fn test_len(&self) -> usize {
         self.test.len()
     }
 
-    /// Mean of the training data; of a generated matrix that of the model behind it, 0.
+    /// Returns the mean of the training data; of a generated matrix that of the model behind it, 0.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The id of a row in the files; `None` beyond the last.
+    /// Returns the id of a row in the files; `None` beyond the last.
     #[must_use]
     pub fn row_id(&self, row: usize) -> Option<RatingId<'_>> {
         self.row_ids.get(row)
     }
 
-    /// The id of a column in the files; `None` beyond the last.
+    /// Returns the id of a column in the files; `None` beyond the last.
     #[must_use]
     pub fn column_id(&self, column: usize) -> Option<RatingId<'_>> {
         self.column_ids.get(column)
     }
 
-    /// The findings of reading.
+    /// Returns the findings of reading.
     #[must_use]
     pub fn counts(&self) -> RatingCounts {
         self.counts
     }
 
-    /// The source of the ratings.
+    /// Returns the source of the ratings.
     #[must_use]
     pub fn source(&self) -> &RatingsSource {
         &self.source
     }
 
-    /// Tells whether the ratings are generated, which has to be said wherever a figure of them is
+    /// Returns true if the ratings are generated, which has to be said wherever a figure of them is
     /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, RatingsSource::Generated(_))
     }
 
-    /// The RMSE on test of the model behind a generated matrix: no model can be expected to do
-    /// better. `None` if unknown.
+    /// Returns the RMSE on test of the model behind a generated matrix: no model can be expected to
+    /// do better. `None` if unknown.
     #[must_use]
     pub fn best_rmse(&self) -> Option<f64> {
         match &self.train {
@@ -250,7 +250,7 @@ impl Ratings {
         }
     }
 
-    /// Number of training cells in these rows.
+    /// Returns the number of training cells in these rows.
     pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
         match &self.train {
             Train::Cells { starts, .. } => {
@@ -268,7 +268,7 @@ impl Ratings {
         held
     }
 
-    /// Number of training cells of each row, and of each column. Goes over all of them.
+    /// Returns the number of training cells of each row, and of each column. Goes over all of them.
     pub(crate) fn counts_by_vector(&self) -> [Vec<u32>; 2] {
         let mut counts = [vec![0; self.rows()], vec![0; self.columns()]];
         self.for_each(0..self.rows, |cell| {
@@ -278,7 +278,7 @@ impl Ratings {
         counts
     }
 
-    /// A number that differs between ratings that differ.
+    /// Returns a number that differs between ratings that differ.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
         digest.word(self.train_digest());
@@ -296,7 +296,7 @@ impl Ratings {
         digest.sum()
     }
 
-    /// A number that differs between training data that differ.
+    /// Returns a number that differs between training data that differ.
     pub(crate) fn train_digest(&self) -> u64 {
         let mut digest = Digest::new();
         self.row_ids.add_to(&mut digest);

@@ -96,7 +96,7 @@ fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Rating
     read().map_err(|error| explain(error, path))
 }
 
-/// The ratings of a file that `checkpoint` was not trained on.
+/// Returns the ratings of a file that `checkpoint` was not trained on.
 fn predicted(
     file: PathBuf,
     cache: &FileCache,
@@ -163,7 +163,7 @@ fn is_of_lines(error: &DataError) -> bool {
 }
 
 impl Files {
-    /// The files of a folder, or a single one.
+    /// Returns the files of a folder, or a single one.
     fn of(path: &Path) -> Result<Self, DataError> {
         if !path.is_dir() {
             return Ok(Self { train: path.to_path_buf(), valid: None, test: None });
@@ -205,7 +205,7 @@ fn find(folder: &Path, names: &[String]) -> Option<Files> {
     whole.map(|train| Files { train, valid: None, test: None })
 }
 
-/// The only name that speaks of ratings, or that is of a kind of file in which they may be.
+/// Returns the only name with "rating" in it, or that is of a kind of file in which they may be.
 fn only(names: &[String]) -> Option<&String> {
     let may_be = |name: &&String| {
         let stem = name.strip_suffix(".gz").unwrap_or(name);
@@ -258,7 +258,7 @@ fn assemble(files: &Files, cache: &FileCache) -> Result<Ratings, DataError> {
     Ok(ratings)
 }
 
-/// A data point, with preliminary indices.
+/// Returns a data point, with preliminary indices.
 fn cell(rating: Rating<'_>, rows: &mut IdMap, columns: &mut IdMap) -> Result<Cell, RatingFault> {
     let row = rows.add(rating.row).ok_or(RatingFault::TooManyIds)?;
     let column = columns.add(rating.column).ok_or(RatingFault::TooManyIds)?;
@@ -370,7 +370,7 @@ pub(crate) struct HeldOut {
 }
 
 impl HeldOut {
-    /// The data points with the indices of train.
+    /// Returns the data points with the indices of train.
     pub(crate) fn among(self, rows: &IdMap, columns: &IdMap) -> Held {
         let (rows, columns) = (self.rows.among(rows), self.columns.among(columns));
         let mut held = Held::default();
@@ -380,7 +380,7 @@ impl HeldOut {
         held
     }
 
-    /// The data points with the indices of their own.
+    /// Returns the data points with the indices of their own.
     pub(crate) fn into_parts(self) -> (Vec<Cell>, IdMap, IdMap) {
         (self.cells, self.rows, self.columns)
     }

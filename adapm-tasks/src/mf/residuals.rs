@@ -31,7 +31,8 @@ pub(crate) struct Residuals<'a> {
 }
 
 impl<'a> Residuals<'a> {
-    /// The training cells but those at the places `held`, which ascend. Goes over them 18 times.
+    /// Returns the training cells but those at the places `held`, which ascend. Goes over them 18
+    /// times.
     pub(crate) fn new(ratings: &'a Ratings, held: Vec<usize>) -> Self {
         let (means, deviation) = match &ratings.train {
             Train::Synthetic(synthetic) => (Means::default(), synthetic.deviation()),
@@ -53,12 +54,12 @@ impl<'a> Residuals<'a> {
         Self { ratings, held, means, deviation, inverse }
     }
 
-    /// The means that are taken off.
+    /// Returns the means that are taken off.
     pub(crate) fn means(&self) -> &Means {
         &self.means
     }
 
-    /// The deviation of what is left, which is the unit of residuals.
+    /// Returns the deviation of what is left, which is the unit of residuals.
     pub(crate) fn deviation(&self) -> f64 {
         self.deviation
     }
@@ -77,19 +78,19 @@ impl<'a> Residuals<'a> {
         self.ratings.is_generated()
     }
 
-    /// Number of cells.
+    /// Returns the number of cells.
     pub(crate) fn len(&self) -> u64 {
         self.ratings.train_len() - self.held.len() as u64
     }
 
-    /// Number of cells in these rows.
+    /// Returns the number of cells in these rows.
     pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
         let all = self.ratings.cells_in(rows.clone());
         let Train::Cells { starts, .. } = &self.ratings.train else { return all };
         all - self.held_in(&(starts[rows.start as usize]..starts[rows.end as usize])).len() as u64
     }
 
-    /// Number of cells of each row, and of each column. Goes over all of them.
+    /// Returns the number of cells of each row, and of each column. Goes over all of them.
     pub(crate) fn counts_by_vector(&self) -> [Vec<u32>; 2] {
         let mut counts = [vec![0; self.ratings.rows()], vec![0; self.ratings.columns()]];
         self.for_each(0..self.rows(), |cell| {
@@ -124,7 +125,7 @@ impl<'a> Residuals<'a> {
         &self.held
     }
 
-    /// The cells held back, as they are in the ratings.
+    /// Returns the cells held back, as they are in the ratings.
     pub(crate) fn held(&self) -> Held {
         let Train::Cells { cells, .. } = &self.ratings.train else { return Held::default() };
         let mut held: Vec<Cell> = self.held.iter().map(|place| cells[*place]).collect();
@@ -139,7 +140,7 @@ impl<'a> Residuals<'a> {
     }
 }
 
-/// The cells at `places` but those `held`, which ascend and are among them, in pieces.
+/// Returns the cells at `places` but those `held`, which ascend and are among them, in pieces.
 fn kept<'a>(cells: &'a [Cell], places: Range<usize>, held: &[usize]) -> Vec<&'a [Cell]> {
     let starts = [places.start].into_iter().chain(held.iter().map(|place| place + 1));
     let ends = held.iter().copied().chain([places.end]);
@@ -177,8 +178,8 @@ pub(crate) fn divide(ratings: &Ratings, parts: usize, seed: u64) -> Vec<Vec<usiz
     (0..parts).map(part).collect()
 }
 
-/// The first `count` of these places that no row and no column needs, ascending, by the number of
-/// cells of each.
+/// Returns the first `count` of these places that no row and no column needs, ascending, by the
+/// number of cells of each.
 fn spare(
     cells: &[Cell],
     places: impl Iterator<Item = usize>,

@@ -45,8 +45,8 @@ use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
 
 impl Selection {
-    /// The selection of a run with this configuration. There may be fewer cells to hold back than
-    /// it says.
+    /// Returns the selection of a run with this configuration. There may be fewer cells to hold
+    /// back than it says.
     #[must_use]
     pub fn planned(ratings: &Ratings, config: &TrainConfig) -> Self {
         let (all, keys) = (ratings.train_len(), ratings.rows() as u64 + ratings.columns() as u64);
@@ -149,8 +149,8 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// The same run without what cross-fitting found: where a stop cut it short, that differs
-    /// between processes.
+    /// Returns the same run without what cross-fitting found: where a stop cut it short, that
+    /// differs between processes.
     pub(crate) fn without_choice(self, config: &TrainConfig) -> Self {
         let Selection::CrossFitted { .. } = self.selection else { return self };
         let schedule = match self.schedule {
@@ -161,8 +161,8 @@ impl<'a> Prepared<'a> {
         Self { epochs, gain: 0.0, cross_fitted: None, schedule, ..self }
     }
 
-    /// The penalty of the epoch behind some, of which these are the errors on what is selected on,
-    /// where it was looked at.
+    /// Returns the penalty of the epoch behind some, of which these are the errors on what is
+    /// selected on, where it was looked at.
     pub(crate) fn penalty(&self, epochs: usize, errors: impl Iterator<Item = f64>) -> f32 {
         match &self.schedule {
             Schedule::Constant(penalty) => *penalty,
@@ -256,7 +256,7 @@ pub(crate) fn fit(
     Choice { penalties, ..best }
 }
 
-/// The share of the products to predict, and the errors of all predictions then.
+/// Returns the share of the products to predict, and the errors of all predictions then.
 fn judge(fits: &mut [Fit<'_>], cells: usize) -> RatingMetrics {
     let (mut sums, mut predicted) = (vec![Products::default(); cells], Vec::new());
     for fit in fits {
@@ -368,7 +368,7 @@ impl Descent {
         }
     }
 
-    /// The penalty of the next epoch.
+    /// Returns the penalty of the next epoch.
     pub(crate) fn penalty(&self) -> f32 {
         self.penalty
     }

@@ -50,7 +50,7 @@ pub(crate) enum Weights {
 }
 
 impl Weights {
-    /// The weights by which `penalty` counts each cell, or each vector once.
+    /// Returns the weights by which `penalty` counts each cell, or each vector once.
     pub(crate) fn new(residuals: &Residuals<'_>, penalty: Penalty) -> Self {
         match penalty {
             Penalty::Cell => Self::Cell,
@@ -138,7 +138,7 @@ impl WorkerState {
         }
     }
 
-    /// Replaces what was pulled by what it has moved by. Tells whether all of that are finite
+    /// Replaces what was pulled by what it has moved by. Returns true if all of that are finite
     /// numbers.
     fn differ(&mut self) -> bool {
         let mut are_finite = true;
@@ -149,8 +149,8 @@ impl WorkerState {
         are_finite
     }
 
-    /// The key to name when a chunk went wrong: the first row that has moved by no finite number,
-    /// else the first such column, else the first column.
+    /// Returns the key to name when a chunk went wrong: the first row that has moved by no finite
+    /// number, else the first such column, else the first column.
     fn blamed(&self, columns: usize, len: usize) -> Key {
         let is_bad =
             |key: &usize| !self.pulled[key * len..][..len].iter().all(|moved| moved.is_finite());
@@ -221,7 +221,7 @@ mod tests {
         Arrays::new(shape, None, 1, |key, value| start.value(key, value))
     }
 
-    /// The cells of some columns, in order.
+    /// Returns the cells of some columns, in order.
     fn chunk(columns: &[(u32, &[u32])]) -> Chunk {
         let cells = columns.iter().flat_map(|(column, rows)| {
             rows.iter().map(|row| Cell { row: *row, column: *column, value: *row as f32 - 2.0 })

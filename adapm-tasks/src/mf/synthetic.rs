@@ -110,7 +110,7 @@ impl Synthetic {
         })
     }
 
-    /// Number of training cells in these rows.
+    /// Returns the number of training cells in these rows.
     pub(crate) fn cells(&self, rows: Range<u32>) -> u64 {
         if rows == (0..self.config.rows) {
             return self.config.cells;
@@ -135,7 +135,7 @@ impl Synthetic {
         }
     }
 
-    /// The cells to predict.
+    /// Returns the cells to predict.
     pub(crate) fn test(&self) -> Vec<Cell> {
         self.draw(TEST_STREAM, self.config.test_cells)
     }
@@ -145,7 +145,7 @@ impl Synthetic {
         self.draw(VALID_STREAM, cells)
     }
 
-    /// Standard deviation of a cell.
+    /// Returns the standard deviation of a cell.
     pub(crate) fn deviation(&self) -> f64 {
         (1.0 + f64::from(self.config.noise).powi(2)).sqrt()
     }
@@ -163,7 +163,7 @@ impl Synthetic {
         (0..cells).map(|_| draw()).collect()
     }
 
-    /// The RMSE of the true factors; 0 if there is no cell.
+    /// Returns the RMSE of the true factors; 0 if there is no cell.
     pub(crate) fn rmse(&self, cells: &[Cell]) -> f64 {
         let mut factors = vec![0.0; self.config.rank];
         let mut square = |cell: &Cell| {
@@ -220,8 +220,8 @@ impl Synthetic {
         row.iter().zip(column).map(|(a, b)| a * b).sum()
     }
 
-    /// A sum of four uniform numbers with the deviation of the noise: near enough to normal, and
-    /// without a function whose last bit depends on the machine.
+    /// Returns a sum of four uniform numbers with the deviation of the noise: near enough to
+    /// normal, and without a function whose last bit depends on the machine.
     fn noise(&self, random: &mut Xoshiro256PlusPlus) -> f32 {
         let sum: f32 = (0..4).map(|_| random.random::<f32>() - 0.5).sum();
         self.config.noise * 3f32.sqrt() * sum
@@ -234,7 +234,7 @@ fn fill_factors(random: &mut Xoshiro256PlusPlus, factors: &mut [f32]) {
     factors.fill_with(|| bound * (2.0 * random.random::<f32>() - 1.0));
 }
 
-/// The random numbers of a row or column, for one purpose.
+/// Returns the random numbers of a row or column, for one purpose.
 fn random(seed: u64, stream: u64, index: u32) -> Xoshiro256PlusPlus {
     // Spread by a multiplication; the generator mixes its seed itself.
     let place =
@@ -256,8 +256,8 @@ pub(crate) struct Skew {
 }
 
 impl Skew {
-    /// The least flattened shares of which none exceeds `share_max`, which has to be above `1 /
-    /// len`; an exponent above 1.
+    /// Returns the least flattened shares of which none exceeds `share_max`, which has to be above
+    /// `1 / len`; an exponent above 1.
     pub(crate) fn flattened(exponent: f64, len: u32, share_max: f64) -> Self {
         let mut flat = 1.0;
         loop {
@@ -276,18 +276,18 @@ impl Skew {
         Self { len, power, flat, first, span: first - (f64::from(len) + flat).powf(-power) }
     }
 
-    /// Share of the ranks below `rank`.
+    /// Returns the share of the ranks below `rank`.
     pub(crate) fn cumulative(&self, rank: u64) -> f64 {
         (self.first - (rank as f64 + self.flat).powf(-self.power)) / self.span
     }
 
-    /// The rank at which the cumulative share reaches `share` in 0..1.
+    /// Returns the rank at which the cumulative share reaches `share` in 0..1.
     pub(crate) fn rank(&self, share: f64) -> u32 {
         let position = (self.first - share * self.span).powf(-1.0 / self.power) - self.flat;
         (position as u32).min(self.len - 1)
     }
 
-    /// The share of `total` that falls on a rank; all ranks together have exactly `total`.
+    /// Returns the share of `total` that falls on a rank; all ranks together have exactly `total`.
     pub(crate) fn count(&self, rank: u32, total: u64) -> u64 {
         let below = |rank: u32| match rank {
             0 => 0,
@@ -320,12 +320,12 @@ impl Shuffle {
         Self { len, factor, inverse: inverse(factor, len), offset }
     }
 
-    /// The row of a rank.
+    /// Returns the row of a rank.
     pub(crate) fn of_rank(self, rank: u32) -> u32 {
         ((u64::from(rank) * self.factor + self.offset) % self.len) as u32
     }
 
-    /// The rank of a row.
+    /// Returns the rank of a row.
     pub(crate) fn rank_of(self, row: u32) -> u32 {
         let moved = (u64::from(row) + self.len - self.offset) % self.len;
         (moved * self.inverse % self.len) as u32
@@ -336,7 +336,7 @@ fn divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
-/// The number whose product with `factor` leaves 1 modulo `len`, by Euclid's algorithm.
+/// Returns the number whose product with `factor` leaves 1 modulo `len`, by Euclid's algorithm.
 fn inverse(factor: u64, len: u64) -> u64 {
     let (mut rest, mut next_rest) = (len as i128, factor as i128 % len as i128);
     let (mut times, mut next_times) = (0, 1);

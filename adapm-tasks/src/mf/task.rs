@@ -68,7 +68,7 @@ impl<'a> Factorization<'a> {
     }
 }
 
-/// The errors on what is selected on, of the epochs behind which it was looked at.
+/// Returns the errors on what is selected on, of the epochs behind which it was looked at.
 fn errors(epochs: &[Epoch<RatingMetrics>]) -> impl Iterator<Item = f64> {
     epochs.iter().filter_map(|epoch| epoch.valid.as_ref()).map(|metrics| metrics.rmse)
 }
@@ -217,8 +217,8 @@ impl<'a> Task for Factorization<'a> {
     }
 }
 
-/// The learning rate behind epochs with these losses: raised by 5 % where the loss fell, halved
-/// where it rose.
+/// Returns the learning rate behind epochs with these losses: raised by 5 % where the loss fell,
+/// halved where it rose.
 fn bold_driver(first: f32, losses: &[f64]) -> f32 {
     losses
         .windows(2)
@@ -228,8 +228,8 @@ fn bold_driver(first: f32, losses: &[f64]) -> f32 {
 /// The kinds of keys that can be asked for by name, which is the id in the data.
 pub const KEY_KINDS: &[&str] = &["row", "column"];
 
-/// The keys that `choices` name, each with what it is; without choices five between the most
-/// frequent and a typical one. Goes over all of the training data.
+/// Returns the keys that `choices` name, each with what it is; without choices five between the
+/// most frequent and a typical one. Goes over all of the training data.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use crate::mf::ids::Ids;
 use crate::mf::prediction::Means;
 use crate::run::file::CheckpointError;
 
-/// The ratings in a file of these bytes as they come: row, column, value.
+/// Returns the ratings in a file of these bytes as they come: row, column, value.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub fn ratings_of(bytes: &[u8]) -> Result<Vec<(String, String, f32)>, DataError>
     Ok(ratings)
 }
 
-/// The factors in a file of these bytes.
+/// Returns the factors in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -33,7 +33,7 @@ pub fn read_factors(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
     Checkpoint::of_bytes(bytes, Path::new("file"))
 }
 
-/// The bytes of a file of `factors`.
+/// Returns the bytes of a file of `factors`.
 ///
 /// # Panics
 ///

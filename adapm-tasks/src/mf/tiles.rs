@@ -113,7 +113,8 @@ impl Group {
     }
 }
 
-/// Number of cells of each column in the rows of `sweep`, of which it is the first pass.
+/// Returns the number of cells of each column in the rows of `sweep`, of which it is the first
+/// pass.
 pub(crate) fn lengths(sweep: &Sweep<'_>) -> Vec<usize> {
     let mut lengths = vec![0; sweep.residuals.columns() as usize];
     sweep.pass(0, |cell| lengths[cell.column as usize] += 1);

@@ -222,7 +222,7 @@ pub(crate) fn train_fingerprint(
     .found(prepared.found(), stopped)
 }
 
-/// The penalty, and that it falls unless it was given.
+/// Returns the penalty, and that it falls unless it was given.
 fn penalty_of(config: &TrainConfig, prepared: &Prepared<'_>) -> String {
     let falls = if config.l2.is_none() { ", falling" } else { "" };
     format!("{}{falls}", config.penalty_first(prepared.selection))

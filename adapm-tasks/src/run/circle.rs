@@ -35,7 +35,7 @@ struct State {
     gone: Option<NodeId>,
 }
 
-/// The places of `nodes` processes.
+/// Returns the places of `nodes` processes.
 pub(crate) fn places(nodes: usize) -> Vec<Place> {
     let state = State { given: vec![None; nodes], complete: Vec::new(), rounds: 0, gone: None };
     let circle = Arc::new(Circle { state: Mutex::new(state), changed: Condvar::new() });

@@ -173,7 +173,7 @@ pub struct UnknownChoice {
 macro_rules! named {
     ($kind:ty, $choices:literal, $($variant:path => $name:literal),+) => {
         impl $kind {
-            /// The name on the command line.
+            /// Returns the name on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $($variant => $name),+ }

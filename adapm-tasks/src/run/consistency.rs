@@ -24,7 +24,7 @@ pub(crate) struct RunFingerprint {
     data: String,
     /// Names and values, in order.
     settings: Vec<(String, String)>,
-    /// Node 0 wants the parameters.
+    /// Node 0 keeps the parameters.
     checkpoint: bool,
     /// The run was stopped before.
     stopped: bool,
@@ -33,15 +33,15 @@ pub(crate) struct RunFingerprint {
 /// The flags on which all have agreed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunFlags {
-    /// Node 0 wants the parameters.
+    /// Node 0 keeps the parameters.
     pub(crate) checkpoint: bool,
     /// The run was stopped before, in one process at least: what processes found does not count.
     pub(crate) stopped: bool,
 }
 
 impl RunFingerprint {
-    /// A run of `task`, over data that this text tells apart from other data. Of node 0,
-    /// `checkpoint` counts: whether it wants the parameters. The cluster and the settings are what
+    /// Returns a run of `task`, over data that this text tells apart from other data. Of node 0,
+    /// `checkpoint` counts: whether it keeps the parameters. The cluster and the settings are what
     /// has to be equal on all nodes, by name.
     pub(crate) fn new<'a>(
         task: &str,
@@ -62,8 +62,8 @@ impl RunFingerprint {
         Self { data, settings, checkpoint, stopped: false }
     }
 
-    /// The same run, with what this process has found before; it has to be equal unless one of them
-    /// was stopped at it.
+    /// Returns the same run, with what this process has found before; it has to be equal unless one
+    /// of them was stopped at it.
     pub(crate) fn found(mut self, found: String, stopped: bool) -> Self {
         self.settings.push((FOUND.to_owned(), found));
         Self { stopped, ..self }
@@ -86,7 +86,7 @@ macro_rules! equal {
 }
 pub(crate) use equal;
 
-/// A choice that may be left to the program, as others are told of it.
+/// Returns a choice that may be left to the program, as others are told of it.
 pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
     choice.map_or_else(|| "by default".to_owned(), |choice| choice.to_string())
 }
@@ -141,8 +141,8 @@ pub(crate) fn workers(
     }
 }
 
-/// The first node whose value is not the most frequent one, its value, and that one. Of equally
-/// frequent ones, that of the lowest node counts.
+/// Returns the first node whose value is not the most frequent one, its value, and that one. Of
+/// equally frequent ones, that of the lowest node counts.
 fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, String)> {
     let values: Vec<String> = values.collect();
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -190,7 +190,7 @@ impl Digest {
         }
     }
 
-    /// The number.
+    /// Returns the number.
     pub(crate) fn sum(&self) -> u64 {
         self.0
     }

@@ -38,7 +38,7 @@ pub enum TaskError {
     /// An operation of a worker failed.
     #[error("{0}")]
     Access(#[from] OpError),
-    /// Training produced a number that is none.
+    /// Training produced a number that is not finite.
     #[error(
         "training diverged: the update of {} at step {step} is not a finite number with learning rate \
          {learning_rate:?}; lower it",
@@ -69,7 +69,7 @@ pub enum TaskError {
     Mismatch {
         /// The node that differs from the others.
         node: NodeId,
-        /// In what.
+        /// The difference.
         what: Mismatch,
     },
     /// Another process of the run failed.
@@ -80,7 +80,7 @@ pub enum TaskError {
         /// Its reason, one line.
         reason: String,
     },
-    /// Another process of the run sent a message that makes no sense.
+    /// Another process of the run sent a message that cannot be decoded.
     #[error("node {node} sent a message that makes no sense; run the same program on all nodes")]
     Unintelligible {
         /// The node it is.
@@ -94,7 +94,7 @@ impl From<Infallible> for TaskError {
     }
 }
 
-/// In what a node differs from the others. The text continues `node n2 `; some of it is what others
+/// A difference of a node from the others. The text continues `node n2 `; some of it is what others
 /// say.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -118,7 +118,7 @@ pub enum Mismatch {
         name: String,
         /// Its choice.
         there: String,
-        /// That of others.
+        /// The choice of others.
         elsewhere: String,
     },
 }

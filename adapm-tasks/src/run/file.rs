@@ -109,7 +109,7 @@ pub enum CheckpointError {
     },
 }
 
-/// The bytes of the file at `path`, decompressed if it is gzip.
+/// Returns the bytes of the file at `path`, decompressed if it is gzip.
 ///
 /// # Errors
 ///
@@ -156,7 +156,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error of the file at `path`.
+    /// Returns the error of the file at `path`.
     pub(crate) fn at(self, path: &Path) -> CheckpointError {
         let path = path.to_path_buf();
         match self {
@@ -226,19 +226,19 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// The next `N` bytes.
+    /// Returns the next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or(Fault::Truncated)?;
         self.bytes = rest;
         Ok(*taken)
     }
 
-    /// A number of 64 bits.
+    /// Returns a number of 64 bits.
     pub(crate) fn count(&mut self) -> Result<u64, Fault> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A text, or the name of something.
+    /// Returns a text, or the name of something.
     pub(crate) fn text(&mut self) -> Result<&'a [u8], Fault> {
         let len = u32::from_le_bytes(self.array()?);
         self.take(len as usize)
@@ -318,7 +318,7 @@ impl Checksum {
     }
 }
 
-/// The version of the files of a task.
+/// Returns the version of the files of a task.
 fn version_of(task: &[u8]) -> u32 {
     match task {
         // Since version 2 a factorization has means, and a graph's model tells what it was trained

@@ -32,7 +32,7 @@ pub(crate) struct Ended<F> {
     pub(crate) rounds: u64,
 }
 
-/// A flag for each process.
+/// Returns a flag for each process.
 pub(crate) fn flags() -> Vec<AtomicBool> {
     (0..NODES).map(|_| AtomicBool::new(false)).collect()
 }

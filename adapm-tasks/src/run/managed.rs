@@ -41,7 +41,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// The setup of the nodes of this process; `None` if no manager takes part.
+    /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, peers } = topology;
         let (group, scheme, trace) = (peers.group(), None, None);
@@ -132,8 +132,7 @@ impl IntentSignaler for ManagedSignaler {
     }
 }
 
-/// All parameters in one array: one worker, no manager. What a manager costs is measured against
-/// it.
+/// All parameters in one array: one worker, no manager. The baseline of what a manager costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrays {
     shape: Shape,
@@ -254,7 +253,7 @@ impl BestParameters {
         Self { shape, keys, values: Arc::new(values) }
     }
 
-    /// All values, in key order.
+    /// Returns all values, in key order.
     pub(crate) fn all(shape: Shape, values: Arc<Vec<f32>>) -> Self {
         Self { shape, keys: None, values }
     }
@@ -308,7 +307,7 @@ impl BestParameters {
     }
 }
 
-/// The key behind a piece of at most `floats_max` floats, at least one key, over all nodes.
+/// Returns the key behind a piece of at most `floats_max` floats, at least one key, over all nodes.
 fn piece_end(shape: &Shape, start: Key, floats_max: usize) -> Key {
     let (mut end, mut floats) = (start.0 + 1, shape.len_of(start));
     while end < shape.keys() && floats + shape.len_of(Key(end)) <= floats_max {

@@ -21,7 +21,7 @@ use crate::run::shortage::{Available, Bound, Need, Shortage};
 use crate::run::topology::Topology;
 
 impl Need {
-    /// The need of a process with the nodes of `topology` that are in it, for parameters of
+    /// Returns the need of a process with the nodes of `topology` that are in it, for parameters of
     /// `shape`; `best` if a copy of the best ones is made.
     pub(crate) fn of(
         topology: Topology<'_>,
@@ -104,7 +104,7 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// The memory left by machine and control groups; `None` where the system tells nothing.
+/// Returns the memory left by machine and control groups; `None` where the system tells nothing.
 fn available(read: &ReadFile<'_>) -> Option<Available> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let machine = machine(read).map(|bytes| Available { bytes, bound: Bound::Machine });
@@ -125,7 +125,7 @@ fn resident(read: &ReadFile<'_>) -> Option<u64> {
     kilobytes(&read(Path::new("/proc/self/status"))?, "VmRSS:")
 }
 
-/// A size in a text of lines `name: number kB`, in bytes.
+/// Returns a size in a text of lines `name: number kB`, in bytes.
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let count: u64 = line.split_whitespace().next()?.parse().ok()?;
@@ -141,7 +141,7 @@ struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The hierarchy of a line of `/proc/self/cgroup`, if it is one of memory.
+    /// Returns the hierarchy of a line of `/proc/self/cgroup`, if it is one of memory.
     fn of(line: &str) -> Option<Self> {
         let (_, rest) = line.split_once(':')?;
         let (controllers, path) = rest.split_once(':')?;
@@ -150,7 +150,7 @@ impl Hierarchy {
         (is_first_version || controllers.is_empty()).then_some(Self { is_first_version, path })
     }
 
-    /// The memory left by each group from this process's up to the outermost.
+    /// Returns the memory left by each group from this process's up to the outermost.
     fn available(self, read: &ReadFile<'_>) -> Vec<Available> {
         let root = Path::new(if self.is_first_version {
             "/sys/fs/cgroup/memory"
@@ -165,8 +165,8 @@ impl Hierarchy {
         left.collect()
     }
 
-    /// The memory left by a group: its limit less its usage, without pages of files that can be
-    /// dropped.
+    /// Returns the memory left by a group: its limit less its usage, without pages of files that
+    /// can be dropped.
     fn left(&self, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
         let [limit, usage] = if self.is_first_version { FIRST } else { SECOND };
         let number = |name| read(name)?.trim().parse::<u64>().ok();
@@ -184,8 +184,8 @@ impl Hierarchy {
     }
 }
 
-/// A text that is equal for processes that share memory: of one run of one machine, and of one
-/// control group. Containers may all see their group by the same name; their namespaces differ.
+/// Returns a text that is equal for processes that share memory: of one run of one machine, and of
+/// one control group. Containers may all see their group by the same name; their namespaces differ.
 fn place(read: &ReadFile<'_>) -> String {
     let text = |path: &str| read(Path::new(path)).unwrap_or_default();
     let namespace = fs::read_link("/proc/self/ns/cgroup").unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   processes:  agree on what is run --> epochs ------------------------------------> evaluate test --> gather
-//!   workers:                             train a part | evaluate a share | copy a part    (kept parameters)
+//!   workers:                             train a part | evaluate a share | copy a part    (best parameters)
 //!                                        in the end: evaluate test where the parameters are, if no copy is wanted
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! work are loaded and announced, what a step does, what the learning rate is, how parameters are
 //! judged and which figures are better. It begins a run with a fingerprint, in which all that has
 //! to be equal on all nodes crosses once (`consistency`), and then trains or evaluates
-//! (`training`). It ends with the kept parameters, which go into a file of its own behind a head
+//! (`training`). It ends with the best parameters, which go into a file of its own behind a head
 //! common to all (`file`).
 //!
 //! | a task wants | it says |
@@ -28,7 +28,7 @@
 //! end of a phase (`session`), and decide the same from the same messages. Whatever fails in one
 //! process fails in all, with its reason (`peers`).
 //!
-//! Not here: anything that knows what a key means.
+//! Not here: the meaning of keys.
 
 #[cfg(test)]
 pub(crate) mod circle;

@@ -33,7 +33,7 @@ pub struct Training {
 }
 
 impl Training {
-    /// Training examples per second in this epoch.
+    /// Returns the training examples per second in this epoch.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         if self.seconds > 0.0 { self.done as f64 / self.seconds } else { 0.0 }
@@ -47,15 +47,15 @@ impl Training {
 pub enum Work {
     /// Gives every key its value at the start, of training or of an evaluation; counted in keys.
     Initializing,
-    /// Selects what training begins with, on small data; counted in epochs, of which nobody knows
-    /// how many it takes.
+    /// Selects what training begins with, on small data; counted in epochs, whose number is not
+    /// known how many it takes.
     Selecting,
     /// Divides the data among workers; counted in parts of the data.
     Dividing,
     /// Waits until keys are where workers have announced that they will need them first; not
     /// counted.
     Settling,
-    /// Copies the parameters that are kept; counted in keys.
+    /// Copies the best parameters; counted in keys.
     Copying,
 }
 
@@ -95,7 +95,7 @@ pub trait Observer<F>: Sync {
         let _ = (split, done, all);
     }
 
-    /// Work goes on that is neither: `done` of `all`, in a group as far as this process knows.
+    /// Work goes on that is neither: `done` of `all`, in a group as far as this process can tell.
     fn working(&self, work: Work, done: u64, all: u64) {
         let _ = (work, done, all);
     }
@@ -161,7 +161,7 @@ impl ManagerStats {
         Self { relocations: ended.relocations, replicas: ended.replicas, ..*self }
     }
 
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mut sum = self.with(*other, u64::saturating_add);
@@ -187,7 +187,7 @@ impl ManagerStats {
         stats
     }
 
-    /// All fields that are counts.
+    /// Returns all fields that are counts.
     fn counts(&mut self) -> [&mut u64; COUNTS] {
         let Self {
             local,
@@ -224,7 +224,7 @@ impl ManagerStats {
         combined
     }
 
-    /// Share of accesses served locally at once, in 0..=1; 1 if there was no access.
+    /// Returns the share of accesses served locally at once, in 0..=1; 1 if there was no access.
     #[must_use]
     pub fn local_share(&self) -> f64 {
         let accesses = self.local.saturating_add(self.waited).saturating_add(self.remote);
@@ -237,19 +237,20 @@ impl ManagerStats {
         self.blocked_nanos as f64 / 1e9
     }
 
-    /// Mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
+    /// Returns the mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
         self.staleness.mean() / 1e9
     }
 
-    /// An upper bound of the 99th percentile of staleness in seconds, at most twice the percentile.
+    /// Returns an upper bound of the 99th percentile of staleness in seconds, at most twice the
+    /// percentile.
     #[must_use]
     pub fn staleness_p99_bound(&self) -> f64 {
         self.staleness.quantile_bound(0.99) as f64 / 1e9
     }
 
-    /// Mean number of forwards of a served entry, 0 if there was none.
+    /// Returns the mean number of forwards of a served entry, 0 if there was none.
     #[must_use]
     pub fn hops_mean(&self) -> f64 {
         if self.served == 0 { 0.0 } else { self.forwards as f64 / self.served as f64 }
@@ -275,7 +276,7 @@ impl From<Stats> for ManagerStats {
     }
 }
 
-/// Counts and staleness as they go to other processes: serde knows arrays of 32 at most.
+/// Counts and staleness as they go to other processes: serde supports arrays of 32 at most.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) counts: [u64; COUNTS],

@@ -58,7 +58,7 @@ pub(crate) trait IntentSignaler {
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Self::Sample, OpError>;
 }
 
-/// Announces to nobody.
+/// A signaler without a manager.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoSignaler;
 
@@ -95,7 +95,7 @@ impl SamplingDistribution {
         }
     }
 
-    /// The next key.
+    /// Returns the next key.
     pub(crate) fn draw(&self, random: &mut Random) -> Key {
         match self {
             Self::Uniform(keys) => Key(keys.start.0 + random.below(keys.end.0 - keys.start.0)),
@@ -130,7 +130,7 @@ struct Group {
 }
 
 impl Group {
-    /// The key behind its last.
+    /// Returns the key behind its last.
     fn end(&self) -> u64 {
         self.first.saturating_add(self.count)
     }
@@ -149,7 +149,7 @@ impl Shape {
         Self { groups: groups.collect() }
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub(crate) fn keys(&self) -> u64 {
         self.groups.last().map_or(0, Group::end)
     }
@@ -159,14 +159,14 @@ impl Shape {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
     }
 
-    /// The start of `key`'s value if all values lie behind each other; also defined one behind the
-    /// last key.
+    /// Returns the start of `key`'s value if all values lie behind each other; also defined one
+    /// behind the last key.
     pub(crate) fn offset(&self, key: Key) -> usize {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
-    /// The start of the value of the key at position `at` of `keys`, which ascend, if their values
-    /// lie behind each other; also defined one behind the last.
+    /// Returns the start of the value of the key at position `at` of `keys`, which ascend, if their
+    /// values lie behind each other; also defined one behind the last.
     pub(crate) fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);
         self.floats(|group| {
@@ -180,7 +180,7 @@ impl Shape {
         self.floats(|group| group.count)
     }
 
-    /// The manager's layout.
+    /// Returns the manager's layout.
     ///
     /// # Errors
     ///

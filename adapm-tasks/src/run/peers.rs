@@ -1,8 +1,8 @@
 //! The other processes of a run, and what happens to all if one of them fails.
 //!
-//! Whoever can go on gives a message, whoever cannot gives the reason instead: at the exchange that
-//! the others are at, or come to next. All processes count the same exchanges, so a failure is the
-//! last one of all; nobody is left waiting.
+//! A process that can go on gives a message, one that cannot gives the reason instead: at the
+//! exchange that the others are at, or come to next. All processes count the same exchanges, so a
+//! failure is the last one of all; no process is left waiting.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, OnceLock};
@@ -119,27 +119,27 @@ impl<'a> Peers<'a> {
             .map_or_else(|| Ok(Some(vec![bytes.to_vec()])), |exchange| exchange.gather(bytes))
     }
 
-    /// The node of this process.
+    /// Returns the node of this process.
     pub(crate) fn node(&self) -> usize {
         self.exchange.map_or(0, Exchange::node)
     }
 
-    /// Number of processes.
+    /// Returns the number of processes.
     pub(crate) fn processes(&self) -> usize {
         self.exchange.map_or(1, Exchange::nodes)
     }
 
-    /// Number of nodes: of processes if nodes are such, else as `asked`.
+    /// Returns the number of nodes: of processes if nodes are such, else as `asked`.
     pub(crate) fn nodes(&self, asked: usize) -> usize {
         self.exchange.map_or(asked, Exchange::nodes)
     }
 
-    /// The group that joins the nodes of a cluster, if they are processes.
+    /// Returns the group that joins the nodes of a cluster, if they are processes.
     pub(crate) fn group(&self) -> Option<&'a Arc<Group>> {
         self.group
     }
 
-    /// The exchange of messages, if nodes are processes.
+    /// Returns the exchange of messages, if nodes are processes.
     pub(crate) fn exchange(&self) -> Option<&'a dyn Exchange> {
         self.exchange
     }
@@ -148,7 +148,7 @@ impl<'a> Peers<'a> {
         NodeId(u16::try_from(self.node()).unwrap_or(u16::MAX))
     }
 
-    /// The messages of all processes, or the first failure that counts.
+    /// Returns the messages of all processes, or the first failure that counts.
     fn messages<T>(
         &self,
         exchange: &dyn Exchange,

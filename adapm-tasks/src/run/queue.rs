@@ -1,9 +1,9 @@
 //! The queue between a loader thread and its worker.
 //!
-//! The queue bounds how far ahead a loader is: a batch is announced, then queued, so its keys are
-//! announced as many batches before their use as the queue holds (AdaPM §3, Fig. 2). The loader
-//! runs on through the ends of rounds and epochs, for the first batches of one to be announced as
-//! early as any.
+//! The queue bounds how far ahead a loader is: it signals intent for a batch, then queues it, so
+//! intent comes as many batches before the use as the queue holds (AdaPM §3, Fig. 2). The loader
+//! runs on through the ends of rounds and epochs, so that the first batches of one are as early as
+//! any.
 //!
 //! A worker gives room back in lots: woken for every batch, a loader that is done with one in no
 //! time would interrupt some worker each time.
@@ -72,8 +72,8 @@ impl From<TaskError> for Over {
     }
 }
 
-/// A queue for a loader that is `prefetch_depth` batches ahead, and three quarters of that before
-/// it goes on.
+/// Returns a queue for a loader that is `prefetch_depth` batches ahead, and three quarters of that
+/// before it goes on.
 pub(crate) fn queue<U>(depth: usize) -> (Queue<U>, Batches<U>) {
     let (sender, receiver) = channel();
     let (taken, given_back) = channel();
@@ -129,8 +129,8 @@ impl<U> Queue<U> {
 }
 
 impl<U> Batches<U> {
-    /// The next batch of `round`; `None` at its end. Rounds are asked for in order, each to its
-    /// end.
+    /// Returns the next batch of `round`; `None` at its end. Rounds are asked for in order, each to
+    /// its end.
     ///
     /// # Errors
     ///

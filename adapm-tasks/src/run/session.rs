@@ -1,5 +1,5 @@
-//! A worker's life in a training run: epochs, evaluation of valid in between, a copy of its part of
-//! the best parameters.
+//! A worker's session in a training run: epochs, evaluation of valid in between, a copy of its part
+//! of the best parameters.
 //!
 //! ```text
 //!   quiesce | train a batch ... | quiesce | first worker: epoch report | evaluate a share of valid | quiesce |
@@ -25,7 +25,7 @@
 //!
 //! A first worker has nothing to do between a quiesce and the exchange that could fail, and one
 //! that fails elsewhere gives the reason at the exchange the others come to next: all reach it, or
-//! nobody waits.
+//! none waits.
 
 mod ending;
 
@@ -64,7 +64,7 @@ pub(crate) struct Session<'a, T: Task, P> {
     slot: WorkerSlot,
     parameters: P,
     worker_state: T::WorkerState,
-    /// Kept parameters of this worker's keys ([`WorkerSlot::copied`]).
+    /// Best parameters of this worker's keys ([`WorkerSlot::copied`]).
     part: Vec<f32>,
     /// Phases that have ended.
     phase: u64,
@@ -94,8 +94,8 @@ where
         }
     }
 
-    /// Lives through the run and returns the chosen parameters of this worker's keys; none if
-    /// nobody needs them any more.
+    /// Runs through the run and returns the chosen parameters of this worker's keys; none if
+    /// they are not needed any more.
     pub(crate) fn run<A>(self, signaler: A) -> Result<Vec<f32>, TaskError>
     where
         A: IntentSignaler<Sample = P::Sample> + Send,
@@ -207,7 +207,7 @@ where
         Ok(())
     }
 
-    /// Trains on this worker's part of a round. Tells whether it has come to its end.
+    /// Trains on this worker's part of a round. Returns true if it has come to its end.
     fn train_round(
         &mut self,
         round: Round,
@@ -286,7 +286,7 @@ where
         task.learning_rate(&Course { epoch, epochs: settings.epochs, done, examples, losses })
     }
 
-    /// Tells the observer how far training is, as far as this process knows.
+    /// Tells the observer how far training is, as far as this process can tell.
     fn tell(&self, epoch: u32) {
         let state = self.job.state;
         let (done, loss) = state.totals();
@@ -418,7 +418,7 @@ impl<T: Task, P> Drop for Session<'_, T, P> {
     }
 }
 
-/// Lives through a run as the loader of a worker.
+/// Runs the loader of a worker through a run.
 pub(crate) fn load<T: Task, A: IntentSignaler>(
     task: &T,
     epochs: u32,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Need {
     /// Main copies and replicas.
     pub(crate) parameters: u64,
-    /// The copy of the parameters that are kept.
+    /// The copy of the best parameters.
     pub(crate) best: u64,
     /// In memory already.
     pub(crate) data: u64,
@@ -60,13 +60,13 @@ impl Need {
     }
 }
 
-/// The words that are said only of several processes, or of a copy.
+/// Returns the words that are said only of several processes, or of a copy.
 fn said_if(is_said: bool, words: impl FnOnce() -> String) -> String {
     if is_said { words() } else { String::new() }
 }
 
 impl Bound {
-    /// The place of the bound, as it follows `7900 MB are available`.
+    /// Returns the place of the bound, as it follows `7900 MB are available`.
     fn place(&self) -> String {
         match self {
             Self::Machine => " on this machine".to_owned(),

@@ -74,7 +74,7 @@ impl<E: Evaluation> Default for Verdicts<E> {
 }
 
 impl<'a, E: Evaluation> RunState<'a, E> {
-    /// A state for the `workers` workers of this process.
+    /// Returns the state of the `workers` workers of this process.
     pub(crate) fn new(
         workers: usize,
         peers: &'a Peers<'a>,
@@ -89,7 +89,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         Self { observer, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
     }
 
-    /// Asks whether this worker has to leave `phase` here; tells the others if so.
+    /// Returns true if this worker has to leave `phase` here; then tells the others.
     pub(crate) fn must_stop(&self, phase: u64) -> bool {
         if self.stop.load(Ordering::Relaxed) {
             self.cut(phase);
@@ -140,7 +140,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.tallies[worker].loss.store(loss.to_bits(), Ordering::Relaxed);
     }
 
-    /// The examples done by all workers of this process, and the sum of their losses.
+    /// Returns the examples done by all workers of this process, and the sum of their losses.
     pub(crate) fn totals(&self) -> (u64, f64) {
         self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
@@ -172,17 +172,17 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         totals
     }
 
-    /// The manager's counts of the nodes in this process.
+    /// Returns the manager's counts of the nodes in this process.
     pub(crate) fn stats(&self) -> ManagerStats {
         (self.stats)()
     }
 
-    /// The decisions, when the run is over.
+    /// Returns the decisions, when the run is over.
     pub(crate) fn into_verdicts(self) -> Verdicts<E> {
         self.verdicts.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The decisions, for a short time.
+    /// Locks the decisions, for a short time.
     pub(crate) fn verdicts(&self) -> MutexGuard<'_, Verdicts<E>> {
         // A worker that panicked brings the run down itself.
         self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
@@ -229,7 +229,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         }
     }
 
-    /// Takes over what process `node` says; `None` if that makes no sense.
+    /// Takes over the summary of process `node`; `None` if it is inconsistent.
     fn take(
         &self,
         node: usize,
@@ -245,7 +245,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         answers.take(workers, all, &summary.answers)
     }
 
-    /// The numbers of the workers of process `node`, and how many all processes have.
+    /// Returns the numbers of the workers of process `node`, and how many all processes have.
     fn workers(&self, node: usize) -> (Range<usize>, usize) {
         let here = self.tallies.len();
         (node * here..(node + 1) * here, here * self.peers.processes())
@@ -309,12 +309,12 @@ impl<A: Clone + Default> Answers<A> {
         Self { items: vec![A::default(); evaluation.items()], batch: evaluation.batch() }
     }
 
-    /// All answers, in order.
+    /// Returns all answers, in order.
     pub(crate) fn items(&self) -> &[A] {
         &self.items
     }
 
-    /// All answers, in order.
+    /// Returns all answers, in order.
     pub(crate) fn into_items(self) -> Vec<A> {
         self.items
     }
@@ -325,7 +325,7 @@ impl<A: Clone + Default> Answers<A> {
         places(self.items.len(), self.batch, worker, workers)
     }
 
-    /// The answers of `workers` among `all`, worker by worker.
+    /// Returns the answers of `workers` among `all`, worker by worker.
     pub(crate) fn of(&self, workers: Range<usize>, all: usize) -> impl Iterator<Item = &A> {
         workers
             .flat_map(move |worker| self.places(worker, all))
@@ -356,7 +356,7 @@ pub(crate) struct Share<'a, E> {
 }
 
 impl<E: Evaluation> Share<'_, E> {
-    /// Evaluates this worker's batches and writes the answers to their places on the state. Leaves
+    /// Evaluates this worker's batches and writes the answers to their places in the state. Leaves
     /// early if told to stop.
     pub(crate) fn evaluate<P: Parameters>(
         self,

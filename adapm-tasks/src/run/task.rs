@@ -38,10 +38,10 @@ pub(crate) trait Task: Sync {
     /// The evaluation of parameters.
     type Evaluation: Evaluation + Send;
 
-    /// The parameters that are trained, with whatever the update rule keeps beside them.
+    /// Returns the shape of the parameters that are trained, with the state of the update rule.
     fn shape(&self) -> Shape;
 
-    /// The parameters that are worth keeping: of every key the first floats of its value.
+    /// Returns the shape of the best parameters: of every key the first floats of its value.
     fn best_shape(&self) -> Shape;
 
     /// Writes the value of a key before the first step: a pure function, so that any node can
@@ -51,19 +51,19 @@ pub(crate) trait Task: Sync {
     /// Names a key for people: `entity Q42`, `row 17`, `word sun`.
     fn name_of(&self, key: Key) -> String;
 
-    /// The distribution of samples; `None` if the task has none.
+    /// Returns the distribution of samples; `None` if the task has none.
     fn sampling_distribution(&self) -> Option<SamplingDistribution>;
 
-    /// The manager's sampling scheme; `None`: as is usual for its system.
+    /// Returns the manager's sampling scheme; `None`: as is usual for its system.
     fn scheme(&self) -> Option<Scheme> {
         None
     }
 
-    /// Training examples of an epoch, over all workers.
+    /// Returns the training examples of an epoch, over all workers.
     fn examples(&self) -> u64;
 
-    /// The number of losses in an epoch's sum, if the last round alone has losses; `None`: they are
-    /// of training, and over its examples.
+    /// Returns the number of losses in an epoch's sum, if the last round alone has losses; `None`:
+    /// they are of training, and over its examples.
     fn judged(&self) -> Option<u64> {
         None
     }
@@ -74,18 +74,19 @@ pub(crate) trait Task: Sync {
         1
     }
 
-    /// Batches that are announced ahead of the one that is trained on at most, at least 1; three
+    /// Batches that a loader is ahead of the one that is trained on at most, at least 1; three
     /// quarters of them always are.
     fn prefetch_depth(&self) -> usize;
 
-    /// The loader of the worker in this slot; tells how far it is with dividing the data if that
-    /// may take long.
+    /// Returns the loader of the worker in this slot; tells how far it is with dividing the data if
+    /// that may take long.
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Self::Loader;
 
-    /// Prepares and announces the batches of a round, in order. Rounds come in order; the loader is
-    /// ahead of its worker, also across their ends: under a system that localizes, keys that a
-    /// round hands over leave while the round before may still use them, which costs waiting, not
-    /// updates. Such a task has few batches [`prefetch_depth`](Self::prefetch_depth) there.
+    /// Prepares the batches of a round, in order, and signals intent for them. Rounds come in
+    /// order; the loader is ahead of its worker, also across their ends: under a system that
+    /// localizes, keys that a round hands over leave while the round before may still use them,
+    /// which costs waiting, not updates. Such a task has few batches
+    /// [`prefetch_depth`](Self::prefetch_depth) there.
     ///
     /// # Errors
     ///
@@ -99,11 +100,11 @@ pub(crate) trait Task: Sync {
         queue: &Queue<Self::Batch<A::Sample>>,
     ) -> Result<(), Over>;
 
-    /// A worker that has seen no batch.
+    /// Returns the state of a worker before its first batch.
     fn worker_state(&self) -> Self::WorkerState;
 
-    /// The learning rate of the next batch. Asked for before each; a pure function, for all workers
-    /// to have the same.
+    /// Returns the learning rate of the next batch. Asked for before each; a pure function, for all
+    /// workers to have the same.
     fn learning_rate(&self, course: &Course<'_>) -> f32;
 
     /// Trains on one batch and returns the sum of its losses, or 0 if they are of no interest
@@ -111,7 +112,7 @@ pub(crate) trait Task: Sync {
     ///
     /// # Errors
     ///
-    /// A number that is none, of which nothing is to be pushed, or an operation that failed.
+    /// Fails on a NaN or infinite loss, before anything is pushed, or with a failed operation.
     fn train<P: Parameters>(
         &self,
         worker_state: &mut Self::WorkerState,
@@ -120,7 +121,7 @@ pub(crate) trait Task: Sync {
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>>;
 
-    /// Tells a worker that an epoch begins behind these: before its first batch.
+    /// Prepares a worker for an epoch behind these, before its first batch.
     fn prepare(&self, worker_state: &mut Self::WorkerState, epochs: &[Epoch<FiguresOf<Self>>]) {
         let _ = (worker_state, epochs);
     }
@@ -136,8 +137,8 @@ pub(crate) trait Task: Sync {
         false
     }
 
-    /// The evaluation of parameters in this form on a part of the data; `best` are the figures on
-    /// valid by which they were chosen, if they were. `None` without such data.
+    /// Returns the evaluation of parameters in this form on a part of the data; `best` are the
+    /// figures on valid by which they were chosen, if they were. `None` without such data.
     fn evaluation(
         &self,
         split: Split,
@@ -159,7 +160,7 @@ pub(crate) trait Evaluation: Sync {
     /// The state of a worker from batch to batch.
     type Evaluator;
 
-    /// The evaluated part of the data.
+    /// Returns the evaluated part of the data.
     fn split(&self) -> Split;
 
     /// Items: what is evaluated, in order.
@@ -168,7 +169,7 @@ pub(crate) trait Evaluation: Sync {
     /// Items that are evaluated together, at most.
     fn batch(&self) -> usize;
 
-    /// A worker that has evaluated nothing.
+    /// Returns the state of a worker before its first item.
     fn evaluator(&self) -> Self::Evaluator;
 
     /// Appends an answer for each of these items. It must not depend on what else is in the batch.
@@ -184,7 +185,7 @@ pub(crate) trait Evaluation: Sync {
         answers: &mut Vec<Self::Answer>,
     ) -> Result<(), P::Error>;
 
-    /// The figures of all items, whose answers are in order.
+    /// Returns the figures of all items, whose answers are in order.
     fn figures(&self, answers: &[Self::Answer]) -> Self::Figures;
 }
 
@@ -194,9 +195,9 @@ pub(crate) type FiguresOf<T> = <<T as Task>::Evaluation as Evaluation>::Figures;
 /// The form of the keys' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Those that are trained, of [`Task::shape`].
+    /// Trained parameters, of [`Task::shape`].
     Trained,
-    /// Those that are kept, of [`Task::best_shape`].
+    /// Best parameters, of [`Task::best_shape`].
     Best,
 }
 
@@ -208,10 +209,10 @@ pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
 
 /// The examples that are trained on at once.
 pub(crate) trait Batch<S> {
-    /// The worker's clock at its first step: where a number that is none is said to come from.
+    /// Returns the worker's clock at its first step, which errors of diverged training name.
     fn clock(&self) -> Clock;
 
-    /// Training examples in it.
+    /// Returns the training examples in it.
     fn examples(&self) -> u64;
 
     /// Its sample, settled on one batch before it is trained on.

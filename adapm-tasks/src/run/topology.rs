@@ -15,7 +15,7 @@ use crate::run::peers::Peers;
 pub(crate) struct Topology<'a> {
     pub(crate) system: Option<System>,
     pub(crate) nodes: usize,
-    /// Of each node.
+    /// Workers of each node.
     pub(crate) workers: usize,
     pub(crate) peers: &'a Peers<'a>,
 }
@@ -40,7 +40,7 @@ impl<'a> Topology<'a> {
         self.nodes * self.workers / self.peers.processes()
     }
 
-    /// The place of a worker.
+    /// Returns the place of a worker.
     pub(crate) fn slot(self, worker: &Worker<f32>) -> WorkerSlot {
         let (node, id) = (worker.node().index(), worker.id().index());
         let number = node * self.workers + id;
@@ -80,8 +80,8 @@ pub(crate) fn check(
     }
 }
 
-/// All results, or the first error; an operation that failed because the run was ending only if
-/// there is no other.
+/// Returns all results, or the first error; an operation that failed because the run was ending
+/// only if there is no other.
 pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R>, TaskError> {
     let is_consequence = |error: &TaskError| matches!(error, TaskError::Access(_));
     let (done, mut failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
@@ -111,7 +111,7 @@ impl WorkerSlot {
     /// The only worker.
     pub(crate) const ONLY: Self = Self { number: 0, all: 1, index: 0, here: 1, of_node: 1 };
 
-    /// Tells whether this worker decides for those of its process.
+    /// Returns true if this worker decides for those of its process.
     pub(crate) fn is_first(self) -> bool {
         self.index == 0
     }
@@ -121,13 +121,13 @@ impl WorkerSlot {
         self.all / self.of_node
     }
 
-    /// The node this worker is of.
+    /// Returns the node this worker is of.
     pub(crate) fn node(self) -> usize {
         self.number / self.of_node
     }
 
-    /// The keys, of `keys` many, that this worker copies, ascending: those of all workers of a
-    /// process one behind the other are all keys that have their home in it, ascending.
+    /// Returns the keys, of `keys` many, that this worker copies, ascending: those of all workers
+    /// of a process one behind the other are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
         let (process, processes) = (self.number / self.here, self.all / self.here);

@@ -91,7 +91,7 @@ fn no_such_key(choice: &KeyChoice, keys: u64) -> String {
     }
 }
 
-/// The keys that `choices` name, each with its title; without choices a few of the first
+/// Returns the keys that `choices` name, each with its title; without choices a few of the first
 /// `ranked.len()` keys at quantiles of how often they occur.
 ///
 /// `keys`: how many there are. `named`: the key numbers of a kind and a name, `None` if the data

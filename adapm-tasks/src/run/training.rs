@@ -35,17 +35,17 @@ pub(crate) struct Run<'a, T: Task> {
 pub(crate) struct Trained<F> {
     /// Every finished epoch.
     pub(crate) epochs: Vec<Epoch<F>>,
-    /// The epoch whose parameters were kept: best on valid; without evaluation the last; 0 =
+    /// The epoch of the best parameters: best on valid; without evaluation the last; 0 =
     /// initial values.
     pub(crate) chosen_epoch: u32,
-    /// Figures on test with the kept parameters; `None` without evaluation, without such data, or
+    /// Figures on test with the best parameters; `None` without evaluation, without such data, or
     /// if stopped.
     pub(crate) test: Option<F>,
     /// Seconds of the evaluation of test.
     pub(crate) test_seconds: f64,
     /// The manager's counts of training, evaluation not counted.
     pub(crate) stats: ManagerStats,
-    /// The kept parameters in key order, if node 0 wants them and an epoch is complete; on node 0
+    /// The best parameters in key order, if node 0 keeps them and an epoch is complete; on node 0
     /// only if nodes are processes.
     pub(crate) values: Option<Arc<Vec<f32>>>,
     /// The stop flag ended the run early.

@@ -76,26 +76,26 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Share of the seen questions with the right answer; 0 if none is seen.
+    /// Returns the share of the seen questions with the right answer; 0 if none is seen.
     #[must_use]
     pub fn accuracy(self) -> f64 {
         self.correct as f64 / self.seen.max(1) as f64
     }
 
-    /// Share of the seen questions to which the word nearest to `c` is the right answer; 0 if none
-    /// is seen.
+    /// Returns the share of the seen questions to which the word nearest to `c` is the right
+    /// answer; 0 if none is seen.
     #[must_use]
     pub fn baseline_accuracy(self) -> f64 {
         self.baseline as f64 / self.seen.max(1) as f64
     }
 
-    /// Share of all questions that are seen; 0 if there is none.
+    /// Returns the share of all questions that are seen; 0 if there is none.
     #[must_use]
     pub fn coverage(self) -> f64 {
         self.seen as f64 / self.asked.max(1) as f64
     }
 
-    /// Share of all questions with the right answer: what is not seen is wrong.
+    /// Returns the share of all questions with the right answer: what is not seen is wrong.
     #[must_use]
     pub fn accuracy_of_all(self) -> f64 {
         self.correct as f64 / self.asked.max(1) as f64
@@ -130,13 +130,13 @@ pub struct AnalogyReport {
 }
 
 impl AnalogyReport {
-    /// All sections together.
+    /// Returns all sections together.
     #[must_use]
     pub fn total(&self) -> Tally {
         self.over(|_| true)
     }
 
-    /// The sections of one kind together.
+    /// Returns the sections of one kind together.
     #[must_use]
     pub fn of_kind(&self, kind: SectionKind) -> Tally {
         self.over(|section| section.kind == kind)
@@ -169,8 +169,8 @@ impl Analogies {
         Self { sections: Vec::new(), questions: Vec::new(), words: Names::default() }
     }
 
-    /// The questions that [`Text::generated`](crate::wv::Text::generated) has answers to, the same
-    /// for every seed.
+    /// Returns the questions that [`Text::generated`](crate::wv::Text::generated) has answers to,
+    /// the same for every seed.
     #[must_use]
     pub fn generated() -> Self {
         let questions = grammar::questions();
@@ -210,13 +210,13 @@ impl Analogies {
         Ok(Self { sections, questions, words: all })
     }
 
-    /// Number of questions.
+    /// Returns the number of questions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.questions.len()
     }
 
-    /// Tells whether there is no question.
+    /// Returns true if there is no question.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.questions.is_empty()
@@ -272,7 +272,7 @@ impl Analogies {
         self.questions.iter().map(four).collect()
     }
 
-    /// The figures, if `answers` are the words that answer the questions that are
+    /// Returns the figures, if `answers` are the words that answer the questions that are
     /// [`seen`](Self::seen), in their order.
     pub(crate) fn report(&self, seen: &[Option<[u32; 4]>], answers: &[Answer]) -> AnalogyReport {
         let mut tallies = vec![Tally::default(); self.sections.len()];

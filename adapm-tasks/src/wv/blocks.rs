@@ -140,7 +140,7 @@ impl Scratch {
         self.negatives.extend(negatives.iter().map(|row| *row as usize * row_len));
     }
 
-    /// Width of [`Self::score_gradients`].
+    /// Returns the width of [`Self::score_gradients`].
     #[inline(always)]
     fn width(&self) -> usize {
         self.negatives.len().next_multiple_of(LANES)
@@ -292,7 +292,7 @@ fn fill_panel(panel: &mut [f32], rows: &[f32], starts: &[usize; LANES]) {
     }
 }
 
-/// The inner products of four rows with the columns of a panel.
+/// Returns the inner products of four rows with the columns of a panel.
 #[inline(always)]
 fn inner([a, b, c, d]: [&[f32]; TILE], panel: &[f32]) -> [[f32; LANES]; TILE] {
     let mut sums = [[0.0; LANES]; TILE];
@@ -303,8 +303,8 @@ fn inner([a, b, c, d]: [&[f32]; TILE], panel: &[f32]) -> [[f32; LANES]; TILE] {
     sums
 }
 
-/// Four sums of lanes `at` of the rows that begin at `starts`, row `k` times factors `k * stride
-/// ..`.
+/// Returns four sums of lanes `at` of the rows that begin at `starts`, row `k` times factors
+/// `k * stride ..`.
 #[inline(always)]
 fn combine(
     factors: &[f32],

@@ -62,19 +62,19 @@ impl Checkpoint {
         file::save(path, |file| self.write_to(file).map(drop))
     }
 
-    /// Length of a vector.
+    /// Returns the length of a vector.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// The words, the most frequent first.
+    /// Returns the words, the most frequent first.
     #[must_use]
     pub fn words(&self) -> &Names {
         &self.words
     }
 
-    /// The input vectors, which are those that are used.
+    /// Returns the input vectors, which are those that are used.
     #[must_use]
     pub fn vectors(&self) -> Vectors {
         let inputs = self.values[..self.words.len() * self.dim].to_vec();

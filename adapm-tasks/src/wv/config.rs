@@ -75,7 +75,7 @@ pub struct TrainConfig {
     /// node 0, whose choice counts. Defaults to true.
     pub checkpoint: bool,
     /// Writes what happens to some keys while training; where nodes are processes each writes its
-    /// own part, if it wants to. Defaults to `None`.
+    /// own part, if it chooses to. Defaults to `None`.
     pub trace: Option<Tracer>,
 }
 
@@ -115,7 +115,7 @@ impl TrainConfig {
         self.epochs.unwrap_or(usual as u32)
     }
 
-    /// The scheme by which negatives are sampled; `None` without a manager.
+    /// Returns the scheme by which negatives are sampled; `None` without a manager.
     ///
     /// # Departure
     /// NuPS samples word vectors from what is local. On Wikipedia text four nodes then answer two

@@ -40,8 +40,8 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// The words of `text` that occur `min_count` times or more, counted with `threads` threads.
-    /// Cost: a pass over the text.
+    /// Returns the words of `text` that occur `min_count` times or more, counted with `threads`
+    /// threads. Cost: a pass over the text.
     ///
     /// # Errors
     ///
@@ -52,9 +52,9 @@ impl Corpus {
         Self { text, vocabulary, words }.with_context(min_count)
     }
 
-    /// A text with the words of a vocabulary that was counted elsewhere: its counts decide what is
-    /// thinned and how often a word is a negative. Cost: a pass over the text, with `threads`
-    /// threads.
+    /// Returns a text with the words of a vocabulary that was counted elsewhere: its counts decide
+    /// what is thinned and how often a word is a negative. Cost: a pass over the text, with
+    /// `threads` threads.
     ///
     /// # Errors
     ///
@@ -93,13 +93,13 @@ impl Corpus {
         Err(CorpusError::NoContext { source: self.text.source().to_string(), min_count })
     }
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn text(&self) -> &Text {
         &self.text
     }
 
-    /// The words.
+    /// Returns the words.
     #[must_use]
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
@@ -263,7 +263,7 @@ impl Vocabulary {
         Ok(Self { words, counts, total, index, hasher })
     }
 
-    /// The number of a word.
+    /// Returns the number of a word.
     #[must_use]
     #[inline]
     pub fn find(&self, word: &[u8]) -> Option<u32> {
@@ -271,39 +271,39 @@ impl Vocabulary {
         self.index.find(self.hasher.hash_one(word), is_it).copied()
     }
 
-    /// Number of words, at least two.
+    /// Returns the number of words, at least two.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "there are always words")]
     pub fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// The words by number.
+    /// Returns the words by number.
     #[must_use]
     pub fn words(&self) -> &Names {
         &self.words
     }
 
-    /// The number of occurrences of each word, in descending order.
+    /// Returns the number of occurrences of each word, in descending order.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The number of occurrences of all words.
+    /// Returns the number of occurrences of all words.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// All words with their counts, in order.
+    /// Returns all words with their counts, in order.
     fn iter(&self) -> impl Iterator<Item = (&[u8], u64)> {
         let word = |number| self.words.bytes(number).expect("there is a word for each count");
         self.counts.iter().enumerate().map(move |(number, count)| (word(number), *count))
     }
 }
 
-/// A table that draws words of these counts, of which there are some, none of them 0.
+/// Returns a table that draws words of these counts, of which there are some, none of them 0.
 pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
     let weights: Vec<f64> = counts.iter().map(|count| (*count as f64).powf(0.75)).collect();
     AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")

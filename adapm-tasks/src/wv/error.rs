@@ -123,7 +123,7 @@ pub enum VectorFault {
     Surplus,
 }
 
-/// The part of a message that names a vector; empty for the first line of the file.
+/// Returns the part of a message that names a vector; empty for the first line of the file.
 fn of_vector(vector: u64) -> String {
     if vector == 0 { String::new() } else { format!(", vector {vector}") }
 }

@@ -137,7 +137,7 @@ fn score(
     }
 }
 
-/// The inner product of vectors of whole lanes.
+/// Returns the inner product of vectors of whole lanes.
 #[inline(always)]
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0; LANES];
@@ -294,7 +294,7 @@ mod tests {
         (0..n).map(|_| next()).collect()
     }
 
-    /// The loss by its definition, in f64.
+    /// Returns the loss by its definition, in f64.
     fn loss(input: &[f32], outputs: &[f32]) -> f64 {
         let mut total = 0.0;
         for (number, output) in outputs.chunks_exact(input.len()).enumerate() {

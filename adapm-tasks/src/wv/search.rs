@@ -56,7 +56,8 @@ struct Nearest<const K: usize> {
 type Best = Option<(f32, u32)>;
 
 impl<'a> Search<'a> {
-    /// A search that has seen no vector, by vectors of length 1 of the words of the questions.
+    /// Returns a search that has seen no vector, by vectors of length 1 of the words of the
+    /// questions.
     pub(crate) fn new<'v>(
         questions: &'a [[u32; 4]],
         dim: usize,
@@ -187,7 +188,7 @@ pub(crate) fn normalize(vector: &mut [f32]) {
     }
 }
 
-/// The largest of the numbers, in lanes that the compiler vectorises.
+/// Returns the largest of the numbers, in lanes that the compiler vectorises.
 fn maximum(values: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; 16];
@@ -200,7 +201,7 @@ fn maximum(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
 }
 
-/// The answers to `questions` among the first `limit` of `vectors`.
+/// Returns the answers to `questions` among the first `limit` of `vectors`.
 pub(crate) fn answers(
     vectors: &Vectors,
     limit: usize,
@@ -247,7 +248,7 @@ mod tests {
         Vectors::new(names, dim, values).unwrap()
     }
 
-    /// The definition, in f64.
+    /// Returns the definition, in f64.
     fn expected(vectors: &Vectors, [a, b, c, _]: [u32; 4]) -> Answer {
         let vector = |word: u32| -> Vec<f64> {
             let vector = vectors.vector(word as usize).unwrap();

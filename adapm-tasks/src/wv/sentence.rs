@@ -59,8 +59,8 @@ pub(crate) struct Sentence {
 }
 
 impl Sentence {
-    /// The keys that are accessed apart from negatives: input vectors, then output vectors, of the
-    /// different words.
+    /// Returns the keys that are accessed apart from negatives: input vectors, then output vectors,
+    /// of the different words.
     pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
         let words = self.distinct.iter();
         words
@@ -96,7 +96,7 @@ impl Sentence {
         })
     }
 
-    /// Number of pairs of a word and one of its context.
+    /// Returns the number of pairs of a word and one of its context.
     pub(crate) fn pairs(&self) -> usize {
         let (first, last) = (0, self.places.len() - 1);
         let reach = |(centre, window): (usize, &u16)| {
@@ -147,7 +147,7 @@ pub(crate) struct Sentences<'a> {
 }
 
 impl<'a> Sentences<'a> {
-    /// The sentences of `share`, on which worker `worker` trains in epoch `epoch`.
+    /// Returns the sentences of `share`, on which worker `worker` trains in epoch `epoch`.
     pub(crate) fn new(plan: Plan<'a>, share: &Share<'a>, worker: usize, epoch: u32) -> Self {
         let place = ((worker as u64) << 32) | u64::from(epoch);
         // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
@@ -158,7 +158,7 @@ impl<'a> Sentences<'a> {
         Self { plan, tokens: share.tokens(), random, words, windows, read: 0 }
     }
 
-    /// Reads the kept words of the next sentence; false if there is none.
+    /// Reads the kept words of the next sentence. Returns false if there is none.
     fn fill(&mut self) -> Result<bool, DataError> {
         self.words.clear();
         self.windows.clear();
@@ -185,7 +185,7 @@ impl<'a> Sentences<'a> {
 impl Iterator for Sentences<'_> {
     type Item = Result<Sentence, DataError>;
 
-    /// The next sentence with a pair of words.
+    /// Returns the next sentence with a pair of words.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.fill() {
@@ -253,7 +253,7 @@ impl Judged {
         self.pairs
     }
 
-    /// The passages by which worker `number` of `all` judges, with their numbers.
+    /// Returns the passages by which worker `number` of `all` judges, with their numbers.
     pub(crate) fn of_worker(
         &self,
         number: usize,
@@ -262,21 +262,22 @@ impl Judged {
         self.passages.iter().enumerate().skip(number).step_by(all)
     }
 
-    /// The passage of this number.
+    /// Returns the passage of this number.
     pub(crate) fn passage(&self, number: usize) -> &Passage {
         &self.passages[number]
     }
 }
 
 impl Passage {
-    /// The keys whose values [`Self::loss`] needs, in their order.
+    /// Returns the keys whose values [`Self::loss`] needs, in their order.
     pub(crate) fn keys(&self, keys: Keys) -> Vec<Key> {
         let negatives = self.negatives.iter().map(|word| keys.output(*word));
         self.sentence.keys(keys).into_iter().chain(negatives).collect()
     }
 
-    /// The sum of the losses of all pairs, by values of `value_len` floats of which the first `dim`
-    /// are the vectors; each pair with `negatives` negatives, all of the passage by equal shares.
+    /// Returns the sum of the losses of all pairs, by values of `value_len` floats of which the
+    /// first `dim` are the vectors; each pair with `negatives` negatives, all of the passage by
+    /// equal shares.
     ///
     /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before
     /// training.

@@ -87,13 +87,13 @@ impl Similarities {
         Ok(Self { pairs })
     }
 
-    /// Number of pairs.
+    /// Returns the number of pairs.
     #[must_use]
     pub fn len(&self) -> usize {
         self.pairs.len()
     }
 
-    /// Tells whether there is no pair.
+    /// Returns true if there is no pair.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -140,7 +140,7 @@ fn fields(line: &[u8]) -> Option<[Vec<u8>; 3]> {
     trimmed.filter(|field| !field.is_empty()).collect::<Vec<_>>().try_into().ok()
 }
 
-/// The rank of each value, from 1; equal ones share the mean of theirs.
+/// Returns the rank of each value, from 1; equal ones share the mean of theirs.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -154,7 +154,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// Pearson's correlation; `None` if one side does not vary.
+/// Returns Pearson's correlation; `None` if one side does not vary.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (a_mean, b_mean) = (mean(a), mean(b));

@@ -107,7 +107,7 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// A step that has seen no sentence.
+    /// Returns a step that has seen no sentence.
     pub(crate) fn new(recipe: Recipe) -> Self {
         Self {
             recipe,
@@ -170,7 +170,7 @@ impl Step {
         if loss.is_finite() { Ok(loss) } else { Err(StepError::NotFinite(keys[0])) }
     }
 
-    /// Different keys of the last sentence.
+    /// Returns different keys of the last sentence.
     #[cfg(test)]
     pub(crate) fn different_keys(&self) -> usize {
         self.origins.len()

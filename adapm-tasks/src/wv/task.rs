@@ -265,8 +265,8 @@ impl<'a> Task for WordVectors<'a> {
 /// vector.
 pub const KEY_KINDS: &[&str] = &["word", "output"];
 
-/// The keys that `choices` name, each with what it is; without choices the input vectors of five
-/// words between the most frequent and a typical one.
+/// Returns the keys that `choices` name, each with what it is; without choices the input vectors of
+/// five words between the most frequent and a typical one.
 ///
 /// # Errors
 ///

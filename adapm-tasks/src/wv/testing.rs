@@ -12,13 +12,13 @@ use crate::wv::similarity::Similarities;
 use crate::wv::text::Text;
 use crate::wv::vectors::{Format, Vectors};
 
-/// A text of these bytes.
+/// Returns a text of these bytes.
 #[must_use]
 pub fn text_of(bytes: &[u8]) -> Text {
     Text::of_bytes(bytes)
 }
 
-/// Share `index` of `all` equal ones of a text.
+/// Returns the share `index` of `all` equal ones of a text.
 ///
 /// # Panics
 ///
@@ -28,7 +28,7 @@ pub fn share_of(text: &Text, index: usize, all: usize) -> Vec<u8> {
     text.share(index, all).and_then(|share| share.bytes()).expect("memory can be read")
 }
 
-/// The vocabulary in a file of these bytes.
+/// Returns the vocabulary in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn vocabulary_of(bytes: &[u8], min_count: u64) -> Result<Vocabulary, CorpusE
     Vocabulary::of_bytes(bytes, Path::new("file"), min_count)
 }
 
-/// The bytes of a file of `vocabulary`.
+/// Returns the bytes of a file of `vocabulary`.
 ///
 /// # Panics
 ///
@@ -49,7 +49,7 @@ pub fn vocabulary_bytes(vocabulary: &Vocabulary) -> Vec<u8> {
     bytes
 }
 
-/// The questions in a file of these bytes.
+/// Returns the questions in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -58,7 +58,7 @@ pub fn questions_of(bytes: &[u8]) -> Result<Analogies, CorpusError> {
     Analogies::of_bytes(bytes, Path::new("file"))
 }
 
-/// The pairs of words in a file of these bytes.
+/// Returns the pairs of words in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -67,7 +67,7 @@ pub fn pairs_of(bytes: &[u8]) -> Result<Similarities, CorpusError> {
     Similarities::of_bytes(bytes, Path::new("file"))
 }
 
-/// The vectors in a file of these bytes.
+/// Returns the vectors in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn vectors_of(bytes: &[u8], format: Format) -> Result<Vectors, CorpusError> 
     Vectors::of_bytes(bytes, Path::new("file"), format)
 }
 
-/// The bytes of a file of `vectors`.
+/// Returns the bytes of a file of `vectors`.
 ///
 /// # Panics
 ///
@@ -88,7 +88,7 @@ pub fn vectors_bytes(vectors: &Vectors, format: Format) -> Vec<u8> {
     bytes
 }
 
-/// The trained vectors in a file of these bytes.
+/// Returns the trained vectors in a file of these bytes.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ pub fn read_word_vectors(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
     Checkpoint::of_bytes(bytes, Path::new("file"))
 }
 
-/// The bytes of a file of trained vectors.
+/// Returns the bytes of a file of trained vectors.
 ///
 /// # Panics
 ///
@@ -107,7 +107,7 @@ pub fn word_vectors_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
     checkpoint.write_to(Vec::new()).expect("memory takes all bytes")
 }
 
-/// Trained vectors of the words of `vocabulary`, all numbers `value`.
+/// Returns trained vectors of the words of `vocabulary`, all numbers `value`.
 #[must_use]
 pub fn word_vectors_of(vocabulary: &Vocabulary, dim: usize, value: f32) -> Checkpoint {
     Checkpoint::new(vocabulary, dim, Arc::new(vec![value; 2 * vocabulary.len() * dim]))

@@ -119,13 +119,13 @@ impl Text {
         Self::held(bytes, TextSource::Generated { seed })
     }
 
-    /// A text that tests write down.
+    /// Returns a text that tests write down.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8]) -> Self {
         Self::held(bytes.to_vec(), TextSource::Generated { seed: 0 })
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
@@ -137,21 +137,21 @@ impl Text {
         self.len == 0
     }
 
-    /// The source of the text.
+    /// Returns the source of the text.
     #[must_use]
     pub fn source(&self) -> &TextSource {
         &self.source
     }
 
-    /// Tells whether the text is generated, which has to be said wherever a figure of it is
+    /// Returns true if the text is generated, which has to be said wherever a figure of it is
     /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, TextSource::Generated { .. })
     }
 
-    /// Share `index` of `all` equal ones: shares in order are the whole text, and none ends within
-    /// a word.
+    /// Returns the share `index` of `all` equal ones: shares in order are the whole text, and none
+    /// ends within a word.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl Text {
         Self { bytes: Bytes::Held(bytes), start: 0, len, source }
     }
 
-    /// The first place from `at` on where a line begins or, if none does for a while, that is not
-    /// within a word.
+    /// Returns the first place from `at` on where a line begins or, if none does for a while, that
+    /// is not within a word.
     fn cut_behind(&self, at: u64) -> Result<u64, DataError> {
         let Some(mut before) = at.checked_sub(1).filter(|before| *before < self.len) else {
             return Ok(at);
@@ -194,7 +194,7 @@ impl Text {
         Ok(self.len)
     }
 
-    /// The bytes of a part.
+    /// Returns the bytes of a part.
     fn read(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>, DataError> {
         if let Bytes::Held(bytes) = &self.bytes {
             return Ok(Cow::Borrowed(
@@ -310,7 +310,7 @@ impl Source for Pieces<'_> {
     }
 }
 
-/// The first bytes of a file, as many as tell what it is.
+/// Returns the first bytes of a file, as many as tell what it is.
 fn first_of(file: &File) -> io::Result<Vec<u8>> {
     let mut first = vec![0; HEAD_BYTES];
     let mut len = 0;
@@ -326,7 +326,7 @@ fn first_of(file: &File) -> io::Result<Vec<u8>> {
     Ok(first)
 }
 
-/// A place in memory; what is held there has no larger ones.
+/// Returns a place in memory; what is held there has no larger ones.
 fn index(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
@@ -340,7 +340,7 @@ pub(crate) enum Token<'a> {
 
 /// Bytes that come in pieces of whole words.
 pub(crate) trait Source {
-    /// The running piece.
+    /// Returns the running piece.
     fn piece(&self) -> &[u8];
 
     /// Reads the next piece. Returns false at the end.
@@ -359,7 +359,7 @@ impl<S: Source> Tokens<S> {
         Self { source, at: 0 }
     }
 
-    /// The next token; `None` at the end.
+    /// Returns the next token; `None` at the end.
     ///
     /// # Errors
     ///
@@ -389,7 +389,7 @@ impl<S: Source> Tokens<S> {
     }
 }
 
-/// The words of a text, without its lines.
+/// Returns the words of a text, without its lines.
 pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }

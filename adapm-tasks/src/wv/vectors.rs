@@ -79,25 +79,25 @@ impl Vectors {
         fits.then(|| Self { words, dim, values: Arc::new(values) })
     }
 
-    /// The words.
+    /// Returns the words.
     #[must_use]
     pub fn words(&self) -> &Names {
         &self.words
     }
 
-    /// Length of a vector.
+    /// Returns the length of a vector.
     #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
-    /// All vectors, `[words x dim]`.
+    /// Returns all vectors, `[words x dim]`.
     #[must_use]
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The vector of a word by its number, or `None` beyond the last.
+    /// Returns the vector of a word by its number, or `None` beyond the last.
     #[must_use]
     pub fn vector(&self, number: usize) -> Option<&[f32]> {
         self.values.chunks_exact(self.dim).nth(number)
@@ -186,8 +186,8 @@ fn head(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     Some((number(count)?, number(dim)?, &bytes[end + 1..]))
 }
 
-/// The form of a file: binary only if its first vector is there and is no text; GloVe's if the
-/// first line is a vector.
+/// Returns the form of a file: binary only if its first vector is there and is no text; GloVe's if
+/// the first line is a vector.
 fn detect(bytes: &[u8]) -> VectorForm {
     let Some((_, dim, mut rest)) = head(bytes) else {
         let is_glove = lines(bytes).next().is_some_and(|(_, line)| glove_dim(line).is_some());

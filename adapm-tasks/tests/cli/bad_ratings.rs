@@ -20,7 +20,7 @@ fn train(folder: &Path, data: &str) -> Ran {
     finish(command.current_dir(folder).spawn().expect("the binary starts"))
 }
 
-/// The one line of a run that was refused.
+/// Returns the one line of a run that was refused.
 #[track_caller]
 fn said(ran: &Ran) -> String {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{ran:?}");

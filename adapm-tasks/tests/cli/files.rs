@@ -15,7 +15,8 @@ use crate::harness::{
     Collected, Ran, adapm, assert_refused, collect, finish, folder, ring, run, text, write,
 };
 
-/// A run that has printed its plan, and so has begun to train; nothing else of it has been read.
+/// Returns a run that has printed its plan, and so has begun to train; nothing else of it has been
+/// read.
 fn begun(command: &mut Command) -> Begun {
     let mut child = command.spawn().expect("the binary starts");
     let stderr = collect(child.stderr.take().expect("stderr is piped"));
@@ -52,7 +53,7 @@ impl Begun {
     }
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("it is there").filter_map(Result::ok);
     let mut names: Vec<String> =

@@ -19,7 +19,7 @@ pub(crate) struct Ran {
     pub(crate) stderr: String,
 }
 
-/// The binary, not yet started, without the variables of whoever runs the tests.
+/// Returns the binary, not yet started, without the variables of the tests' environment.
 pub(crate) fn adapm(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
     command.args(args).env_clear();
@@ -66,7 +66,7 @@ pub(crate) fn assert_refused(ran: &Ran, words: &[&str]) {
     }
 }
 
-/// An empty folder of this name for the files of one test.
+/// Returns an empty folder of this name for the files of one test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
     if folder.exists() {
@@ -98,7 +98,7 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) {
     fs::write(folder.join(name), text).expect("a file can be written");
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")
 }

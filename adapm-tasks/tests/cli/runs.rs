@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::harness::{Ran, folder, ring, run, text};
 
-/// The arguments of a quick training of the data in `folder`, and more of them.
+/// Returns the arguments of a quick training of the data in `folder`, and more of them.
 fn train<'a>(folder: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
     let quick = [
         "train",

@@ -28,7 +28,7 @@ fn assert_fits(seen: &Seen, columns: usize) {
     assert!(!seen.raw.contains("0/0"), "{:?}", seen.raw);
 }
 
-/// A command in a folder: names of files are as short as any terminal is wide.
+/// Returns a command in a folder: names of files are as short as any terminal is wide.
 fn at(folder: &Path, args: &[&str]) -> Command {
     let mut command = adapm(args);
     command.current_dir(folder).env("TMPDIR", "/tmp");
@@ -52,7 +52,7 @@ fn shown(folder: &Path, args: &[&str]) -> [Seen; 2] {
 
 const MATRIX: [&str; 8] = ["--rows", "60", "--columns", "40", "--cells", "600", "--dim", "4"];
 
-/// A quick training of each task, in which all there is to be said of it is said.
+/// Returns a quick training of each task, in which all there is to be said of it is said.
 fn trainings(folder: &Path) -> Vec<Vec<String>> {
     ring(folder);
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
@@ -153,7 +153,7 @@ fn everything_else_fits() {
     assert_fits(&on_terminal(&mut at(&folder, &["token", "token"]), 80), 80);
 }
 
-/// The words behind a heading of a help text, which are verbs or tasks.
+/// Returns the words behind a heading of a help text, which are verbs or tasks.
 fn listed(help: &str, heading: &str) -> Vec<String> {
     let lines = help
         .lines()

@@ -17,7 +17,7 @@ fn succeeded(args: &[&str]) -> Ran {
     ran
 }
 
-/// The last object that a run prints.
+/// Returns the last object that a run prints.
 #[track_caller]
 fn object(args: &[&str]) -> Value {
     objects(&succeeded(args)).pop().expect("an object")

@@ -62,7 +62,7 @@ pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
     Seen { code, raw: String::from_utf8_lossy(&bytes).into_owned(), lines, too_long }
 }
 
-/// All that comes; `None` if nothing comes for too long.
+/// Returns all that comes; `None` if nothing comes for too long.
 fn read(mut master: File) -> Option<Vec<u8>> {
     let (sender, pieces) = mpsc::channel();
     thread::spawn(move || {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Ran, finish};
 
-/// The words of a launch with these flags of its own.
+/// Returns the words of a launch with these flags of its own.
 pub(crate) fn launch<'a>(flags: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
     [&["launch"], flags, &["--"], command].concat()
 }
@@ -22,7 +22,7 @@ pub(crate) fn together(commands: Vec<Command>) -> Vec<Ran> {
     waits.into_iter().map(|wait| wait.join().expect("it ends")).collect()
 }
 
-/// The lines of stdout.
+/// Returns the lines of stdout.
 #[track_caller]
 pub(crate) fn objects(ran: &Ran) -> Vec<Value> {
     let object = |line| serde_json::from_str(line).expect("a line of stdout is an object");

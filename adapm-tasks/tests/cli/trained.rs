@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::harness::{Collected, Ran, adapm, collect, finish, folder, ring, run, text};
 use crate::together::{holds, launch, objects, together};
 
-/// A quick training of the data in `folder`.
+/// Returns a quick training of the data in `folder`.
 fn quick<'a>(folder: &'a Path, epochs: &'a str) -> Vec<&'a str> {
     vec![
         "train",

@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::kge::{Graph, NoProgress, TaskError, TrainConfig, TrainReport, train};
 
-/// A job that takes a moment: a small graph's worth of parameters, few negatives.
+/// Returns a job that takes a moment: a small graph's worth of parameters, few negatives.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.system = None;
@@ -37,7 +37,7 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 /// get stuck.
 const STEADY_DIM: usize = 64;
 
-/// The smallest family graph: a few hundred people.
+/// Returns the smallest family graph: a few hundred people.
 fn graph() -> Graph {
     Graph::families(1, 8)
 }

@@ -20,7 +20,7 @@ mod real_data;
 mod shapes;
 mod training;
 
-/// A small generated matrix: an untrained model is off by 1, the best possible one by 0.1.
+/// Returns a small generated matrix: an untrained model is off by 1, the best possible one by 0.1.
 fn ratings() -> Ratings {
     let mut config = SyntheticConfig::default();
     (config.rows, config.columns, config.cells, config.test_cells) = (200, 100, 5_000, 1_000);
@@ -28,7 +28,7 @@ fn ratings() -> Ratings {
     Ratings::synthetic(config).expect("there is such a matrix")
 }
 
-/// A configuration that learns it in a moment, and selects nothing.
+/// Returns a configuration that learns it in a moment, and selects nothing.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     (config.workers, config.dim, config.epochs, config.holds_back) = (Some(1), 4, Some(15), false);

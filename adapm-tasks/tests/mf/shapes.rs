@@ -10,7 +10,7 @@ use adapm_tasks::mf::{
 use crate::shapes_support::{NAMES, Shape};
 use crate::{rmse, run};
 
-/// The ratings of a shape, read as a user's are.
+/// Returns the ratings of a shape, read as a user's are.
 pub(crate) fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
     let shape = Shape::new(name);
     let folder: PathBuf =

@@ -145,7 +145,7 @@ impl Drop for Process {
 }
 
 impl Ended {
-    /// The one line of an error, which is the last.
+    /// Returns the one line of an error, which is the last.
     #[track_caller]
     pub(crate) fn error(&self) -> &str {
         let errors: Vec<&str> =
@@ -158,17 +158,17 @@ impl Ended {
     }
 }
 
-/// The binary, without the variables of whoever runs the tests.
+/// Returns the binary, without the variables of the tests' environment.
 pub(crate) fn adapm() -> Command {
     clean(Command::new(binary()))
 }
 
-/// The path of the binary.
+/// Returns the path of the binary.
 pub(crate) fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_adapm")
 }
 
-/// Takes away variables by which a process would believe that somebody has started it.
+/// Removes variables by which a process would find a launcher.
 pub(crate) fn clean(mut command: Command) -> Command {
     let foreign = |name: &str| {
         let prefixes = ["ADAPM_", "SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "MV2_"];
@@ -184,14 +184,15 @@ pub(crate) fn clean(mut command: Command) -> Command {
     command
 }
 
-/// All nodes of a run, started one by one as a person would, that meet through a file in `folder`.
+/// Returns all nodes of a run, started one by one as a person would, that meet through a file in
+/// `folder`.
 pub(crate) fn nodes(folder: &Path, count: usize, flags: &[&str]) -> Vec<Process> {
     (0..count)
         .map(|node| Process::start(&format!("n{node}"), member(folder, node, count).args(flags)))
         .collect()
 }
 
-/// One node of several, without the verb.
+/// Returns one node of several, without the verb.
 pub(crate) fn member(folder: &Path, node: usize, count: usize) -> Command {
     let mut command = adapm();
     command
@@ -203,7 +204,7 @@ pub(crate) fn member(folder: &Path, node: usize, count: usize) -> Command {
     command
 }
 
-/// An empty folder of this name for the files of one test.
+/// Returns an empty folder of this name for the files of one test.
 pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("processes").join(name);
     if folder.exists() {
@@ -237,7 +238,7 @@ pub(crate) fn ring(folder: &Path) -> String {
     text(&data).to_owned()
 }
 
-/// The words that train on `data` for so many epochs, without evaluation.
+/// Returns the words that train on `data` for so many epochs, without evaluation.
 pub(crate) fn train<'a>(data: &'a str, epochs: &'a str) -> Vec<&'a str> {
     let words = "train kge --no-eval --dim 8 --workers 1".split(' ');
     words.chain(["--data", data, "--epochs", epochs]).collect()
@@ -248,7 +249,7 @@ pub(crate) fn train_json<'a>(data: &'a str, epochs: &'a str) -> Vec<&'a str> {
     [train(data, epochs), vec!["--json"]].concat()
 }
 
-/// A path as an argument.
+/// Returns a path as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("the target folder has a name in UTF-8")
 }
@@ -273,7 +274,7 @@ pub(crate) fn skip(name: &str, reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }
 
-/// The repetitions of a test: `variable` if it is set.
+/// Returns the repetitions of a test: `variable` if it is set.
 pub(crate) fn runs(variable: &str, otherwise: u64) -> u64 {
     env::var(variable).ok().and_then(|runs| runs.parse().ok()).unwrap_or(otherwise)
 }

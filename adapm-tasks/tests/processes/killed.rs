@@ -14,8 +14,8 @@ const NODES: usize = 3;
 const DEAD_AFTER: &str = "2";
 const TRANSPORTS: [&str; 4] = ["tcp", "tokio", "zmq", "unix"];
 
-/// One run in which `victim` is killed `delay` after training has begun; how long the last survivor
-/// took to end.
+/// Returns one run in which `victim` is killed `delay` after training has begun; how long the last
+/// survivor took to end.
 fn kill_one(run: u64, victim: usize, transport: &str, delay: Duration) -> Duration {
     let folder = folder(&format!("killed_{run}"));
     let data = ring(&folder);
@@ -54,7 +54,8 @@ fn every_other_node_ends_and_names_the_one_that_was_killed() {
     );
 }
 
-/// A run that writes a model which is large enough for that to take a good part of its time.
+/// Returns a run that writes a model which is large enough for that to take a good part of its
+/// time.
 fn saving(folder: &Path, data: &str, seed: &str, model: &str) -> Process {
     let flags = [
         "train",

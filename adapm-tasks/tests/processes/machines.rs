@@ -62,7 +62,7 @@ impl Machines {
         Ok(())
     }
 
-    /// The program on a machine.
+    /// Returns the program on a machine.
     pub(crate) fn adapm(&self, machine: usize) -> Command {
         let mut command = clean(Command::new("ip"));
         command.args(["netns", "exec", &self.names[machine], binary()]).env("ADAPM_TOKEN", TOKEN);
@@ -126,13 +126,14 @@ impl Machines {
         written.map_err(|error| format!("{}: {error}", folder.display()))
     }
 
-    /// The folder where `ip netns exec` looks for files that take the place of those in `/etc`.
+    /// Returns the folder where `ip netns exec` looks for files that take the place of those in
+    /// `/etc`.
     fn files_of(&self, machine: usize) -> PathBuf {
         PathBuf::from("/etc/netns").join(&self.names[machine])
     }
 }
 
-/// The address of a machine.
+/// Returns the address of a machine.
 pub(crate) fn address(machine: usize) -> String {
     format!("10.77.0.{}", machine + 1)
 }

@@ -11,7 +11,7 @@ use crate::harness::{
 };
 use crate::machines::Machines;
 
-/// Two machines `a` and `b`, on which names mean what `hosts` say.
+/// Returns two machines `a` and `b`, on which names mean what `hosts` say.
 fn machines(name: &str, hosts: [&str; 2]) -> Option<Machines> {
     let made = Machines::new(2).and_then(|machines| {
         for (machine, hosts) in hosts.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Ended, Process, binary, clean, folder, lacks, ring, skip};
 
-/// A run behind `mounts`, which a shell does for it alone in `folder`.
+/// Returns a run behind `mounts`, which a shell does for it alone in `folder`.
 fn behind(mounts: &str, folder: &Path, args: &[&str]) -> Process {
     let script = format!("set -e; {mounts}; exec \"$@\"");
     let mut command = clean(Command::new("unshare"));

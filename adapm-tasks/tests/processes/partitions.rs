@@ -26,7 +26,7 @@ fn partition(name: &str, cuts: &[(usize, usize)]) -> Option<Vec<Ended>> {
     Some(nodes.into_iter().map(Process::end).collect())
 }
 
-/// n0 is never in doubt; `lost` was given up by `by`, and nobody blames anybody else.
+/// n0 is never in doubt; `lost` was given up by `by`, and no other node is blamed.
 fn is_given_up(ended: &[Ended], lost: usize, by: usize) {
     for (node, ended) in ended.iter().enumerate() {
         assert_eq!(ended.code, Some(75), "n{node}: {ended:?}");

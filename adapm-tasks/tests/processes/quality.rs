@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Process, adapm, folder, runs};
 
-/// Mean reciprocal rank on test of one run with these flags before the verb.
+/// Returns the mean reciprocal rank on test of one run with these flags before the verb.
 ///
 /// After 12 epochs, in the middle of learning, figures of four nodes spread from 0.70 to 0.83
 /// around one node's 0.84, those of several workers of one node from 0.79 to 0.86; they meet where
@@ -35,7 +35,7 @@ fn mrr(name: &str, launch: &[&str]) -> f64 {
     find_mrr(&last).unwrap_or_else(|| panic!("no mrr in {last}"))
 }
 
-/// The test figure of a run's object.
+/// Returns the test figure of a run's object.
 fn find_mrr(object: &Value) -> Option<f64> {
     object["test"]["mrr"].as_f64().or_else(|| object["mrr"].as_f64())
 }

@@ -101,7 +101,7 @@ impl Drop for Slurm {
     }
 }
 
-/// A cluster of this machine alone, whose ports were free a moment ago.
+/// Returns a cluster of this machine alone, whose ports were free a moment ago.
 fn configuration(folder: &Path, socket: &Path, host: &str) -> String {
     let ports: Vec<TcpListener> = (0..2)
         .map(|_| TcpListener::bind("127.0.0.1:0").expect("loopback has a free port"))

@@ -103,7 +103,7 @@ impl Draw {
         self.cells.iter().zip(noise).map(part).collect()
     }
 
-    /// The cells with these values; each tenth is to be predicted, and what `is_hidden`.
+    /// Returns the cells with these values; each tenth is to be predicted, and what `is_hidden`.
     fn shape(self, values: Vec<f64>, is_hidden: impl Fn(u32, u32) -> bool) -> Shape {
         let mut shape = Shape { train: Vec::new(), test: Vec::new() };
         for (at, ((row, column), value)) in self.cells.into_iter().zip(values).enumerate() {
@@ -116,7 +116,7 @@ impl Draw {
 }
 
 impl Shape {
-    /// The shape of this name.
+    /// Returns the shape of this name.
     pub(crate) fn new(name: &str) -> Self {
         let draw = |size, cells, powers| Draw::new(name, size, cells, powers);
         let even = [0.0, 0.0];
@@ -197,8 +197,8 @@ impl Shape {
         Ok(())
     }
 
-    /// The least RMSE on test of four predictions: the mean of train; of the row; of the column; of
-    /// the row, and of what the column differs from it.
+    /// Returns the least RMSE on test of four predictions: the mean of train; of the row; of the
+    /// column; of the row, and of what the column differs from it.
     pub(crate) fn baseline(&self) -> f64 {
         let len =
             |of: Index| self.train.iter().chain(&self.test).map(of).max().unwrap_or(0) as usize + 1;

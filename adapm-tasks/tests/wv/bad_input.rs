@@ -1,4 +1,4 @@
-//! Texts from which nothing can be learnt, and those that only look like it.
+//! Texts without enough to train on, and those that only look like it.
 
 use std::fs;
 use std::path::PathBuf;

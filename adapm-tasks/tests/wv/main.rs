@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_tasks::run::{NoProgress, TaskError};
 use adapm_tasks::wv::{Analogies, Corpus, Text, TrainConfig, TrainReport, train};
 
-/// A job that takes a moment.
+/// Returns a job that takes a moment.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.system = None;

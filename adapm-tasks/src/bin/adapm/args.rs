@@ -135,8 +135,8 @@ pub(crate) enum ExportTask {
 }
 
 impl Cli {
-    /// The command, whose help is as wide and as plain as stdout, and whose flags take what begins
-    /// with a minus and a digit for a value, so that it is refused as such.
+    /// Returns the command, whose help is as wide and as plain as stdout, and whose flags take what
+    /// begins with a minus and a digit for a value, so that it is refused as such.
     fn laid_out() -> Command {
         fn of(command: Command) -> Command {
             let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
@@ -174,8 +174,8 @@ impl Cli {
     }
 }
 
-/// The recipe that is asked for and the number of words before the flags; `None` if none is, or all
-/// are to be listed.
+/// Returns the recipe that is asked for and the number of words before the flags; `None` if none
+/// is, or all are to be listed.
 ///
 /// # Errors
 ///

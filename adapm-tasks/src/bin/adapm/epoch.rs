@@ -18,7 +18,7 @@ pub(crate) trait Figure {
     /// The number that an item counts for in an evaluation.
     const COUNTED: u64 = 1;
 
-    /// The one by which an epoch is judged.
+    /// Returns the one by which an epoch is judged.
     fn figure(&self) -> f64;
 }
 

@@ -34,7 +34,7 @@ pub(crate) trait Evaluating {
     /// The result.
     type Report;
 
-    /// The flags that all tasks have.
+    /// Returns the flags that all tasks have.
     fn shared(&self) -> Shared<'_>;
 
     /// Files that it reads, and those that the first process writes in the end.
@@ -65,7 +65,7 @@ pub(crate) trait Evaluating {
     /// Returns the results that all tasks have.
     fn summary(report: &Self::Report) -> Summary;
 
-    /// The figures of merit, as a table.
+    /// Returns the figures of merit, as a table.
     fn quality(&self, input: &Self::Input, report: &Self::Report) -> String;
 
     /// Writes the files it was asked for.

@@ -53,7 +53,7 @@ fn code(failure: &Failure) -> u8 {
     }
 }
 
-/// Returns true if all has been told, or nobody is left to be told.
+/// Returns true if all has been told, or there is no reader left.
 fn is_silent(failure: &Failure) -> bool {
     match failure {
         // As of other tools: who reads no further, as `head`, has what it wants.
@@ -131,7 +131,7 @@ fn in_words(reason: &str, value: &str) -> String {
     }
 }
 
-/// The paragraphs of an error without the usage below it, joined to one line.
+/// Returns the paragraphs of an error without the usage below it, joined to one line.
 fn joined(text: &str) -> String {
     let text = text.strip_prefix("error: ").unwrap_or(text);
     let lines = text.lines().map(str::trim);
@@ -159,7 +159,7 @@ fn print_line(text: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// A node was lost or did not join: whoever starts all again may have more luck.
+/// A node was lost or did not join: starting all again may help.
 const LOST: u8 = 75;
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub(crate) enum Failure {
         "{path} ({flag}) cannot be the data of several processes: give a file that each can read"
     )]
     SharedPipe { flag: &'static str, path: PathBuf },
-    /// Nobody takes what is printed.
+    /// Stdout is closed.
     #[error("cannot write to stdout: {}", files::reason(.0))]
     Stdout(io::Error),
     /// Signals cannot be handled.
@@ -168,7 +168,7 @@ impl Failure {
         self.blame() == Blame::Loss
     }
 
-    /// The node whose process has told that it cannot go on, if that ends this one.
+    /// Returns the node whose process has told that it cannot go on, if that ends this one.
     pub(crate) fn culprit(&self) -> Option<NodeId> {
         match self {
             Self::Task(
@@ -227,7 +227,7 @@ fn of_task(error: &TaskError) -> String {
     }
 }
 
-/// The data that may have been meant by a name, else all there is.
+/// Returns the data that may have been meant by a name, else all there is.
 fn meant(near: Option<&str>, names: &[String]) -> String {
     match (near, names) {
         (Some(near), _) => format!("; did you mean {near}?"),

@@ -167,7 +167,7 @@ impl Outputs {
         }
     }
 
-    /// Says whether what is going to be written is known to be good.
+    /// Sets whether the content to be written is known to be good.
     pub(crate) fn judge(&mut self, is_judged: bool) {
         self.is_judged = is_judged;
     }
@@ -187,18 +187,18 @@ impl Outputs {
         }
     }
 
-    /// The file of this flag, to be written by and by.
+    /// Returns the file of this flag, to be written by and by.
     pub(crate) fn take(&mut self, flag: &str) -> Option<Output> {
         let at = self.outputs.iter().position(|(other, _)| *other == flag)?;
         Some(self.outputs.remove(at).1)
     }
 
-    /// A sentence for each file.
+    /// Returns a sentence for each file.
     pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
         self.told.iter().map(|(_, _, sentence)| sentence.as_str())
     }
 
-    /// The path of the file of this flag, if it was written.
+    /// Returns the path of the file of this flag, if it was written.
     pub(crate) fn saved(&self, flag: &str) -> Option<&Path> {
         self.told.iter().find(|(other, ..)| *other == flag)?.1.as_deref()
     }
@@ -240,7 +240,7 @@ fn is_left(failure: &Failure, path: &Path) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe && files::is_stdout(path)
 }
 
-/// The folders to try for a file that cannot be written to its place.
+/// Returns the folders to try for a file that cannot be written to its place.
 fn folders() -> impl Iterator<Item = PathBuf> {
     let home = env::var_os("HOME").map(PathBuf::from);
     // Not $TMPDIR: that of a launched process is removed with the launcher.

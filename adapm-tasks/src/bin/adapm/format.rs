@@ -15,17 +15,17 @@ pub(crate) fn bytes(number: u64) -> String {
     DecimalBytes(number).to_string()
 }
 
-/// A share in 0..=1 as `99.98 %`. Cut, not rounded: only a whole is 100 %.
+/// Returns a share in 0..=1 as `99.98 %`. Cut, not rounded: only a whole is 100 %.
 pub(crate) fn share(share: f64) -> String {
     format!("{:.2} %", (share * 10_000.0 + 1e-9).floor() / 100.0)
 }
 
-/// A figure of merit: `0.2814`.
+/// Returns a figure of merit: `0.2814`.
 pub(crate) fn figure(value: f64) -> String {
     format!("{value:.4}")
 }
 
-/// A moment as `2026-11-25T09:30:00Z` (ISO 8601).
+/// Returns a moment as `2026-11-25T09:30:00Z` (ISO 8601).
 pub(crate) fn date(moment: SystemTime) -> String {
     let seconds = moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (mut days, second) = (seconds / 86_400, seconds % 86_400);
@@ -46,7 +46,7 @@ pub(crate) fn date(moment: SystemTime) -> String {
     format!("{year}-{:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z", month + 1, days + 1)
 }
 
-/// A duration given in seconds: `850 us`, `12 ms`, `4.32 s`, `2 min 05 s`, `1 h 02 min`.
+/// Returns a duration given in seconds: `850 us`, `12 ms`, `4.32 s`, `2 min 05 s`, `1 h 02 min`.
 pub(crate) fn seconds(seconds: f64) -> String {
     let whole = seconds.round();
     if !seconds.is_finite() {
@@ -66,7 +66,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     }
 }
 
-/// A duration in seconds, rounded up to whole ones: `4 s`, `2 min 05 s`.
+/// Returns a duration in seconds, rounded up to whole ones: `4 s`, `2 min 05 s`.
 pub(crate) fn whole_seconds(duration: f64) -> String {
     let whole = duration.ceil();
     if whole < 60.0 { format!("{whole:.0} s") } else { seconds(whole) }
@@ -105,7 +105,7 @@ pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The same as one text, whose lines after the first are indented by two.
+/// Returns the same as one text, whose lines after the first are indented by two.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
     let mut wrapped = lines(text, width).into_iter();
     let first = wrapped.next().unwrap_or_default();
@@ -131,7 +131,8 @@ pub(crate) fn fitting(parts: &[String], width: usize) -> String {
     text
 }
 
-/// The name that may have been meant, and the names nearest first, as many as one line can hold.
+/// Returns the name that may have been meant, and the names nearest first, as many as one line can
+/// hold.
 pub(crate) fn nearest(wanted: &str, names: Vec<String>) -> (Option<String>, Vec<String>) {
     let wanted = wanted.to_lowercase();
     let closeness = |name: &String| strsim::jaro_winkler(&wanted, &name.to_lowercase());

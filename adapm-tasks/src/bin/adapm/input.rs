@@ -29,12 +29,13 @@ pub(crate) fn read<T>(
     Ok(data)
 }
 
-/// The path that `name` means for a task: itself, or what has this name among the task's data.
+/// Returns the path that `name` means for a task: itself, or what has this name among the task's
+/// data.
 pub(crate) fn locate(task: &'static str, name: &Path) -> Result<PathBuf, Failure> {
     data::locate(task, name).map_err(unknown)
 }
 
-/// The flags that chose the data called `name`, and where that was looked up.
+/// Returns the flags that chose the data called `name`, and where that was looked up.
 pub(crate) fn origin(name: Option<&Path>, flags: &[&str], given: &Given) -> String {
     let flags = given.among(flags);
     let by_name = name.is_some_and(|name| !name.exists());

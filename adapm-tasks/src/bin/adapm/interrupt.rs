@@ -137,17 +137,17 @@ impl Interrupt {
         done
     }
 
-    /// The flag that ends a run when raised.
+    /// Returns the flag that ends a run when raised.
     pub(crate) fn stop(&self) -> &AtomicBool {
         &self.stop
     }
 
-    /// The same flag, for those who keep it.
+    /// Returns the same flag, for those who keep it.
     pub(crate) fn stop_flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
 
-    /// The exit code that the signal asks for, once there was one: 130 after Ctrl-C.
+    /// Returns the exit code that the signal asks for, once there was one: 130 after Ctrl-C.
     pub(crate) fn exit_code(&self) -> Option<u8> {
         let signal = i32::try_from(self.signal.load(Ordering::Relaxed)).unwrap_or(0);
         (signal != 0).then(|| u8::try_from(exit_code(signal)).unwrap_or(1))
@@ -255,7 +255,7 @@ impl Watched {
     }
 }
 
-/// The signals that end a run. A SIGHUP that is ignored, as `nohup` asks for, stays so.
+/// Returns the signals that end a run. A SIGHUP that is ignored, as `nohup` asks for, stays so.
 pub(crate) fn ending_signals() -> Vec<i32> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut ends = vec![SIGINT, SIGTERM];
@@ -274,13 +274,13 @@ fn ignores(status: &str, signal: i32) -> bool {
 
 /// Signals within this time have one reason.
 const SAME: Duration = Duration::from_millis(500);
-/// The time after which a run that is to end counts as standing still, if nobody says otherwise.
+/// The time after which a run that is to end counts as standing still, unless a flag sets it.
 const PATIENCE: Duration = DEAD_AFTER;
-/// The time after which a node counts as lost, if nobody says otherwise.
+/// The time after which a node counts as lost, unless a flag sets it.
 pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The exit code that shells report for a program that a signal ended.
+/// Returns the exit code that shells report for a program that a signal ended.
 fn exit_code(signal: i32) -> i32 {
     128 + signal
 }

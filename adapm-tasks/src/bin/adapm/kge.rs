@@ -104,8 +104,8 @@ impl Quality {
     }
 }
 
-/// A row per split that was evaluated, and what ranking by frequency reaches on the last; empty if
-/// none was.
+/// Returns a row per split that was evaluated, and what ranking by frequency reaches on the last;
+/// empty if none was.
 pub(super) fn table(
     splits: &[(&str, Option<&RankMetrics>)],
     baseline: Option<(&RankMetrics, f32)>,
@@ -461,7 +461,7 @@ struct OfRun {
     test: Quality,
 }
 
-/// The figures on valid that selected the epoch.
+/// Returns the figures on valid that selected the epoch.
 fn chosen_valid(report: &TrainReport) -> Option<&RankMetrics> {
     let chosen = report.epochs.iter().find(|epoch| epoch.epoch == report.chosen_epoch)?;
     chosen.valid.as_ref()

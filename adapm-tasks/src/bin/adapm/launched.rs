@@ -1,7 +1,7 @@
 //! The side of a process that `adapm launch` started: it ends when its launcher is gone.
 //!
 //! Its stdin is a pipe from the launcher. Lines on it pass on signals (`signal 2`), which ssh does
-//! not carry; its end means that nobody is there to print what this process finds out or to end it.
+//! not carry; its end means that nothing prints what this process finds out, and nothing ends it.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -37,8 +37,8 @@ pub(crate) fn follow(interrupt: &Interrupt) -> io::Result<()> {
     threads::spawn("launcher", follow).map(drop).map_err(io::Error::other)
 }
 
-/// The next line of stdin, without its end; `None` at the end, and for a line that no launcher
-/// writes.
+/// Returns the next line of stdin, without its end; `None` at the end, and for a line that no
+/// launcher writes.
 pub(crate) fn read_line() -> Option<String> {
     let mut line = Vec::new();
     let mut stdin = io::stdin().lock();

@@ -103,7 +103,7 @@ impl Quality {
     }
 }
 
-/// A row per split that was evaluated; empty if none was.
+/// Returns a row per split that was evaluated; empty if none was.
 pub(super) fn table(splits: &[(&str, Option<&RatingMetrics>)], ratings: &Ratings) -> String {
     let mut table =
         Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right, Align::Right]);

@@ -68,12 +68,12 @@ impl Output {
         stdout.write_all(&line).and_then(|()| stdout.flush()).map_err(Failure::Stdout)
     }
 
-    /// A heading.
+    /// Returns a heading.
     pub(crate) fn bold<T>(self, text: T) -> StyledObject<T> {
         self.styled(Style::new().bold(), text)
     }
 
-    /// An aside.
+    /// Returns an aside.
     pub(crate) fn dim<T>(self, text: T) -> StyledObject<T> {
         self.styled(Style::new().dim(), text)
     }

@@ -6,7 +6,7 @@
 //! nothing is drawn.
 //!
 //! # Spinner
-//! A bar turns a sign while nobody reports progress.
+//! A bar turns a sign between reports of progress.
 //!
 //! indicatif turns one itself by a thread whose start panics where no thread can be had, and starts
 //! it for hidden bars too.
@@ -65,7 +65,7 @@ struct Here {
 }
 
 impl Painter {
-    /// The display for this process.
+    /// Returns the display for this process.
     pub(crate) fn new() -> Self {
         if launched::has_screen() {
             return Self { way: Way::Launcher };
@@ -153,13 +153,14 @@ impl Here {
 }
 
 impl Step {
-    /// The first line of a bar.
+    /// Returns the first line of a bar.
     pub(crate) fn line(&self) -> String {
         let percent = 100 * self.done.min(self.all) / self.all.max(1);
         format!("{} {percent:>3} %   {}", self.name, self.beside.join("  "))
     }
 
-    /// The bar, in one or two lines of less than `width` columns: what is too much is left out.
+    /// Returns the bar, in one or two lines of less than `width` columns: what is too much is left
+    /// out.
     fn drawn(&self, width: usize) -> (String, String) {
         let width = width.saturating_sub(1);
         let percent = format!("{:>3} %", 100 * self.done.min(self.all) / self.all.max(1));
@@ -176,7 +177,7 @@ impl Step {
     }
 }
 
-/// A bar that was not drawn.
+/// Returns a bar that was not drawn.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     bar.with_finish(ProgressFinish::AndClear)
@@ -197,7 +198,7 @@ pub(crate) struct Spinner {
 }
 
 impl Spinner {
-    /// Turns the spinner of `bar`. Without a thread, or if nobody sees the bar, it stands still.
+    /// Turns the spinner of `bar`. Without a thread, or while the bar is hidden, it stands still.
     pub(crate) fn turn(bar: &ProgressBar) -> Self {
         let (end, ended) = mpsc::channel();
         if !bar.is_hidden() {

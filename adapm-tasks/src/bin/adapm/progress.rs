@@ -43,7 +43,7 @@ pub(crate) struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// A screen for a run called `name`, which it asks to end if nobody takes the results.
+    /// Returns the screen of a run called `name`, which it asks to end if stdout is closed.
     pub(crate) fn new(name: &str, output: Output, interrupt: &'a Interrupt) -> Self {
         let painter = if output.is_silent() { Painter::nobody() } else { Painter::new() };
         let signs = Signs::new(painter.is_nobody() && !output.is_silent());
@@ -109,7 +109,7 @@ impl<'a> Screen<'a> {
         self.tell_interrupt();
     }
 
-    /// Prints results above the bar, and ends the run if nobody takes them.
+    /// Prints results above the bar, and ends the run if stdout is closed.
     fn print(&self, print: impl FnOnce() -> Result<(), Failure>) {
         if let Err(failure) = self.painter.aside(print) {
             lock(&self.failure).get_or_insert(failure);
@@ -224,7 +224,7 @@ fn of(done: u64, all: u64) -> String {
     format!("{} of {}", format::count(done), format::count(all))
 }
 
-/// The line of an epoch: in less than [`WIDE`] columns without what the plan says too.
+/// Returns the line of an epoch: in less than [`WIDE`] columns without what the plan says too.
 fn epoch_line(epoch: &EpochDone, labels: Labels, width: usize) -> String {
     let throughput = format::count((epoch.examples as f64 / epoch.seconds.max(1e-9)) as u64);
     let (metric, examples) = if width < WIDE {
@@ -306,7 +306,7 @@ impl Drop for Signs {
 }
 
 impl Going {
-    /// The line that is due, if one is, and how long to wait before the next look.
+    /// Returns the line that is due, if one is, and how long to wait before the next look.
     fn look(&mut self, now: Instant) -> (Option<String>, Duration) {
         let silence = now.saturating_duration_since(self.last);
         if silence < SILENCE_MAX {
@@ -325,6 +325,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests {
+    use adapm_tasks::run::ManagerStats;
+
     use super::*;
 
     #[test]

@@ -46,7 +46,7 @@ pub(crate) struct UnknownRecipe {
 }
 
 impl Recipe {
-    /// The name to ask for it by.
+    /// Returns the name to ask for it by.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -68,19 +68,19 @@ impl Recipe {
     }
 }
 
-/// The recipe of a task with this name, whatever its case.
+/// Returns the recipe of a task with this name, whatever its case.
 pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, UnknownRecipe> {
     let found = all(task).into_iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name));
     found.ok_or_else(|| UnknownRecipe { task: task.to_owned(), name: name.to_owned() })
 }
 
-/// The recipes of a task, in the order of its file.
+/// Returns the recipes of a task, in the order of its file.
 pub(crate) fn all(task: &str) -> Vec<Recipe> {
     let Some((_, file)) = FILES.iter().find(|(name, _)| *name == task) else { return Vec::new() };
     serde_json::from_str(file).expect("what is part of the program was checked by a test")
 }
 
-/// The recipe that may have been meant by a name, else all there are.
+/// Returns the recipe that may have been meant by a name, else all there are.
 fn instead_of(name: &str, task: &str) -> String {
     let names = all(task).into_iter().map(|recipe| recipe.name).collect();
     match format::nearest(name, names) {

@@ -26,7 +26,7 @@ pub(crate) enum TokenError {
     NoLine,
 }
 
-/// The secret of this process; none is set if it is `None`.
+/// Returns the secret of this process; none is set if it is `None`.
 pub(crate) fn find(
     flag: Option<&Path>,
     environment: &Environment<'_>,

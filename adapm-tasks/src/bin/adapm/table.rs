@@ -27,12 +27,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table with these columns; cells beyond them lean left.
+    /// Returns a table with these columns; cells beyond them lean left.
     pub(crate) fn new(columns: &[Align]) -> Self {
         Self { columns: columns.to_vec(), names: 1, rows: Vec::new() }
     }
 
-    /// The same, in which so many columns say what a row is.
+    /// Returns the same, in which so many columns say what a row is.
     pub(crate) fn named_by(self, names: usize) -> Self {
         Self { names, ..self }
     }
@@ -48,13 +48,13 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The lines as wide as stdout, where tables go.
+    /// Returns the lines as wide as stdout, where tables go.
     pub(crate) fn render(&self) -> String {
         self.within(Stream::Stdout.width())
     }
 
-    /// The lines, indented by two, each ended by a line feed, without spaces at the end; at most
-    /// `width` columns wide, as far as words and numbers are.
+    /// Returns the lines, indented by two, each ended by a line feed, without spaces at the end; at
+    /// most `width` columns wide, as far as words and numbers are.
     pub(crate) fn within(&self, width: usize) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let natural: Vec<usize> = (0..columns).map(|column| self.natural(column)).collect();
@@ -72,8 +72,8 @@ impl Table {
         self.rows.iter().map(|row| self.lines(row, &widths, width)).collect()
     }
 
-    /// The widest cell that something follows, or that leans right: a last cell may be as long as
-    /// it likes.
+    /// Returns the widest cell that something follows, or that leans right: a last cell may be as
+    /// long as it likes.
     fn natural(&self, column: usize) -> usize {
         let last_counts = self.align(column) == Align::Right;
         let rows = self.rows.iter().filter(|row| last_counts || row.len() > column + 1);
@@ -98,7 +98,7 @@ impl Table {
         }
     }
 
-    /// The length of a row whose last cell, if it is a text, counts for at most `most`.
+    /// Returns the length of a row whose last cell, if it is a text, counts for at most `most`.
     fn length(&self, row: &[String], widths: &[usize], most: usize) -> usize {
         let Some((last, before)) = row.split_last() else { return 0 };
         let column = before.len();
@@ -139,7 +139,7 @@ impl Table {
         parts
     }
 
-    /// A row, in as many lines as its longest cell needs.
+    /// Returns a row, in as many lines as its longest cell needs.
     fn lines(&self, row: &[String], widths: &[usize], width: usize) -> String {
         let mut cells: Vec<std::vec::IntoIter<String>> = Vec::new();
         for (column, cell) in row.iter().enumerate() {
@@ -174,12 +174,12 @@ impl Table {
     }
 }
 
-/// The position at which a column starts.
+/// Returns the position at which a column starts.
 fn start(widths: &[usize], column: usize) -> usize {
     INDENT + widths.iter().take(column).map(|width| width + GAP).sum::<usize>()
 }
 
-/// The lines of a cell, each in the cell's style.
+/// Returns the lines of a cell, each in the cell's style.
 fn broken(cell: &str, width: usize) -> Vec<String> {
     if measure_text_width(cell) <= width {
         return vec![cell.to_owned()];

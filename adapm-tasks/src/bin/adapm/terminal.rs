@@ -14,8 +14,8 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
-    /// Returns true if somebody looks at this stream and wants more than plain lines: it is a
-    /// terminal that knows control codes, and `NO_COLOR` is not set. All others get neither control
+    /// Returns true if this stream takes more than plain lines: it is a terminal that supports
+    /// control codes, and `NO_COLOR` is not set. All others get neither control
     /// codes nor carriage returns.
     pub(crate) fn is_attended(self) -> bool {
         let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());

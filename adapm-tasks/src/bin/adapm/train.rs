@@ -48,7 +48,7 @@ pub(crate) trait Training {
     /// The result.
     type Report;
 
-    /// The flags that all tasks have.
+    /// Returns the flags that all tasks have.
     fn shared(&self) -> Shared<'_>;
 
     /// Files that it reads, and those of its own that the first process writes in the end.
@@ -63,14 +63,14 @@ pub(crate) trait Training {
     /// Returns true if the data is generated.
     fn is_generated(data: &Self::Data) -> bool;
 
-    /// The keys to trace, with what they are.
+    /// Returns the keys to trace, with what they are.
     fn traced_keys(
         &self,
         data: &Self::Data,
         choices: &[KeyChoice],
     ) -> Result<Vec<(Key, String)>, UnknownKey>;
 
-    /// The library's choices from all flags.
+    /// Returns the library's choices from all flags.
     fn config(&self, common: Common) -> Self::Config;
 
     /// Checks that each choice can be made, whatever the data.
@@ -92,7 +92,7 @@ pub(crate) trait Training {
     /// Returns the results that all tasks have.
     fn summary(&self, report: &Self::Report) -> Summary;
 
-    /// The figures of merit, as a table; empty if there are none.
+    /// Returns the figures of merit, as a table; empty if there are none.
     fn quality(data: &Self::Data, report: &Self::Report) -> String;
 
     /// Returns true if the parameters that came out were evaluated as far as that was asked for and
@@ -246,7 +246,7 @@ fn train<T: Training>(
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
-/// The choices of a cluster.
+/// Returns the choices of a cluster.
 ///
 /// # Errors
 ///

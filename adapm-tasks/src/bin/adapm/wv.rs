@@ -129,7 +129,7 @@ impl Quality {
     }
 }
 
-/// A row per section and one of all; empty if nothing was asked.
+/// Returns a row per section and one of all; empty if nothing was asked.
 pub(super) fn table(
     analogies: Option<&AnalogyReport>,
     similarity: Option<&SimilarityReport>,
@@ -580,7 +580,7 @@ impl Evaluating for EvalArgs {
 }
 
 impl Answered {
-    /// The answers, if there were questions.
+    /// Returns the answers, if there were questions.
     fn analogies(&self) -> Option<&wv::AnalogyReport> {
         self.answered.analogies.as_ref().filter(|_| self.has_questions)
     }

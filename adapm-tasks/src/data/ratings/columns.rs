@@ -22,7 +22,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// The columns of a file without names, by the number of fields of its first line.
+    /// Returns the columns of a file without names, by the number of fields of its first line.
     pub(super) fn unnamed(fields: &[&[u8]]) -> Result<Self, RatingFault> {
         let all = fields.len();
         match all {
@@ -39,7 +39,7 @@ impl Columns {
         Self { row: 0, column: 1, value: 2, all, names: None }
     }
 
-    /// The columns of these names.
+    /// Returns the columns of these names.
     pub(super) fn named(found: Vec<String>) -> Result<Self, UnknownColumns> {
         let plain: Vec<String> = found.iter().map(|name| plain(name)).collect();
         let mut parts = [None; 3];
@@ -91,7 +91,7 @@ fn at(plain: &[String], name: &str) -> Option<usize> {
     plain.iter().position(|other| other == name)
 }
 
-/// A name without what does not count.
+/// Returns a name without what does not count.
 fn plain(name: &str) -> String {
     let name = name.split(':').next().unwrap_or_default();
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -36,15 +36,15 @@ impl fmt::Display for Separator {
 }
 
 impl Separator {
-    /// The separator of the fields of a line: the first that makes three fields of it, else that
-    /// which makes two.
+    /// Returns the separator of the fields of a line: the first that makes three fields of it, else
+    /// that which makes two.
     pub(crate) fn of(line: &[u8]) -> Self {
         let makes =
             |fields| SEPARATORS.into_iter().find(|separator| separator.split(line).len() >= fields);
         makes(UNTIMED).or_else(|| makes(UNTIMED - 1)).unwrap_or(Self::Blank)
     }
 
-    /// The fields of a line.
+    /// Returns the fields of a line.
     pub(crate) fn split(self, line: &[u8]) -> Vec<Vec<u8>> {
         match (self.byte(), self) {
             (Some(separator), _) => csv_fields(line, separator),
@@ -61,7 +61,7 @@ impl Separator {
         }
     }
 
-    /// The byte between two fields, if it is one.
+    /// Returns the byte between two fields, if it is one.
     pub(super) fn byte(self) -> Option<u8> {
         match self {
             Self::Tab => Some(b'\t'),
@@ -87,7 +87,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The form of a line.
+    /// Returns the form of a line.
     pub(super) fn of(line: &[u8]) -> Self {
         let separator = Separator::of(line);
         match separator.byte() {

@@ -14,7 +14,7 @@
 //! point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
 //! ([`RatingId`]).
 //!
-//! A file is read as a stream, one line in memory at a time. Whoever reads maps ids to indices.
+//! A file is read as a stream, one line in memory at a time. The caller maps ids to indices.
 
 use std::io::{BufRead, Cursor, Read as _};
 use std::path::Path;

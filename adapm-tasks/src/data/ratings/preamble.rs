@@ -61,7 +61,7 @@ impl Preamble {
         }
     }
 
-    /// The preamble of a file that begins with these lines; `None` if all are comments.
+    /// Returns the preamble of a file that begins with these lines; `None` if all are comments.
     fn of(head: &[u8]) -> Option<Self> {
         let mut preamble = Self { skipped: 0, lines: 0, comments: 0, form: Form::MatrixMarket };
         // Lines that begin as comments do, each with the preamble that it would be.
@@ -98,8 +98,8 @@ impl Preamble {
         rating_len(last, preamble.form).map(|_| preamble.or_first_of(&signed, last))
     }
 
-    /// The first of the lines before `line`, the one of this preamble, that is a rating as it is,
-    /// else this one.
+    /// Returns the first of the lines before `line`, the one of this preamble, that is a rating as
+    /// it is, else this one.
     fn or_first_of(self, signed: &[(&[u8], Self)], line: &[u8]) -> Self {
         let Some(len) = rating_len(line, self.form) else { return self };
         let is_rating = |line| may_be_id(line) && rating_len(line, self.form) == Some(len);

@@ -89,7 +89,7 @@ impl fmt::Display for RatingId<'_> {
 }
 
 impl<'a> RatingId<'a> {
-    /// The id that is written so.
+    /// Returns the id that is written so.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         whole_number(text.as_bytes()).map_or(Self::Name(text), Self::Number)
@@ -110,7 +110,7 @@ impl<'a> RatingId<'a> {
     }
 }
 
-/// The number that is written so, if there is no other way to write it.
+/// Returns the number that is written so, if there is no other way to write it.
 pub(super) fn whole_number(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > DIGITS_MAX || (text[0] == b'0' && text.len() > 1) {
         return None;

@@ -37,20 +37,20 @@ pub(crate) trait Records {
     /// Goes to the next line. Returns false at the end.
     fn next(&mut self) -> Result<bool, Stop>;
 
-    /// The running line.
+    /// Returns the running line.
     fn record(&self) -> &Record;
 
-    /// The number of the running line, from 1.
+    /// Returns the number of the running line, from 1.
     fn number(&self) -> u64;
 }
 
 impl Record {
-    /// Number of fields.
+    /// Returns the number of fields.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// A field; empty beyond the last.
+    /// Returns a field; empty beyond the last.
     #[inline]
     pub(crate) fn field(&self, index: usize) -> Field<'_> {
         let Some(Place { start, end, column }) = self.places.get(index).copied() else {
@@ -64,12 +64,12 @@ impl Record {
         }
     }
 
-    /// A field with the blanks around it.
+    /// Returns a field with the blanks around it.
     pub(crate) fn untrimmed(&self, index: usize) -> &[u8] {
         self.places.get(index).map_or(&[], |place| &self.bytes[place.start..place.end])
     }
 
-    /// All fields.
+    /// Returns all fields.
     pub(crate) fn fields(&self) -> impl Iterator<Item = Field<'_>> {
         (0..self.len()).map(|index| self.field(index))
     }
@@ -91,7 +91,7 @@ impl Record {
         })
     }
 
-    /// The byte behind the last field, from 1.
+    /// Returns the byte behind the last field, from 1.
     fn end(&self) -> u64 {
         self.places.last().map_or(1, |last| last.column + (last.end - last.start) as u64)
     }
@@ -199,7 +199,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines behind line `number`.
+    /// Returns the lines behind line `number`.
     pub(super) fn new(source: R, number: u64) -> Self {
         Self { source, line: Vec::new(), number }
     }

@@ -56,7 +56,7 @@ fn read_all(
     }
 }
 
-/// The columns of a file by its first line: names, if there is no number in it.
+/// Returns the columns of a file by its first line: names, if there is no number in it.
 fn columns_of(first: &Record) -> Result<Columns, Stop> {
     let start = first.field(0);
     if start.bytes == b"[" || start.bytes.starts_with(b"{") || start.bytes.starts_with(b"[{") {
@@ -69,7 +69,7 @@ fn columns_of(first: &Record) -> Result<Columns, Stop> {
     Columns::unnamed(&fields).map_err(|fault| (fields_end(first, &fault), fault).into())
 }
 
-/// The byte at which there are too few fields, or too many.
+/// Returns the byte at which there are too few fields, or too many.
 fn fields_end(first: &Record, fault: &RatingFault) -> u64 {
     let place = match fault {
         RatingFault::NoNames { .. } => NEEDED + 1,
@@ -79,12 +79,12 @@ fn fields_end(first: &Record, fault: &RatingFault) -> u64 {
     first.field(place).column
 }
 
-/// The fields of a line as text.
+/// Returns the fields of a line as text.
 pub(super) fn names_of(line: &[u8], form: Form) -> Option<Vec<String>> {
     of_first(line, form, texts)
 }
 
-/// The number of fields of a line that is a rating without names of columns.
+/// Returns the number of fields of a line that is a rating without names of columns.
 pub(super) fn rating_len(line: &[u8], form: Form) -> Option<usize> {
     let columns = |record: &Record| {
         let fields: Vec<&[u8]> = record.fields().map(|field| field.bytes).collect();
@@ -109,7 +109,7 @@ fn of_first<T>(line: &[u8], form: Form, of: impl Fn(&Record) -> T) -> Option<T> 
     }
 }
 
-/// The fields of a line, to be shown on one.
+/// Returns the fields of a line, to be shown on one.
 fn texts(record: &Record) -> Vec<String> {
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     record
@@ -155,7 +155,7 @@ pub(super) fn number(field: Field<'_>) -> Result<f32, Fault> {
     if value.is_finite() { Ok(value) } else { Err(fault(RatingFault::NotFinite)) }
 }
 
-/// A number with a comma before its fraction.
+/// Returns a number with a comma before its fraction.
 fn with_comma(text: &str) -> Option<f32> {
     let (whole, fraction) = text.split_once(',')?;
     let are_digits = !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit());

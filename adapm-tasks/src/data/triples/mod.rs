@@ -38,7 +38,7 @@ pub enum ColumnOrder {
 named!(ColumnOrder, "hrt htr", ColumnOrder::Hrt => "hrt", ColumnOrder::Htr => "htr");
 
 impl ColumnOrder {
-    /// The columns of head, relation and tail.
+    /// Returns the columns of head, relation and tail.
     fn places(self) -> [usize; 3] {
         match self {
             Self::Hrt => [0, 1, 2],
@@ -178,7 +178,7 @@ impl File {
         Ok(names.into_iter().flatten().collect())
     }
 
-    /// The number in the first line, how many lines it takes up, and what is behind it.
+    /// Returns the number in the first line, how many lines it takes up, and what is behind it.
     fn count(&self) -> Result<(u64, u64, &[u8]), DataError> {
         let Some((number, line)) = lines(&self.bytes).next() else { return Ok((0, 0, &[])) };
         let text = str::from_utf8(line.trim_ascii()).ok();

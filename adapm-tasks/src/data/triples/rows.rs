@@ -193,7 +193,7 @@ pub(super) struct Columns {
     pub(super) count: usize,
 }
 
-/// The columns that a first line names; `None` if it holds a triple.
+/// Returns the columns that a first line names; `None` if it holds a triple.
 pub(super) fn columns(fields: &[&[u8]]) -> Option<Columns> {
     let names: Vec<Vec<u8>> = fields.iter().map(|field| plain(field)).collect();
     let only = |known: &[&str]| {
@@ -212,7 +212,7 @@ pub(super) fn columns(fields: &[&[u8]]) -> Option<Columns> {
     Some(Columns { places: [head, relation, tail], count: fields.len() })
 }
 
-/// A name in small letters, without signs and what may follow it.
+/// Returns a name in small letters, without signs and what may follow it.
 fn plain(name: &[u8]) -> Vec<u8> {
     let letters =
         name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
@@ -233,7 +233,7 @@ pub(crate) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// The index of a name, which is added if it is new; `None` once there are 2^32 names.
+    /// Returns the index of a name, which is added if it is new; `None` once there are 2^32 names.
     pub(super) fn index_of(&mut self, name: &[u8]) -> Option<u32> {
         if let Some(index) = self.find(name) {
             return Some(index);
@@ -246,18 +246,18 @@ impl Vocabulary {
         Some(index)
     }
 
-    /// The index of a name.
+    /// Returns the index of a name.
     pub(crate) fn find(&self, name: &[u8]) -> Option<u32> {
         let is_it = |index: &u32| self.names.bytes(*index as usize) == Some(name);
         self.index.find(self.hasher.hash_one(name), is_it).copied()
     }
 
-    /// The names by index.
+    /// Returns the names by index.
     pub(crate) fn names(&self) -> &Names {
         &self.names
     }
 
-    /// The names by index, and nothing else.
+    /// Returns the names by index, and nothing else.
     pub(crate) fn into_names(self) -> Names {
         self.names
     }

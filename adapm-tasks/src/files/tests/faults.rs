@@ -95,7 +95,7 @@ fn save(path: &Path, system: &Arc<Faulty>) -> Result<(), OutputError> {
     Output::prepare_by(path, &GO_ON, system)?.save(&write_all(&model(2)), &GO_ON)
 }
 
-/// The calls of a save in which none fails.
+/// Returns the calls of a save in which none fails.
 fn calls() -> Vec<&'static str> {
     let (folder, system) = (Folder::new(), Arc::new(Faulty::new(0..0, Fault::Ends)));
     fs::write(folder.join("model"), model(1)).expect("a file can be written");

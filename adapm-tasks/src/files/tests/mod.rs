@@ -26,7 +26,7 @@ impl Folder {
         self.0.join(name)
     }
 
-    /// The names in it, sorted.
+    /// Returns the names in it, sorted.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).expect("it is there").filter_map(Result::ok);
         let mut names: Vec<String> =

@@ -65,7 +65,7 @@ fn facts_with_the_same_rarer_entity_are_together_but_for_what_makes_sizes_equal(
     assert!((200..300).contains(&together(&train, 256)), "by chance");
 }
 
-/// Two families of 50, in each of which everybody knows 30 others; one in ten facts is with
+/// Returns two families of 50, in each of which everybody knows 30 others; one in ten facts is with
 /// somebody of the other one.
 fn two_families() -> Vec<Triple> {
     let other = |subject: u32, nth: u32| {
@@ -162,7 +162,7 @@ fn more_workers_than_facts_leave_some_without() {
     assert!(Order::new(9, &[], 256, WorkerSlot::ONLY, &Parts::new()).next_epoch().is_empty());
 }
 
-/// Four families of 30 that know each other well, and few of the others.
+/// Returns four families of 30 that know each other well, and few of the others.
 fn four_families() -> Vec<Triple> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
     let mut fact = |_| {

@@ -84,7 +84,7 @@ fn config(model: ModelKind, negatives: Negatives) -> TrainConfig {
     }
 }
 
-/// The recipe of one worker.
+/// Returns the recipe of one worker.
 fn recipe(config: &TrainConfig, shape: Shape) -> Recipe {
     let sizes =
         Sizes { chunk: 4, negatives: config.negative_count.expect("given"), at_once: [1.0; 2] };

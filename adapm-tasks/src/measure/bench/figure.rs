@@ -33,7 +33,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A figure without a floor, a goal and a reference.
+    /// Returns a figure without a floor, a goal and a reference.
     #[must_use]
     pub fn new(what: impl Into<String>, unit: &'static str, value: f64) -> Self {
         Self {
@@ -209,7 +209,7 @@ pub(super) fn nanos_per(units: usize, work: impl FnOnce()) -> f64 {
     start.elapsed().as_nanos() as f64 / units as f64
 }
 
-/// The median of some numbers.
+/// Returns the median of some numbers.
 pub(super) fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     numbers[numbers.len() / 2]
@@ -237,7 +237,7 @@ pub(super) fn processor_seconds() -> Option<f64> {
     Some(f64::from(ticks) / TICKS_PER_SECOND)
 }
 
-/// A size in a file of lines `name: number kB`, in bytes.
+/// Returns a size in a file of lines `name: number kB`, in bytes.
 fn field(path: &str, name: &str) -> Option<usize> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -19,7 +19,7 @@
 //! kind, with 2 cores: it says how far a ratio carries, and cannot be run again here.
 //!
 //! Times vary; what repeats is counted: [`counts`] has the messages and bytes of the same
-//! operations, and does them alone for whoever counts instructions.
+//! operations, and does them alone for a profiler of instructions.
 //!
 //! Not here: whole training runs, which `adapm bench` starts as processes of their own.
 
@@ -71,7 +71,7 @@ impl Group {
         Self::Memory,
     ];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl fmt::Display for Group {
     }
 }
 
-/// Measures a group; `tell` hears of each outcome as soon as it is known.
+/// Measures a group; `tell` is called with each outcome as soon as it is known.
 ///
 /// # Errors
 ///

@@ -148,7 +148,7 @@ impl Echo {
         }
     }
 
-    /// The same four hand-overs between threads as within a process, without bytes.
+    /// Returns the same four hand-overs between threads as within a process, without bytes.
     pub(super) fn between_threads() -> io::Result<Self> {
         let (to_far, far_in) = mpsc::channel();
         let (far_out, from_far) = mpsc::channel();
@@ -180,7 +180,7 @@ impl Echo {
         })
     }
 
-    /// A thread that does `exchange` when it is asked to.
+    /// Returns a thread that does `exchange` when it is asked to.
     fn asking(mut exchange: impl FnMut() -> bool + Send + 'static) -> io::Result<Self> {
         let (ask, asked) = mpsc::channel();
         let (answers, answer) = mpsc::channel();

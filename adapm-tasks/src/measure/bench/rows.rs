@@ -94,7 +94,7 @@ pub(super) fn link_name(kind: Option<Kind>) -> &'static str {
     kind.map_or("in process", Kind::scheme)
 }
 
-/// Two nodes with a link of this kind between them.
+/// Returns two nodes with a link of this kind between them.
 pub(super) fn pair(layout: Layout, kind: Option<Kind>) -> Result<Builder<f32>, BenchError> {
     let builder = Builder::<f32>::new(layout).channels(1);
     let Some(kind) = kind else { return Ok(builder.nodes(2)) };

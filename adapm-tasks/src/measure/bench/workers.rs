@@ -54,7 +54,7 @@ impl Share {
         matches!(self, Self::Ranges | Self::Others)
     }
 
-    /// The keys that a worker accesses, in order.
+    /// Returns the keys that a worker accesses, in order.
     fn keys(self, keys: u64, worker: usize) -> Vec<Key> {
         let mut random = Random::new(worker as u64 + 1);
         match self {

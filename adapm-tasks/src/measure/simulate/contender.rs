@@ -30,14 +30,14 @@ pub enum Contender {
 pub struct UnknownContender;
 
 impl Contender {
-    /// All of them: every system but full replication, and the stand-in.
+    /// Returns all of them: every system but full replication, and the stand-in.
     pub fn all() -> impl Iterator<Item = Self> {
         let systems =
             System::ALL.into_iter().filter(|system| system.supply() != Supply::Everything);
         systems.map(Self::System).chain([Self::StaticMix])
     }
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Contender {
         }
     }
 
-    /// The number of steps before an access at which a worker localizes, if it does.
+    /// Returns the number of steps before an access at which a worker localizes, if it does.
     #[must_use]
     pub fn localize_ahead(self) -> Option<u64> {
         let localizes = match self {
@@ -118,8 +118,8 @@ impl Contender {
         !matches!(self, Self::System(system) if system.supply() == Supply::Nothing)
     }
 
-    /// The policy of a node whose workers have reached `clock` by steps of `clocks` clocks, at most
-    /// one a round: what the action timer (AdaPM Alg. 1) knows by then.
+    /// Returns the policy of a node whose workers have reached `clock` by steps of `clocks` clocks,
+    /// at most one a round: what the action timer (AdaPM Alg. 1) knows by then.
     #[must_use]
     pub fn policy(self, workers: usize, clock: Clock, clocks: u64) -> SystemPolicy {
         let system = match self {

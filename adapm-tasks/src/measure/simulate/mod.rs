@@ -52,7 +52,7 @@ impl Task {
     /// All workloads, in the paper's order.
     pub const ALL: [Self; 5] = [Self::Kge, Self::Wv, Self::Mf, Self::Ctr, Self::Gnn];
 
-    /// The name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl Task {
         }
     }
 
-    /// The name in headings.
+    /// Returns the name in headings.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -91,12 +91,12 @@ impl FromStr for Task {
     }
 }
 
-/// The choices of worker `worker` of node `node`.
+/// Returns the choices of worker `worker` of node `node`.
 fn chance(seed: u64, node: u16, worker: u16) -> Chance {
     Chance::seed_from_u64(seed ^ u64::from(node) << 32 ^ u64::from(worker) << 48)
 }
 
-/// A time 20 % around `nanos`: no two workers march in step.
+/// Returns a time 20 % around `nanos`: no two workers march in step.
 fn vary(nanos: u64, chance: &mut Chance) -> u64 {
     let fifth = nanos / 5;
     chance.random_range(nanos - fifth..=nanos + fifth)

@@ -103,7 +103,7 @@ impl Facts {
 }
 
 impl Work {
-    /// A step of about `nanos` on `keys`.
+    /// Returns a step of about `nanos` on `keys`.
     fn of(keys: Vec<Key>, nanos: u64, chance: &mut Chance) -> Self {
         Self { keys: distinct(keys), nanos: vary(nanos, chance), ..Self::default() }
     }
@@ -114,7 +114,7 @@ pub trait Pattern {
     /// Returns the constants.
     fn facts(&self) -> &Facts;
 
-    /// The next step of a worker.
+    /// Returns the next step of a worker.
     fn draw(&mut self, who: NodeWorker, chance: &mut Chance) -> Work;
 
     /// Keys with at least a hundred times the mean frequency: what a static choice of techniques
@@ -124,7 +124,7 @@ pub trait Pattern {
     }
 }
 
-/// The pattern of `task` on `nodes` nodes. `settled`: keys with locality lie where a system
+/// Returns the pattern of `task` on `nodes` nodes. `settled`: keys with locality lie where a system
 /// that relocates has brought them in earlier epochs; else at their homes.
 #[must_use]
 pub fn pattern(task: Task, nodes: usize, settled: bool) -> Box<dyn Pattern> {
@@ -150,7 +150,7 @@ fn settled_key(base: u64, owner: NodeId, nodes: usize) -> Key {
 const SETTLED_SHIFT: u32 = 40;
 const SETTLED_BITS: u32 = 16;
 
-/// A layout of all names that a pattern with locality may use.
+/// Returns a layout of all names that a pattern with locality may use.
 fn settled_layout() -> Layout {
     Layout::sparse(&[(1 << (SETTLED_SHIFT + SETTLED_BITS), 1)]).expect("there are keys")
 }

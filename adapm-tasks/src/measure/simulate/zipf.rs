@@ -27,7 +27,7 @@ impl Ranks {
         Self { len, flat, exponent, zipf }
     }
 
-    /// A rank by its frequency.
+    /// Returns a rank by its frequency.
     pub fn draw(&self, chance: &mut Chance) -> u64 {
         loop {
             // What falls on the flattened peak is drawn again.
@@ -38,13 +38,13 @@ impl Ranks {
         }
     }
 
-    /// The share of `rank` in all draws.
+    /// Returns the share of `rank` in all draws.
     #[must_use]
     pub fn share(&self, rank: u64) -> f64 {
         self.weight(rank) / self.weights(self.len)
     }
 
-    /// Number of ranks whose share is at least `share`.
+    /// Returns the number of ranks whose share is at least `share`.
     #[must_use]
     pub fn at_least(&self, share: f64) -> u64 {
         let reach = (share * self.weights(self.len)).powf(-1.0 / self.exponent) - self.flat as f64;
@@ -55,7 +55,8 @@ impl Ranks {
         ((rank + 1 + self.flat) as f64).powf(-self.exponent)
     }
 
-    /// Sum of the weights of the first `len` ranks: exact up to 1,000, then the integral.
+    /// Returns the sum of the weights of the first `len` ranks: exact up to 1,000, then the
+    /// integral.
     fn weights(&self, len: u64) -> f64 {
         let head = len.min(1_000);
         let sum: f64 = (0..head).map(|rank| self.weight(rank)).sum();

@@ -54,7 +54,7 @@ impl Run {
         rule.train(cells)
     }
 
-    /// The loss of the first cell for other factors, in f64.
+    /// Returns the loss of the first cell for other factors, in f64.
     fn loss(&self, row: &[f64], column: &[f64]) -> f64 {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let error = f64::from(self.visits[0].value) - dot(row, column);

@@ -32,7 +32,7 @@ pub(super) enum Access {
     Quiesce,
 }
 
-/// A worker's parameters, of which nobody else knows.
+/// A worker's parameters, its own alone.
 struct Recorder {
     arrays: Arrays,
     steps: Vec<Access>,

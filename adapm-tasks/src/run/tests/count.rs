@@ -58,7 +58,7 @@ impl Count {
         if self.idle == Some(worker) { 0 } else { self.batches }
     }
 
-    /// The block that a worker visits, `rounds` rounds after the first of all.
+    /// Returns the block that a worker visits, `rounds` rounds after the first of all.
     fn block(worker: usize, rounds: u64) -> Key {
         Key((worker as u64 + rounds) % BLOCKS)
     }

@@ -11,7 +11,7 @@ use crate::run::harness::{NODES, WORKERS, flags, train_each_and};
 use crate::run::observer::{NoProgress, Observer};
 use crate::run::task::Task;
 
-/// A count that is best in epoch `best`.
+/// Returns a count that is best in epoch `best`.
 fn best_in(best: u32, workers: usize) -> Count {
     let task = Count::new(workers);
     Count { target: Some(rates(best) * task.examples() as f64 + 1.0), ..task }

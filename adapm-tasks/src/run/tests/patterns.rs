@@ -45,8 +45,8 @@ fn slots() -> impl Iterator<Item = WorkerSlot> {
     (0..NODES * WORKERS).map(of)
 }
 
-/// The steps of a worker that announces `ahead` clocks before its first access, or as late as its
-/// loader does.
+/// Returns the steps of a worker that announces `ahead` clocks before its first access, or as late
+/// as its loader does.
 fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
     let mut signaled = accesses.signaled.iter().peekable();

@@ -135,8 +135,8 @@ fn word2vec(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]
     values
 }
 
-/// A sentence of one block by the definition: first all words against all negatives, from where
-/// they were, then each word with its context, then what the negatives move the words by.
+/// Returns a sentence of one block by the definition: first all words against all negatives, from
+/// where they were, then each word with its context, then what the negatives move the words by.
 fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) -> Vec<f32> {
     let (dim, len, mut values) = (recipe.dim, before.len, before.values.clone());
     let product = |values: &[f32], a: usize, b: usize| -> f32 {

@@ -97,7 +97,7 @@ fn vectors_need_a_value_for_every_word_and_dimension() {
     assert_eq!(vectors().vector(4), None);
 }
 
-/// The Python that `ADAPM_PYTHON` names, else `python3`, if it has gensim.
+/// Returns the Python that `ADAPM_PYTHON` names, else `python3`, if it has gensim.
 fn python() -> Option<String> {
     let python = std::env::var("ADAPM_PYTHON").unwrap_or_else(|_| "python3".into());
     let has_it = Command::new(&python).args(["-c", "import gensim"]).output();

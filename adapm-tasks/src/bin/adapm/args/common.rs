@@ -95,7 +95,7 @@ pub(crate) struct EvalOutputArgs {
 const LIST: &str = "list";
 const NO_MANAGER: &str = "none";
 
-/// The systems with what each does, for the end of a help screen.
+/// Returns the systems with what each does, for the end of a help screen.
 pub(crate) fn systems() -> String {
     let none = (NO_MANAGER, "plain arrays without a manager, one worker");
     let all = System::ALL.map(|system| (system.name(), system.summary())).into_iter().chain([none]);

@@ -26,8 +26,8 @@ impl Given {
         Self { by_hand: typed(matches), recipe: None, settings: settings(matches, command) }
     }
 
-    /// The same with those that a recipe of this name has added, which `matches` found among the
-    /// others.
+    /// Returns the same with those that a recipe of this name has added, which `matches` found
+    /// among the others.
     pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches, command: &Command) -> Self {
         let added =
             typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
@@ -51,8 +51,8 @@ impl Given {
         texts.join(" ")
     }
 
-    /// The settings that repeat the run: the value of each flag but those that say where its
-    /// processes are.
+    /// Returns the settings that repeat the run: the value of each flag but those that say where
+    /// its processes are.
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -62,8 +62,8 @@ impl Given {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
-    /// The flag that sets a field of the library's configurations, and the value that was typed
-    /// behind it, else `value`.
+    /// Returns the flag that sets a field of the library's configurations, and the value that was
+    /// typed behind it, else `value`.
     pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
         let flag = field.replace('_', "-");
         let typed = self.by_hand.get(&flag).map_or(value, String::as_str);
@@ -71,7 +71,7 @@ impl Given {
     }
 }
 
-/// The flags that were given, each with its last value as it was typed.
+/// Returns the flags that were given, each with its last value as it was typed.
 fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
     let matches = deepest(matches).1;
     let by_hand = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
@@ -103,7 +103,7 @@ fn settings(matches: &ArgMatches, command: &Command) -> Settings {
     valued.collect()
 }
 
-/// A word of the command line as JSON says it.
+/// Returns a word of the command line as JSON says it.
 fn value(word: &str) -> Value {
     let number =
         || word.parse::<u64>().map(Value::from).or_else(|_| word.parse::<f64>().map(Value::from));
@@ -121,7 +121,7 @@ pub(super) const DATA_FLAGS: [&str; 9] =
 /// Flags that say where the processes of a run are, and how it is told.
 const PLACES: [&str; 6] = ["node", "rendezvous", "bind", "advertise", "token-file", "json"];
 
-/// The words of verb and task, and what was found behind them.
+/// Returns the words of verb and task, and what was found behind them.
 pub(super) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let mut words = Vec::new();
     while let Some((word, deeper)) = matches.subcommand() {

@@ -116,7 +116,7 @@ pub(crate) struct ProcessArgs {
     pub(crate) join_timeout: Option<Duration>,
 }
 
-/// One of the ways to carry frames.
+/// Returns one of the ways to carry frames.
 pub(super) fn transport() -> impl clap::builder::TypedValueParser<Value = Kind> {
     PossibleValuesParser::new(Kind::available().map(Kind::scheme))
         .try_map(|name| name.parse::<Kind>())

@@ -80,7 +80,7 @@ pub(crate) struct MachineArgs {
 }
 
 impl SimulateArgs {
-    /// The workloads asked for, each once, in the paper's order.
+    /// Returns the workloads asked for, each once, in the paper's order.
     pub(crate) fn tasks(&self) -> Vec<Task> {
         let mut tasks = self.task.concat();
         tasks.sort_unstable();
@@ -88,8 +88,8 @@ impl SimulateArgs {
         tasks
     }
 
-    /// The systems to compare on `task`, each once, at least one. Others that are not modelled for
-    /// it are left out.
+    /// Returns the systems to compare on `task`, each once, at least one. Others that are not
+    /// modelled for it are left out.
     ///
     /// # Errors
     /// If none of those asked for is modelled for it.
@@ -107,7 +107,7 @@ impl SimulateArgs {
         }
     }
 
-    /// The numbers of nodes asked for, each once, ascending, from one on.
+    /// Returns the numbers of nodes asked for, each once, ascending, from one on.
     pub(crate) fn nodes(&self) -> Vec<usize> {
         let mut nodes = self.nodes.clone();
         nodes.push(1);
@@ -118,12 +118,12 @@ impl SimulateArgs {
 }
 
 impl MachineArgs {
-    /// Time between two rounds at the least, in nanoseconds, if it was chosen.
+    /// Returns the time between two rounds at the least, in nanoseconds, if it was chosen.
     pub(crate) fn round_nanos(&self) -> Option<u64> {
         self.round.map(|micros| u64::from(micros) * 1_000)
     }
 
-    /// The preset with what was changed.
+    /// Returns the preset with what was changed.
     pub(crate) fn machine(&self) -> Machine {
         let mut machine = self.machine;
         let set = |field: &mut u64, value: Option<u32>, unit: u64| {
@@ -227,7 +227,7 @@ impl BenchArgs {
             .collect()
     }
 
-    /// The links between nodes to measure.
+    /// Returns the links between nodes to measure.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         Kind::available()
             .filter(|kind| self.transport.is_empty() || self.transport.contains(kind))

@@ -161,7 +161,7 @@ fn of_words(path: &Path) -> Result<Content, Failure> {
     Ok(content)
 }
 
-/// The task that the data at `path` looks like it is for.
+/// Returns the task that the data at `path` looks like it is for.
 pub(super) fn task_of(path: &Path) -> Result<Task, Failure> {
     let is_there = |name: &str| path.join(name).exists();
     if ["train.del", "train.del.gz", "train2id.txt"].into_iter().any(is_there) {

@@ -124,7 +124,7 @@ fn check(path: &Path, args: &CheckArgs) -> Result<Checked, Failure> {
     Ok(Checked { path: path.display().to_string(), name, task, as_published, files, content })
 }
 
-/// The path that is meant: itself, or what has this name among the data of a task.
+/// Returns the path that is meant: itself, or what has this name among the data of a task.
 fn locate(args: &CheckArgs) -> Result<PathBuf, Failure> {
     let tasks: Vec<Task> = args.task.map_or(Task::ALL.to_vec(), |task| vec![task]);
     let mut last = None;
@@ -148,8 +148,8 @@ fn locate(args: &CheckArgs) -> Result<PathBuf, Failure> {
     Err(Failure::Data(error))
 }
 
-/// The data set with the most files that are as they were published, else the one whose name this
-/// is.
+/// Returns the data set with the most files that are as they were published, else the one whose
+/// name this is.
 fn recognise(path: &Path, task: Option<Task>) -> Result<Option<(Set, Vec<Compared>)>, Failure> {
     let mut best: Option<(usize, Set, Vec<Compared>)> = None;
     for set in sets::all().into_iter().filter(|set| task.is_none_or(|task| set.task == task)) {

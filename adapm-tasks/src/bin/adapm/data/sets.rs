@@ -75,13 +75,13 @@ impl std::str::FromStr for Task {
 }
 
 impl Set {
-    /// The path where `--data` finds it by its name.
+    /// Returns the path where `--data` finds it by its name.
     pub(crate) fn found(&self) -> Option<PathBuf> {
         data::locate(self.task.name(), Path::new(&self.name)).ok()
     }
 }
 
-/// All of them.
+/// Returns all of them.
 pub(crate) fn all() -> Vec<Set> {
     serde_json::from_str(FILE).expect("what is part of the program was checked by a test")
 }

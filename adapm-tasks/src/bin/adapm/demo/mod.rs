@@ -80,7 +80,7 @@ fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
     format!("{title}\n{}", table.render())
 }
 
-/// A column per system, a row per figure, with what the row means.
+/// Returns a column per system, a row per figure, with what the row means.
 fn comparison(job: &Job, outcomes: &[Outcome], output: Output) -> String {
     let mut columns = vec![Align::Left];
     columns.resize(1 + outcomes.len(), Align::Right);
@@ -144,7 +144,7 @@ enum Task {
 }
 
 impl Job {
-    /// One of each task, generated.
+    /// Returns one of each task, generated.
     pub(super) fn all(args: &DemoArgs) -> Result<Vec<Self>, Failure> {
         Ok(vec![kge(args), mf(args)?, wv(args)?])
     }

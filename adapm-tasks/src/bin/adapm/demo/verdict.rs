@@ -14,7 +14,7 @@ struct Total {
     stats: ManagerStats,
 }
 
-/// A sentence per system in the order of the columns, and one on who won what.
+/// Returns a sentence per system in the order of the columns, and one on who won what.
 pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> String {
     let totals = totals(compared);
     let Some(adapm) = totals.iter().find(|total| total.system == System::Adapm) else {
@@ -83,8 +83,8 @@ fn full(own: &Total, adapm: &Total) -> String {
     )
 }
 
-/// A sentence on the first job that ended clearly worse with full replication than with adapm;
-/// empty if none did.
+/// Returns a sentence on the first job that ended clearly worse with full replication than with
+/// adapm; empty if none did.
 fn stale(compared: &[Compared]) -> String {
     let of = |job: &Compared, system| {
         job.outcomes.iter().find(|outcome| outcome.system == system)?.figure

@@ -13,7 +13,7 @@ use adapm_transport::threads::SpawnError;
 /// An error of `launch`, before or after processes were started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LaunchError {
-    /// A verb that knows nothing of other processes.
+    /// A verb that does not run as several processes.
     #[error(
         "'{0}' does not run on several processes: after --, give train kge, eval kge, the same of mf or \
          wv, or check-net"
@@ -76,7 +76,7 @@ impl LaunchError {
     }
 }
 
-/// The folder of temporary files, and what chose it: `/nosuch (TMPDIR)`.
+/// Returns the folder of temporary files, and what chose it: `/nosuch (TMPDIR)`.
 pub(crate) fn temporary() -> String {
     let folder = std::env::temp_dir();
     let by = if std::env::var_os("TMPDIR").is_some() { " (TMPDIR)" } else { "" };
@@ -143,8 +143,8 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// The reason among `ends`, which are in the order in which they were seen, without those that
-    /// were forced. `None` if all is well.
+    /// Returns the reason among `ends`, which are in the order in which they were seen, without
+    /// those that were forced. `None` if all is well.
     pub(super) fn of(ends: &[(usize, End)], forced: bool) -> Option<Self> {
         let first = |wanted: &dyn Fn(End) -> bool| ends.iter().find(|(_, end)| wanted(*end));
         let cause = first(&|end| matches!(end, End::Failed(_) | End::Killed(_)))

@@ -120,8 +120,8 @@ impl Plan<'_> {
         Ok(running)
     }
 
-    /// The variables that are the same for all. They name a run apart from others, so that nobody
-    /// joins the wrong one.
+    /// Returns the variables that are the same for all. They name a run apart from others, so that
+    /// nobody joins the wrong one.
     fn common_variables(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let rendezvous = match self.hosts.first() {
             None => {
@@ -177,7 +177,7 @@ impl Plan<'_> {
 }
 
 impl Start<'_> {
-    /// The program that would be run, for people.
+    /// Returns the program that would be run, for people.
     fn program(&self) -> OsString {
         if self.host.is_some() {
             env::var_os("ADAPM_SSH").unwrap_or_else(|| "ssh".into())
@@ -226,7 +226,7 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     Ok(Inner { words, dead_after: processes.dead_after })
 }
 
-/// The flags of a verb about processes, and its `--nodes`; `None` if it knows of none.
+/// Returns the flags of a verb about processes, and its `--nodes`; `None` if it knows of none.
 fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
     let (processes, cluster) = match verb? {
         Verb::Train { task: TrainTask::Kge(args) } => (&args.processes, &args.cluster),
@@ -248,7 +248,7 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
     Some((processes, cluster.nodes))
 }
 
-/// The files that a verb reads, in each process.
+/// Returns the files that a verb reads, in each process.
 fn files(verb: Option<&Verb>) -> Files<'_> {
     match verb {
         Some(Verb::Train { task: TrainTask::Kge(args) }) => Training::files(args.as_ref()),
@@ -261,7 +261,7 @@ fn files(verb: Option<&Verb>) -> Files<'_> {
     }
 }
 
-/// The flags of a verb about recipes.
+/// Returns the flags of a verb about recipes.
 fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
     match verb? {
         Verb::Train { task: TrainTask::Kge(args) } => Some(&args.recipe),
@@ -316,12 +316,12 @@ impl Host {
         Ok(Self { user, name: bare.to_owned() })
     }
 
-    /// The destination as ssh takes it: addresses without brackets.
+    /// Returns the destination as ssh takes it: addresses without brackets.
     pub(super) fn destination(&self) -> String {
         self.user.as_ref().map_or_else(|| self.name.clone(), |user| format!("{user}@{}", self.name))
     }
 
-    /// The rendezvous at `port` of this host.
+    /// Returns the rendezvous at `port` of this host.
     pub(super) fn meeting(&self, port: u16) -> String {
         join_host(&self.name, port)
     }

@@ -32,7 +32,7 @@ pub(super) struct Start<'a> {
 #[derive(Debug)]
 pub(super) struct Node {
     child: Child,
-    /// Kept open while the process shall live.
+    /// Kept open as long as the process is to run.
     stdin: Option<ChildStdin>,
     remote: bool,
     ended: Option<ExitStatus>,
@@ -79,12 +79,12 @@ impl Node {
         self.ended.is_some()
     }
 
-    /// The exit status of the process, if it was seen to end.
+    /// Returns the exit status of the process, if it was seen to end.
     pub(super) fn status(&self) -> Option<ExitStatus> {
         self.ended
     }
 
-    /// The number of the process, or of that which reaches it on another host.
+    /// Returns the number of the process, or of that which reaches it on another host.
     pub(super) fn process(&self) -> u32 {
         self.child.id()
     }
@@ -115,7 +115,8 @@ impl Node {
         }
     }
 
-    /// The group of a process whose number cannot have gone to another, as it was not waited for.
+    /// Returns the group of a process whose number cannot have gone to another, as it was not
+    /// waited for.
     fn running(&self) -> Option<Pid> {
         (!self.has_ended()).then(|| Pid::from_child(&self.child))
     }
@@ -128,7 +129,7 @@ impl Node {
     }
 }
 
-/// A process that the launcher gave up on must not live on.
+/// A process that the launcher gave up on must not run on.
 impl Drop for Node {
     fn drop(&mut self) {
         if !self.has_ended() {
@@ -138,7 +139,7 @@ impl Drop for Node {
     }
 }
 
-/// A copy of this program.
+/// Returns a copy of this program.
 fn here(start: &Start<'_>) -> Command {
     let mut command = Command::new(start.program);
     command.args(start.words).envs(start.variables.iter().map(|(name, value)| (name, value)));
@@ -146,7 +147,8 @@ fn here(start: &Start<'_>) -> Command {
     command
 }
 
-/// A program on another host. The secret is on no command line: there everybody could read it.
+/// Returns a program on another host. The secret is on no command line, where all users could read
+/// it.
 fn there(start: &Start<'_>, host: &str) -> Command {
     let ssh =
         std::env::var_os("ADAPM_SSH").filter(|ssh| !ssh.is_empty()).unwrap_or_else(|| "ssh".into());
@@ -180,7 +182,7 @@ fn remote_line(start: &Start<'_>) -> Vec<u8> {
     line
 }
 
-/// A word as a POSIX shell reads it back.
+/// Returns a word as a POSIX shell reads it back.
 fn quoted(word: &OsStr) -> Vec<u8> {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(byte);
     let bytes = word.as_bytes();
@@ -207,7 +209,7 @@ impl Secret {
         Token::fresh_text().map(Self)
     }
 
-    /// A secret that somebody chose.
+    /// Returns a secret that was given.
     pub(super) fn of(text: String) -> Self {
         Self(text)
     }

@@ -68,7 +68,7 @@ impl Relays {
         })
     }
 
-    /// Prints `stream` to stdout. Once nobody takes it, the stream is closed, and the process that
+    /// Prints `stream` to stdout. Once stdout is closed, so is the stream, and the process that
     /// writes it learns that.
     pub(super) fn verbatim(&self, stream: impl Read + Send + 'static) -> io::Result<()> {
         let (is_unread, painter) = (Arc::clone(&self.is_unread), Arc::clone(&self.painter));
@@ -92,7 +92,7 @@ impl Relays {
         })
     }
 
-    /// A number that changes whenever a process prints a line for people.
+    /// Returns a number that changes whenever a process prints a line for people.
     pub(super) fn life(&self) -> u64 {
         self.life.load(Ordering::Relaxed)
     }
@@ -150,7 +150,7 @@ impl Lines {
         Self { prefix, line: Vec::new(), out: Vec::new(), moment: None, has_drawn: false }
     }
 
-    /// The lines that `bytes` completes.
+    /// Returns the lines that `bytes` completes.
     fn feed(&mut self, bytes: &[u8]) -> &[u8] {
         self.out.clear();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -168,7 +168,7 @@ impl Lines {
         &self.out
     }
 
-    /// The line that never ended, if there is one.
+    /// Returns the line that never ended, if there is one.
     fn finish(&mut self) -> &[u8] {
         self.out.clear();
         if !self.line.is_empty() {

@@ -101,7 +101,7 @@ struct Run<'a> {
     ends: Vec<(usize, End)>,
     /// Signals of this process, all but children's.
     signals: Vec<i32>,
-    /// A process was stopped by somebody else, and the others were asked to follow.
+    /// A process was stopped from outside, and the others were asked to follow.
     stop_passed_on: bool,
     /// The last value of [`Relays::life`].
     life: u64,

@@ -68,7 +68,7 @@ pub(crate) struct Look {
 }
 
 impl Look {
-    /// The look of a system, which no other one has.
+    /// Returns the look of a system, which no other one has.
     pub(crate) fn of(contender: Contender) -> Self {
         let at = match contender {
             Contender::System(system) => System::ALL.iter().position(|other| *other == system),
@@ -118,13 +118,13 @@ pub(crate) fn label(size: u32, colour: &RGBColor, horizontal: HPos) -> TextStyle
     (FONT, size).into_font().color(colour).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// The same, bold.
+/// Returns the same, bold.
 pub(crate) fn heading(size: u32, colour: &RGBColor, horizontal: HPos) -> TextStyle<'static> {
     (FONT, size, FontStyle::Bold).into_font().color(colour).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Round numbers in `low..=high`, about `wanted` of them, and the digits behind the point that tell
-/// them apart.
+/// Returns round numbers in `low..=high`, about `wanted` of them, and the digits behind the point
+/// that tell them apart.
 pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     let rough = (high - low) / wanted.max(1) as f64;
     if !(rough > 0.0 && rough.is_finite()) {

@@ -106,7 +106,7 @@ fn configured(args: &ProcessArgs, mut config: GroupConfig) -> GroupConfig {
 }
 
 impl Processes {
-    /// The output of this process: silent if node 0 is another one.
+    /// Returns the output of this process: silent if node 0 is another one.
     pub(crate) fn output(&self, json: bool) -> Output {
         if self.is_first() { Output::new(json) } else { Output::new(json).silent() }
     }
@@ -119,7 +119,8 @@ impl Processes {
         }
     }
 
-    /// Number of nodes: as asked for, all in this process, or as many as there are processes.
+    /// Returns the number of nodes: as asked for, all in this process, or as many as there are
+    /// processes.
     pub(crate) fn nodes(&self, asked: Option<usize>) -> usize {
         match self {
             Self::Alone => asked.unwrap_or(1),
@@ -127,12 +128,12 @@ impl Processes {
         }
     }
 
-    /// The transport between processes; `None` if there is only one.
+    /// Returns the transport between processes; `None` if there is only one.
     pub(crate) fn transport(&self) -> Option<&'static str> {
         self.company().map(|company| company.config.kind.scheme())
     }
 
-    /// The others, if there are any.
+    /// Returns the others, if there are any.
     pub(crate) fn company(&self) -> Option<&Company> {
         match self {
             Self::Alone => None,
@@ -164,13 +165,13 @@ impl Company {
     }
 }
 
-/// The exit code of a process that another one asked to stop: that one's, or that of a SIGTERM if
-/// it gave none.
+/// Returns the exit code of a process that another one asked to stop: that one's, or that of a
+/// SIGTERM if it gave none.
 fn stop_exit_code(code: u8) -> u8 {
     if code > 128 { code } else { 128 + 15 }
 }
 
-/// The view of a membership to show.
+/// Returns the view of a membership to show.
 fn view(membership: &Membership) -> View<'_> {
     let peer = |member: &group::Member| Peer {
         address: member.address,

@@ -139,7 +139,7 @@ impl Refused {
     }
 }
 
-/// Nobody is left to be told if stderr is closed.
+/// Prints to stderr; a closed stderr is no error.
 fn print(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
@@ -153,8 +153,8 @@ pub(super) struct Peer {
     pub(super) rtt: Option<Duration>,
 }
 
-/// The heading: of the whole on node 0, of itself on every other node, with the flags and variables
-/// that said so.
+/// Returns the heading: of the whole on node 0, of itself on every other node, with the flags and
+/// variables that said so.
 pub(super) fn heading(
     position: &Position,
     transport: &str,
@@ -187,7 +187,7 @@ pub(super) fn heading(
     }
 }
 
-/// A row per node, in order, within so many columns.
+/// Returns a row per node, in order, within so many columns.
 pub(super) fn rows(own: usize, peers: &[Option<Peer>], width: usize) -> String {
     let mut table = Table::new(&[]);
     for (node, peer) in peers.iter().enumerate() {

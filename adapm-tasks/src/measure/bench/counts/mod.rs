@@ -1,5 +1,5 @@
 //! Operations whose counts repeat: messages and bytes that the runtime counts itself, and a start
-//! and an end between which somebody else may count, such as callgrind instructions.
+//! and an end between which another program may count, such as callgrind instructions.
 //!
 //! Counted is what all nodes, engines and workers do together, from rest to rest, divided by how
 //! often it was done. Not here: times.
@@ -57,7 +57,7 @@ pub(super) enum Action {
 pub struct UnknownOperation;
 
 impl Operation {
-    /// All operations of a plan, in the order of the groups that measure their times.
+    /// Returns all operations of a plan, in the order of the groups that measure their times.
     #[must_use]
     pub fn all(plan: &Plan) -> Vec<Self> {
         let mut all = Vec::new();
@@ -122,8 +122,8 @@ impl Operation {
         matches!(self.action, Action::Replicas)
     }
 
-    /// The repetitions after which counts are those of the operation and not of what happens beside
-    /// it.
+    /// Returns the repetitions after which counts are those of the operation and not of what
+    /// happens beside it.
     #[must_use]
     pub const fn times(&self, is_quick: bool) -> u64 {
         let times = match self.action {
@@ -321,8 +321,8 @@ impl Course<'_> {
         })
     }
 
-    /// The same of steps that two workers do together, each with all keys; the first counts for
-    /// both.
+    /// Returns the same of steps that two workers do together, each with all keys; the first counts
+    /// for both.
     fn count_both(
         self,
         node: NodeId,

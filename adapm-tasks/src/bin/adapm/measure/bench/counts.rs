@@ -47,7 +47,7 @@ pub(super) fn measure(plan: &Plan, interrupt: &Interrupt, output: Output) -> Res
     Ok(())
 }
 
-/// Does an operation, for somebody who counts from outside.
+/// Does an operation, for a profiler that counts from outside.
 pub(super) fn alone(
     operation: &Operation,
     times: u64,
@@ -163,7 +163,7 @@ pub(super) struct Profile {
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new folder among temporary ones.
+    /// Returns a new folder among temporary ones.
     pub(super) fn new() -> io::Result<Self> {
         let make = |attempt| {
             let name = format!("adapm-bench-{}-{attempt}", std::process::id());
@@ -175,7 +175,7 @@ impl Folder {
         (1..ATTEMPTS).map(make).find(is_new).unwrap_or_else(|| make(ATTEMPTS))
     }
 
-    /// The profile between the marks; the first two files are from before each.
+    /// Returns the profile between the marks; the first two files are from before each.
     pub(super) fn profile(&self) -> Option<Profile> {
         read(&fs::read_to_string(self.0.join("profile.2")).ok()?)
     }
@@ -224,7 +224,7 @@ fn read(text: &str) -> Option<Profile> {
     Some(Profile { instructions: instructions?, allocations: has_names.then_some(allocations) })
 }
 
-/// The failure of a measurement; a signal goes before what it caused.
+/// Returns the failure of a measurement; a signal goes before what it caused.
 pub(super) fn failure(error: BenchError, interrupt: &Interrupt) -> Failure {
     match (error, interrupt.exit_code()) {
         (BenchError::Stopped, Some(code)) => Failure::Interrupted(code),

@@ -41,7 +41,7 @@ impl Way {
         }
     }
 
-    /// The words of a command line that trains this way, where the task's are `train`.
+    /// Returns the words of a command line that trains this way, where the task's are `train`.
     pub(super) fn words(self, train: &[String]) -> Vec<String> {
         let all = |before: &[&str], after: &[&str]| {
             let own =
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// The number of turns of each way.
+    /// Returns the number of turns of each way.
     pub(super) fn rounds(self, is_quick: bool) -> usize {
         match (self, is_quick) {
             (_, true) => 1,
@@ -116,7 +116,7 @@ impl Task {
         usize::from(is_quick || self != Self::Wv)
     }
 
-    /// The name of examples in JSON, the unit of their rate, and how many make one of it.
+    /// Returns the name of examples in JSON, the unit of their rate, and how many make one of it.
     pub(super) fn rate(self) -> (&'static str, &'static str, f64) {
         match self {
             Self::Kge => ("triples", "k triples/s", 1e3),
@@ -125,13 +125,14 @@ impl Task {
         }
     }
 
-    /// The figure of merit in JSON, its name, and the most by which it may be lower on several
-    /// nodes.
+    /// Returns the figure of merit in JSON, its name, and the most by which it may be lower on
+    /// several nodes.
     pub(super) fn quality(self) -> Option<(&'static str, &'static str, f64)> {
         (self == Self::Kge).then_some(("mrr", "test MRR", 0.01))
     }
 
-    /// The way to compare a way with, and the least share of its rate that is to be reached.
+    /// Returns the way to compare a way with, and the least share of its rate that is to be
+    /// reached.
     pub(super) fn goal(self, way: Way) -> Option<(Way, f64)> {
         let of = |other: Way, times: f64| Some((other, times.recip()));
         match (self, way) {
@@ -148,7 +149,7 @@ impl Task {
         }
     }
 
-    /// The predecessor's rate in the same unit.
+    /// Returns the predecessor's rate in the same unit.
     pub(super) fn reference(self, way: Way) -> Option<&'static str> {
         match (self, way) {
             (Self::Kge, Way::Workers(2)) => Some("69"),
@@ -162,8 +163,8 @@ impl Task {
         }
     }
 
-    /// The predecessor's traffic per node and epoch in MB, if known, and the most that is to be
-    /// reached, if that is set.
+    /// Returns the predecessor's traffic per node and epoch in MB, if known, and the most that is
+    /// to be reached, if that is set.
     pub(super) fn traffic(self) -> (Option<&'static str>, Option<f64>) {
         match self {
             Self::Kge => (Some("370"), Some(185.0)),
@@ -172,7 +173,8 @@ impl Task {
         }
     }
 
-    /// The largest mean staleness and its largest 99th percentile in milliseconds, if they are set.
+    /// Returns the largest mean staleness and its largest 99th percentile in milliseconds, if they
+    /// are set.
     pub(super) fn staleness(self) -> Option<[f64; 2]> {
         (self == Self::Kge).then_some([5.0, 50.0])
     }

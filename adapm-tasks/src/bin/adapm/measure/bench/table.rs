@@ -60,7 +60,7 @@ pub(super) fn skipped(what: &str, why: &str, output: Output) -> String {
     format!("{}\n", output.dim(format!("  {}", lines.join("\n  "))))
 }
 
-/// The columns of counts.
+/// Returns the columns of counts.
 pub(super) fn counts_heading(output: Output) -> String {
     let width = output.width();
     let note = "What all nodes do and send together, for one key or call; left out is what goes by time, as rounds do.";
@@ -89,8 +89,8 @@ fn counts_row(what: &str, unit: &str, cells: [&str; 4], width: usize) -> String 
     named(what, &cells, width - 53)
 }
 
-/// A name of what was measured and what came out: in one line if the name fits into `room`, else in
-/// two.
+/// Returns a name of what was measured and what came out: in one line if the name fits into `room`,
+/// else in two.
 fn named(what: &str, cells: &str, room: usize) -> String {
     let room = room.min(NAME_MAX);
     let line = if what.chars().count() > room {
@@ -126,7 +126,7 @@ pub(super) fn missed(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
 /// Columns of a name, as wide as the longest.
 const NAME_MAX: usize = 52;
 
-/// Three digits that say something.
+/// Returns three digits that say something.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),

@@ -153,13 +153,13 @@ fn read(printed: &str, warm_up: usize, examples: &str, scale: f64, quality: &str
     Some(run)
 }
 
-/// The median of what all epochs of some runs reached.
+/// Returns the median of what all epochs of some runs reached.
 fn rate(runs: &[Run]) -> f64 {
     median(runs.iter().flat_map(|run| run.rates.iter().copied()).collect())
 }
 
-/// The median of how many times the rate of others some runs reached, turn by turn: a turn takes a
-/// minute, in which the machine's speed changes less than in all of them.
+/// Returns the median of how many times the rate of others some runs reached, turn by turn: a turn
+/// takes a minute, in which the machine's speed changes less than in all of them.
 fn by_turns(runs: &[Run], others: &[Run]) -> f64 {
     let rate = |run: &Run| median(run.rates.clone());
     median(runs.iter().zip(others).map(|(run, other)| rate(run) / rate(other)).collect())

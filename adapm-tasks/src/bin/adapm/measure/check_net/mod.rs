@@ -1,4 +1,4 @@
-//! The verb `check-net`: what the ways between the processes are like, over the transport that a
+//! The verb `check-net`: measures the links between the processes, over the transport that a
 //! run would use.
 //!
 //! [`probe`] measures, a [`Matrix`] shows. Not here: anything of parameters; a run is slower than
@@ -49,7 +49,8 @@ pub(crate) fn run(args: &CheckNetArgs, interrupt: &Interrupt) -> Result<(), Fail
     )
 }
 
-/// An endpoint of this process that knows where the others are; links come up as they are used.
+/// Returns an endpoint of this process with the addresses of the others; links come up as they are
+/// used.
 fn connect(company: &Company) -> Result<Net, Failure> {
     let group = &company.group;
     let refused = |error: NetError| Failure::Between(Blame::Run, error.to_string());
@@ -149,7 +150,7 @@ impl Matrix {
         Report { task: "check-net", nodes, transport, pairs: self.pairs.iter().map(pair).collect() }
     }
 
-    /// Two tables and two lines.
+    /// Returns two tables and two lines.
     fn text(&self, nodes: usize, output: Output) -> String {
         let mut text = format!("{}, from the node of the row\n", output.bold("round trip, median"));
         text.push_str(&self.table(nodes, |measured| format::seconds(measured.rtt_median)));

@@ -42,7 +42,7 @@ pub(super) enum ProbeError<E> {
     Transport(E),
     #[error("node {node}{} was lost: {loss}; start again", at(*address))]
     Lost { node: NodeId, address: Option<SocketAddr>, loss: Loss },
-    /// It lives but does not answer.
+    /// The process runs but does not answer.
     #[error("node {node}{} has not answered for {:.0} s; start again", at(*address), waited.as_secs_f64())]
     Silent { node: NodeId, address: Option<SocketAddr>, waited: Duration },
     /// It says what no node says here.
@@ -87,7 +87,7 @@ pub(super) struct Probe<'a, T> {
 }
 
 impl<'a, T: Transport> Probe<'a, T> {
-    /// The end of `node`. Raising `stop` ends what it does.
+    /// Returns the end of `node`. Raising `stop` ends what it does.
     pub(super) fn new(
         transport: &'a mut T,
         node: NodeId,
@@ -220,7 +220,7 @@ impl<'a, T: Transport> Probe<'a, T> {
         }
     }
 
-    /// The next word of `node` that asks for no answer.
+    /// Returns the next word of `node` that asks for no answer.
     fn answer(&mut self, node: NodeId, patience: Duration) -> Result<Word, ProbeError<T::Error>> {
         match self.next(patience)? {
             Some((from, word)) if from == node => Ok(word),
@@ -259,7 +259,7 @@ impl<'a, T: Transport> Probe<'a, T> {
         Ok(None)
     }
 
-    /// A word and the bytes of values that came with it, or nothing for a moment.
+    /// Returns a word and the bytes of values that came with it, or nothing for a moment.
     fn receive(&mut self, wait: Duration) -> Result<Option<Came>, ProbeError<T::Error>> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(ProbeError::Stopped);
@@ -303,7 +303,7 @@ impl<'a, T: Transport> Probe<'a, T> {
     }
 }
 
-/// The part of a message that says where a node is.
+/// Returns the part of a message that says where a node is.
 fn at(address: Option<SocketAddr>) -> String {
     address.map_or_else(String::new, |address| format!(" at {address}"))
 }

@@ -79,7 +79,7 @@ fn wanted(args: &SimulateArgs) -> Result<Vec<Run>, Failure> {
     Ok(runs)
 }
 
-/// The picture of each task, before minutes of work.
+/// Returns the picture of each task, before minutes of work.
 fn pictures(args: &SimulateArgs, interrupt: &Interrupt) -> Result<Vec<(Task, Outputs)>, Failure> {
     let Some(folder) = &args.svg else { return Ok(Vec::new()) };
     let refused = |error| Failure::Unwritable { flag: "--svg", path: folder.clone(), error };

@@ -26,7 +26,7 @@ struct Panel {
     ideal: bool,
 }
 
-/// The picture of `task`; what cannot be drawn is left out.
+/// Returns the picture of `task`; what cannot be drawn is left out.
 pub(super) fn draw(task: Task, results: &Results) -> String {
     let mut text = String::new();
     let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();

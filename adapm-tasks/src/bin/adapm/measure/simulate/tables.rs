@@ -38,7 +38,7 @@ pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {
     format!("{}\n{}\n", format::wrapped(&settings, width), output.dim(explained))
 }
 
-/// A row per system and number of nodes.
+/// Returns a row per system and number of nodes.
 pub(super) fn of_task(task: Task, results: &Results, output: Output) -> String {
     let mut columns = vec![Align::Right, Align::Left];
     columns.resize(HEADINGS.len(), Align::Right);
@@ -68,7 +68,7 @@ fn row(results: &Results, run: &Run, figures: &Figures) -> Vec<String> {
     ]
 }
 
-/// The stated figures of a workload with ours.
+/// Returns the stated figures of a workload with ours.
 pub(super) fn beside_the_paper(statements: &[Statement], output: Output) -> String {
     if statements.is_empty() {
         return String::new();
@@ -133,7 +133,7 @@ fn amount(value: f64, unit: &str) -> String {
     }
 }
 
-/// A share that is zero more often than not.
+/// Returns a share that is zero more often than not.
 fn small_share(share: f64) -> String {
     match share {
         0.0 => "0".to_owned(),

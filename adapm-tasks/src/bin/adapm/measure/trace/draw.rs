@@ -17,7 +17,7 @@ use crate::measure::trace::text;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The picture of `window` as SVG.
+/// Returns the picture of `window` as SVG.
 pub(super) fn picture(trace: &Trace, window: Span) -> Result<String, TraceFailure> {
     let rows = trace.nodes().saturating_mul(trace.keys().len());
     if rows > ROWS_MAX {
@@ -73,7 +73,7 @@ impl<'t> Frame<'t> {
         usize::try_from(WIDTH - self.left - MARGIN).unwrap_or(1)
     }
 
-    /// The place of a moment.
+    /// Returns the place of a moment.
     fn x(&self, seconds: f64) -> i32 {
         let (start, length) =
             (self.window.start.nanos() as f64 / 1e9, self.window.nanos() as f64 / 1e9);
@@ -121,7 +121,7 @@ impl<'t> Frame<'t> {
         Ok(())
     }
 
-    /// The rows of one key, below `top`.
+    /// Returns the rows of one key, below `top`.
     fn draw_panel(&self, area: &Area<'_>, top: i32, nodes: &[Spans]) -> Drawn {
         let (left, right) = (self.left, self.left + self.columns() as i32);
         for index in 0..nodes.len() {
@@ -169,7 +169,7 @@ impl<'t> Frame<'t> {
         Ok(())
     }
 
-    /// One state of one row: stretches of columns of about the same share.
+    /// Returns one state of one row: stretches of columns of about the same share.
     fn band(
         &self,
         area: &Area<'_>,
@@ -192,7 +192,8 @@ impl<'t> Frame<'t> {
         Ok(())
     }
 
-    /// The axis below the last panel, and the names of what the program said above the first.
+    /// Returns the axis below the last panel, and the names of what the program said above the
+    /// first.
     fn time(&self, area: &Area<'_>) -> Drawn {
         let bottom = self.height() - FOOT;
         let (seconds, digits) = self.ticks();
@@ -222,7 +223,7 @@ impl<'t> Frame<'t> {
     }
 }
 
-/// A share as one of a few steps, the lowest of which can be seen.
+/// Returns a share as one of a few steps, the lowest of which can be seen.
 fn level(share: f64) -> u8 {
     if share <= 0.0 {
         0

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure
     told
 }
 
-/// The part of `file` that node `node` writes if each is a process.
+/// Returns the part of `file` that node `node` writes if each is a process.
 pub(crate) fn part_of(file: &Path, node: NodeId) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(format!(".{node}"));

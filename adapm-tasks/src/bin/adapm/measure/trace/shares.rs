@@ -2,8 +2,8 @@
 
 use adapm_runtime::trace::Span;
 
-/// The share of each of `columns` equal parts of `window` that `spans` cover; they are in order and
-/// do not overlap.
+/// Returns the share of each of `columns` equal parts of `window` that `spans` cover; they are in
+/// order and do not overlap.
 pub(super) fn shares(spans: &[Span], window: Span, columns: usize) -> Vec<f64> {
     let mut shares = vec![0.0; columns];
     let (start, length) = (window.start.nanos() as f64, window.nanos() as f64);

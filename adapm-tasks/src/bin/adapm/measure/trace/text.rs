@@ -50,7 +50,7 @@ pub(super) fn headline(trace: &Trace, window: Span) -> String {
     )
 }
 
-/// The stretch of time that is shown: `1.23 s`, or `0.500 s to 0.700 s of 1.23 s`.
+/// Returns the stretch of time that is shown: `1.23 s`, or `0.500 s to 0.700 s of 1.23 s`.
 fn stretch(trace: &Trace, window: Span) -> String {
     let whole = format::seconds(trace.end().nanos() as f64 / 1e9);
     if window.start.nanos() == 0 && window.end == trace.end() {
@@ -60,8 +60,8 @@ fn stretch(trace: &Trace, window: Span) -> String {
     format!("{from:.3} s to {until:.3} s of {whole}")
 }
 
-/// The moments of the window of which the program said something, each with how far it is from the
-/// start; of what several processes have said the first.
+/// Returns the moments of the window of which the program said something, each with how far it is
+/// from the start; of what several processes have said the first.
 pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, &str)> {
     let several = trace.parts().len() > 1;
     let mut last: Vec<&str> = Vec::new();
@@ -114,7 +114,7 @@ fn panel(trace: &Trace, nodes: &[Spans], window: Span, width: usize) -> String {
     if is_wide { numbers.within(width) } else { lines + "\n" + &numbers.within(width) }
 }
 
-/// The bounds of a line of time above its ends.
+/// Returns the bounds of a line of time above its ends.
 fn edges(window: Span, columns: usize) -> String {
     let [left, right] = [window.start, window.end].map(moment);
     let gap = (columns + 2).saturating_sub(left.len() + right.len());
