@@ -1,7 +1,7 @@
 //! Target `notes`: whatever the other processes of a training run answer, this one ends with a
 //! result or an error of one line, and does not panic.
 //!
-//! The input chooses the exchange (the fingerprint, the end of a phase, the parameters, the cores) and
+//! The input chooses the exchange (fingerprint, end of a phase, parameters, cores) and
 //! the answers: this process's own note, changed or not, or noise. Not here: the group that carries
 //! notes (target `group`).
 
