@@ -220,7 +220,7 @@ impl Planner {
 }
 
 const POINTS_AHEAD: usize = 1000;
-/// Steps of one positive: twice as many as the papers' tasks announce ahead. A step takes some
+/// Steps of one positive: twice as many as the papers' tasks signal ahead. A step takes some
 /// microseconds, 1,000 of them hardly more than the rounds in which nodes ask for what they need,
 /// and workers waited. With 4,096 they hardly wait, but more keys are replicas, which are
 /// refreshed.
@@ -242,7 +242,7 @@ mod tests {
     use crate::run::queue::Round;
     use crate::run::topology::WorkerSlot;
 
-    /// Writes down what is announced.
+    /// Records intent signals.
     struct Recorder(Vec<(Vec<Key>, Range<Clock>)>, usize);
 
     impl IntentSignaler for &mut Recorder {

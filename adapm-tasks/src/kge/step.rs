@@ -16,7 +16,7 @@
 //! Or one positive with negatives of its own, `n` objects and `n` subjects (AdaPM §5.1;
 //! [`IndependentStep`]). Shared negatives are what reaches good quality per second.
 //!
-//! Not here: how chunks are cut and announced ([`crate::kge::loader`]).
+//! Not here: how chunks are cut and intent is signaled ([`crate::kge::loader`]).
 //!
 //! # Samples that are not uniform
 //!

@@ -58,7 +58,7 @@ impl Embeddings<'_> {
         Shape::of(self.graph, self.model(), self.config.reciprocal, halves)
     }
 
-    /// Positives of a chunk, and chunks that are announced ahead.
+    /// Positives of a chunk, and the prefetch depth in chunks.
     fn pace(self) -> (usize, usize) {
         pace(self.config, self.sizes.chunk, self.config.system.is_some_and(System::localizes))
     }

@@ -7,8 +7,8 @@
 //!   each visits each once. Within a block, group by group as above.
 //! - `plain`: its cells in random order.
 //!
-//! What is visited comes in chunks, which a loader announces and a worker trains on as one clock:
-//! for the first two the [tiles](crate::mf::tiles) of a group.
+//! Visits come in chunks, for which a loader signals intent and which a worker trains on as one
+//! clock: for the first two the [tiles](crate::mf::tiles) of a group.
 //!
 //! # Departure
 //! The papers' programs visit one column after the other. Cells of one column, or row, can only be

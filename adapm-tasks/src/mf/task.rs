@@ -1,8 +1,8 @@
-//! The task as a run sees it: what workers load and announce, how they step, how factors are
-//! judged.
+//! The task as a run sees it: what workers load and signal intent for, how they step, how factors
+//! are judged.
 //!
-//! Row `i` is key `i`, column `j` is key `rows + j`. Rows are announced once, for the whole run;
-//! columns chunk by chunk, about 400,000 cells ahead. The clock counts chunks.
+//! Row `i` is key `i`, column `j` is key `rows + j`. Intent for rows is signaled once, for the
+//! whole run; columns chunk by chunk, about 400,000 cells ahead. The clock counts chunks.
 
 use std::sync::Arc;
 
@@ -266,9 +266,9 @@ pub(crate) fn name_of(ratings: &Ratings, key: usize) -> String {
 
 /// Cells between the announcement of a column and its use: 20 ms of a fast worker, 60 where four
 /// processes share two cores, whose engines may have to wait for a core for 10. When to act on it
-/// is the engines' decision. AdaPM announces 10,000 ahead (App. C), with a slower kernel.
+/// is the engines' decision. AdaPM signals 10,000 ahead (App. C), with a slower kernel.
 const CELLS_AHEAD: usize = 400_000;
-/// Rows that are announced in one call.
+/// Rows of one intent signal.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 #[cfg(test)]

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A task says what is its own (`task`): its parameters' shape and initial values, how batches of
-//! work are loaded and announced, what a step does, what the learning rate is, how parameters are
-//! judged and which figures are better. It begins a run with a fingerprint, in which all that has
-//! to be equal on all nodes crosses once (`consistency`), and then trains or evaluates
+//! work are loaded and intent is signaled, what a step does, what the learning rate is, how
+//! parameters are judged and which figures are better. It begins a run with a fingerprint, in which
+//! all that has to be equal on all nodes crosses once (`consistency`), and then trains or evaluates
 //! (`training`). It ends with the best parameters, which go into a file of its own behind a head
 //! common to all (`file`).
 //!

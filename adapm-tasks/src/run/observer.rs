@@ -52,7 +52,7 @@ pub enum Work {
     Selecting,
     /// Divides the data among workers; counted in parts of the data.
     Dividing,
-    /// Waits until keys are where workers have announced that they will need them first; not
+    /// Waits until keys are where workers have signaled intent for them first; not
     /// counted.
     Settling,
     /// Copies the best parameters; counted in keys.

@@ -42,7 +42,7 @@ pub(crate) trait Parameters {
     /// Waits until everything that any worker pushed is applied everywhere, and all workers have
     /// called this.
     fn quiesce(&mut self) -> Result<(), Self::Error>;
-    /// Waits until what was announced before has been acted on as far as it is due.
+    /// Waits until intent signaled before has been acted on as far as it is due.
     fn settle(&mut self) -> Result<(), Self::Error>;
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn queue<U>(depth: usize) -> (Queue<U>, Batches<U>) {
 
 impl<U> Queue<U> {
     /// Hands over the next batch of the running round, then waits until there is room for one more:
-    /// so the loader announces none that would have to wait.
+    /// so the loader signals intent for none that would have to wait.
     ///
     /// # Errors
     ///

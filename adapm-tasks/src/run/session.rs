@@ -141,7 +141,7 @@ where
             if epoch == 1 && self.slot.is_first() {
                 self.job.state.observer.working(Work::Settling, 0, 0);
             }
-            // All have copied what they wanted to, and what was announced meanwhile and is due has
+            // All have copied what they wanted to, and what was signaled meanwhile and is due has
             // been acted on.
             self.parameters.quiesce()?;
             self.parameters.settle()?;

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The task of AdaPM §5.1. The input vector of word `w` is key `w`, its output vector is key
-//! `words + w`. Every worker reads its own share of the text; a sentence is a step, and its
-//! words are announced when it is read, long before its turn.
+//! `words + w`. Every worker reads its own share of the text; a sentence is a step, and
+//! intent for its words is signaled when it is read, long before its turn.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

@@ -75,8 +75,8 @@ fn a_traced_run_learns_the_same() {
     let file = folder.join("run.trace");
     let learned = |name: &str, more: &[&str]| {
         let model = folder.join(name);
-        let crew = ["--nodes", "1", "--workers", "1", "--save", text(&model)];
-        let ran = run(&train(text(&folder), &[crew.as_slice(), more].concat()));
+        let topology = ["--nodes", "1", "--workers", "1", "--save", text(&model)];
+        let ran = run(&train(text(&folder), &[topology.as_slice(), more].concat()));
         assert_eq!(ran.code, Some(0), "{ran:?}");
         fs::read(&model).expect("the parameters were kept")
     };

@@ -41,8 +41,8 @@ impl Parameters for Recorder {
             let len = self.shape.len_of(*key);
             let (steps, squares) = updates[start..start + len].split_at(len / 2);
             let gradient = self.gradients.entry(*key).or_insert_with(|| vec![0.0; len / 2]);
-            for ((slope, step), square) in gradient.iter_mut().zip(steps).zip(squares) {
-                *slope -= square.sqrt().copysign(*step);
+            for ((score_gradient, step), square) in gradient.iter_mut().zip(steps).zip(squares) {
+                *score_gradient -= square.sqrt().copysign(*step);
             }
             start += len;
         }
@@ -143,14 +143,14 @@ fn pushed_gradients_equal_finite_differences_of_the_loss() {
                 for key in (0..recorder.shape.groups().keys()).map(Key) {
                     let gradient =
                         recorder.gradients.get(&key).cloned().unwrap_or_else(|| zeros(key));
-                    for (place, slope) in gradient.iter().enumerate() {
+                    for (place, score_gradient) in gradient.iter().enumerate() {
                         let loss =
                             |step| train(&config, Some((key, place, step))).0.expect("finite");
                         let expected = (loss(STEP) - loss(-STEP)) / f64::from(2.0 * STEP);
-                        let error = (f64::from(*slope) - expected).abs();
+                        let error = (f64::from(*score_gradient) - expected).abs();
                         assert!(
                             error < 2e-3 * (1.0 + expected.abs()),
-                            "{negatives} {model} {key} {place}: {slope} {expected}"
+                            "{negatives} {model} {key} {place}: {score_gradient} {expected}"
                         );
                     }
                 }
@@ -196,7 +196,8 @@ fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
         let (outcome, recorder) =
             train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::NAN)));
         assert!(outcome.is_err(), "{negatives}");
-        let pushed_nan = recorder.gradients.values().flatten().any(|slope| slope.is_nan());
+        let pushed_nan =
+            recorder.gradients.values().flatten().any(|score_gradient| score_gradient.is_nan());
         assert!(!pushed_nan);
         let (outcome, _) =
             train(&config(ModelKind::Complex, negatives), Some((Key(2), 1, f32::INFINITY)));

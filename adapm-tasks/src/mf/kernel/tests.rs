@@ -93,9 +93,9 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
                     }
                     before.loss(&row, &column)
                 };
-                let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
+                let derivative = (at(1e-5) - at(-1e-5)) / 2e-5;
                 assert!(
-                    close(f64::from(steps[element]), -0.1 * slope, 1e-4),
+                    close(f64::from(steps[element]), -0.1 * derivative, 1e-4),
                     "{dim} {element} {of_row}"
                 );
             }
@@ -111,12 +111,12 @@ fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
             Run { rule: Rule { optimizer: Optimizer::Sgd, ..before.rule }, ..before.clone() };
         plain.rows.truncate(dim);
         plain.columns.truncate(dim);
-        let (mut after, mut slopes) = (before.clone(), plain.clone());
-        let losses = [after.train(), slopes.train()];
+        let (mut after, mut stepped) = (before.clone(), plain.clone());
+        let losses = [after.train(), stepped.train()];
         assert_eq!(losses[0], losses[1]);
         for (value, now, plain, steps) in [
-            (&before.rows, &after.rows, &plain.rows, &slopes.rows),
-            (&before.columns, &after.columns, &plain.columns, &slopes.columns),
+            (&before.rows, &after.rows, &plain.rows, &stepped.rows),
+            (&before.columns, &after.columns, &plain.columns, &stepped.columns),
         ] {
             let gradient: Vec<f32> =
                 moved(plain, steps).into_iter().map(|step| step / -0.1).collect();

@@ -2,8 +2,8 @@
 //! update is lost or doubled, no worker reads what it must not, and the same seed gives the same
 //! events.
 //!
-//! Workers access and announce what they do in training; what they add tells them apart (base-4
-//! digits), so values are not the task's.
+//! Workers access keys and signal intent as they do in training; what they add tells them apart
+//! (base-4 digits), so values are not the task's.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
@@ -45,8 +45,8 @@ fn slots() -> impl Iterator<Item = WorkerSlot> {
     (0..NODES * WORKERS).map(of)
 }
 
-/// Returns the steps of a worker that announces `ahead` clocks before its first access, or as late
-/// as its loader does.
+/// Returns the steps of a worker that signals intent `ahead` clocks before its first access, or as
+/// late as its loader does.
 fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
     let mut signaled = accesses.signaled.iter().peekable();

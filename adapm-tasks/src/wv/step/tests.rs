@@ -114,17 +114,17 @@ fn word2vec(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]
             let outputs = drawn.iter().filter(|key| **key != positive).map(|key| (*key, 0.0));
             let outputs = std::iter::once((positive, 1.0)).chain(outputs);
             // Slopes are those before anything moves, also if a negative was drawn twice.
-            let slope = |(key, label): (Key, f32)| {
+            let score_gradient = |(key, label): (Key, f32)| {
                 let output = key.0 as usize * len;
                 let x: f32 = (0..dim).map(|at| values[input + at] * values[output + at]).sum();
                 (output, label - 1.0 / (1.0 + (-x).exp()))
             };
-            let slopes: Vec<(usize, f32)> = outputs.map(slope).collect();
+            let score_gradients: Vec<(usize, f32)> = outputs.map(score_gradient).collect();
             let before = values[input..input + dim].to_vec();
-            for (output, slope) in slopes {
+            for (output, score_gradient) in score_gradients {
                 for at in 0..dim {
-                    gradient[at] += slope * values[output + at];
-                    add(recipe, &mut values, output + at, slope * before[at]);
+                    gradient[at] += score_gradient * values[output + at];
+                    add(recipe, &mut values, output + at, score_gradient * before[at]);
                 }
             }
             for (at, gradient) in gradient.into_iter().enumerate() {
@@ -149,19 +149,21 @@ fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) 
         sentence.contexts().map(|(_, context)| context.collect()).collect();
     let share = recipe.negatives as f32 / sampled.len() as f32;
     let negatives: Vec<usize> = sampled.iter().map(|key| key.0 as usize * len).collect();
-    let slope = |position: usize, negative: usize| {
+    let score_gradient = |position: usize, negative: usize| {
         let pairs = contexts[position].iter().filter(|other| output(**other) != negative).count();
         -share * pairs as f32 / (1.0 + (-product(&before.values, input(position), negative)).exp())
     };
     for negative in &negatives {
         for at in 0..dim {
-            let step = |position| slope(position, *negative) * before.values[input(position) + at];
+            let step = |position| {
+                score_gradient(position, *negative) * before.values[input(position) + at]
+            };
             add(recipe, &mut values, negative + at, (0..sentence.places.len()).map(step).sum());
         }
     }
     for (position, context) in contexts.iter().enumerate() {
         let input = input(position);
-        let slopes: Vec<(usize, f32)> = context
+        let score_gradients: Vec<(usize, f32)> = context
             .iter()
             .map(|other| {
                 (output(*other), 1.0 / (1.0 + product(&values, input, output(*other)).exp()))
@@ -169,17 +171,19 @@ fn shared(recipe: Recipe, sentence: &Sentence, before: &Plain, sampled: &[Key]) 
             .collect();
         let before = values[input..input + dim].to_vec();
         let mut gradient = vec![0.0; dim];
-        for (output, slope) in slopes {
+        for (output, score_gradient) in score_gradients {
             for at in 0..dim {
-                gradient[at] += slope * values[output + at];
-                add(recipe, &mut values, output + at, slope * before[at]);
+                gradient[at] += score_gradient * values[output + at];
+                add(recipe, &mut values, output + at, score_gradient * before[at]);
             }
         }
         (0..dim).for_each(|at| add(recipe, &mut values, input + at, gradient[at]));
     }
     for position in 0..sentence.places.len() {
         for at in 0..dim {
-            let step = |negative: &usize| slope(position, *negative) * before.values[negative + at];
+            let step = |negative: &usize| {
+                score_gradient(position, *negative) * before.values[negative + at]
+            };
             add(recipe, &mut values, input(position) + at, negatives.iter().map(step).sum());
         }
     }
