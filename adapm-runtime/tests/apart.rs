@@ -13,9 +13,13 @@ fn layout() -> Layout {
 
 /// Returns a builder of `node` of three, with that endpoint.
 fn builder(node: u16, end: InProc) -> Builder<i64> {
+    builder_with(node, end, layout())
+}
+
+fn builder_with(node: u16, end: InProc, layout: Layout) -> Builder<i64> {
     let mut end = Some(end);
     let nodes = Nodes::only(NodeId(node), 3, move |_| end.take().expect("there is one channel"));
-    Builder::new(layout()).nodes(nodes).channels(1).initial(|key, value| value.fill(key.0 as i64))
+    Builder::new(layout).nodes(nodes).channels(1).initial(|key, value| value.fill(key.0 as i64))
 }
 
 #[test]
@@ -60,4 +64,31 @@ fn a_node_that_there_is_not_is_refused() {
         refused,
         BuildError::Config(ConfigError::NodeOutOfRange { node: NodeId(3), nodes: 3 })
     );
+}
+
+#[test]
+fn a_node_with_another_number_of_keys_ends_the_run() {
+    let nodes = (0..).zip(inproc::network(3)).map(|(node, end)| {
+        thread::spawn(move || {
+            // Node 2 has a key more, which nobody ever touches.
+            let keys = if node == 2 { 41 } else { 40 };
+            let layout = Layout::dense(&[(keys, 2)]).expect("a legal layout");
+            // A peer may have introduced itself by the time the node is built, or later.
+            let cluster = match builder_with(node, end, layout).build() {
+                Ok(cluster) => cluster,
+                Err(error) => return error.to_string(),
+            };
+            let keys: Vec<Key> = (0..40).map(Key).collect();
+            let ran = cluster.try_run(|mut worker| {
+                worker.push(&keys, &[1; 80])?;
+                worker.quiesce()
+            });
+            ran.expect_err("a node differs").to_string()
+        })
+    });
+    let nodes: Vec<_> = nodes.collect();
+    let errors: Vec<String> =
+        nodes.into_iter().map(|node| node.join().expect("no panic")).collect();
+    let is_named = errors.iter().any(|error| error.contains("has another layout"));
+    assert!(is_named, "nobody says that a layout differs: {errors:#?}");
 }

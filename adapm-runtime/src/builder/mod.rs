@@ -1,5 +1,6 @@
 //! From a layout to a running cluster.
 
+mod introduced;
 mod nodes;
 mod start;
 
@@ -255,7 +256,7 @@ where
             vec![(bond.node(), bond.open(channels, settings.layout.digest::<V>())?)]
         } else {
             checked?;
-            settings.nodes.endpoints(told.unwrap_or(fitting))?
+            settings.nodes.endpoints(told.unwrap_or(fitting), settings.layout.digest::<V>())?
         };
         self.start(endpoints, tell)
     }

@@ -12,6 +12,7 @@ use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::Group;
 use adapm_transport::inproc;
 
+use super::introduced::Introduced;
 use crate::error::BuildError;
 use crate::link::Endpoint;
 use crate::processes::Bond;
@@ -33,7 +34,7 @@ enum Place {
     /// All are in this process.
     Here { nodes: usize, network: Network },
     /// All but one are elsewhere.
-    Only { node: NodeId, nodes: usize, network: Network },
+    Only { node: NodeId, nodes: usize, network: Network, introduces: bool },
     /// Each is a process of the group.
     #[cfg_attr(not(feature = "tcp"), expect(dead_code, reason = "groups of processes need TCP"))]
     Group(Box<dyn Bond>),
@@ -63,9 +64,12 @@ impl Nodes {
     /// Builds one of `nodes` nodes; the others live elsewhere, reached by the endpoint that
     /// `network` creates for each channel.
     ///
-    /// The nodes' settings are not compared: layout, initial values, channels and system must be
-    /// the same on all, and the transport has to refuse nodes that do not belong here. A group of
-    /// processes does that.
+    /// Layout, initial values, channels and system must be the same on all nodes. The first frame
+    /// to each peer says what layout this node has, and a peer with another one, such as another
+    /// number of keys, ends the run. All else is for the transport's own handshake to compare, and
+    /// so is the layout if a node is to be refused before it sends anything:
+    /// [`Layout::digest`](adapm_core::Layout::digest) is the number to exchange. A group of
+    /// processes does all that.
     #[must_use]
     pub fn only<T>(
         node: NodeId,
@@ -76,7 +80,19 @@ impl Nodes {
         T: Transport + Send + 'static,
     {
         let network = Box::new(move |channel| boxed(vec![network(channel)]));
-        Self(Place::Only { node, nodes, network })
+        Self(Place::Only { node, nodes, network, introduces: true })
+    }
+
+    /// Leaves out the first frame that says the layout, towards peers that expect none: nodes that
+    /// drive an engine themselves, without a [`crate::Builder`]. Then the transport must compare
+    /// [`Layout::digest`](adapm_core::Layout::digest), or nodes of different layouts run on in
+    /// silence. Changes nothing but [`Nodes::only`].
+    #[must_use]
+    pub fn without_introduction(mut self) -> Self {
+        if let Place::Only { introduces, .. } = &mut self.0 {
+            *introduces = false;
+        }
+        self
     }
 
     /// Returns the number of nodes of all processes.
@@ -126,8 +142,14 @@ impl Nodes {
 
     /// Returns the endpoints of each node of this process, in channel order; none for a group,
     /// which opens its own.
-    pub(super) fn endpoints(&mut self, channels: usize) -> Result<Vec<NodeEnds>, BuildError> {
+    pub(super) fn endpoints(
+        &mut self,
+        channels: usize,
+        digest: u64,
+    ) -> Result<Vec<NodeEnds>, BuildError> {
         let here = self.here();
+        let nodes = self.count();
+        let introduces = matches!(self.0, Place::Only { introduces: true, .. });
         let first = self.own().unwrap_or_default().0;
         let (Place::Here { network, .. } | Place::Only { network, .. }) = &mut self.0 else {
             return Ok(Vec::new());
@@ -142,7 +164,11 @@ impl Nodes {
                 return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: here });
             }
             for ((_, node_ends), end) in by_node.iter_mut().zip(ends) {
-                node_ends.push(end);
+                node_ends.push(if introduces {
+                    Box::new(Introduced::new(end, nodes, digest))
+                } else {
+                    end
+                });
             }
         }
         Ok(by_node)

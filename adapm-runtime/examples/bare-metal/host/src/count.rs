@@ -31,6 +31,8 @@ pub fn count(serial: Serial) -> Result<Summary, String> {
     let meter = serial.meter();
     let mut endpoint = Some(serial);
     let node = Nodes::only(NodeId(0), 2, move |_| endpoint.take().expect("there is one channel"));
+    // Both nodes are built from the same task, and node 1 has no builder to introduce it.
+    let node = node.without_introduction();
     let builder =
         Builder::<i64>::new(task::layout()).nodes(node).channels(1).initial(task::initial);
     let cluster = builder.build().map_err(|error| error.to_string())?;
