@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, Read as _};
 
-use csv_core::ReadFieldResult;
+use csv_core::ReadRecordResult;
 use memchr::memmem;
 
 use crate::data::error::RatingFault;
@@ -102,6 +102,11 @@ pub(crate) struct Separated<R> {
     source: R,
     parser: csv_core::Reader,
     record: Record,
+    /// Where its fields end.
+    ends: Vec<usize>,
+    /// The line as it stands in the file, if it may have quotes: they are not in the fields.
+    raw: Vec<u8>,
+    separator: u8,
     has_quotes: bool,
     number: u64,
 }
@@ -113,7 +118,16 @@ impl<R: BufRead> Separated<R> {
             csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
         parser.set_line(number + 1);
         let record = Record { bytes: vec![0; LINE_BYTES_MAX], places: Vec::new() };
-        Self { source, parser, record, has_quotes: is_quoted, number }
+        Self {
+            source,
+            parser,
+            record,
+            ends: vec![0; FIELDS_MAX],
+            raw: Vec::new(),
+            separator,
+            has_quotes: is_quoted,
+            number,
+        }
     }
 
     /// Passes the ends of lines before the next one.
@@ -136,37 +150,57 @@ impl<R: BufRead> Separated<R> {
     #[inline]
     fn read(&mut self) -> Result<bool, Stop> {
         self.skip_ends()?;
-        let Self { source, parser, record: Record { bytes, places }, has_quotes, .. } = self;
-        places.clear();
-        let (mut start, mut end) = (0, 0);
-        // Bytes of the line before the running field, and of that field so far.
-        let (mut before, mut taken) = (0, 0);
-        let mut is_quoted = false;
+        let Self {
+            source,
+            parser,
+            record: Record { bytes, places },
+            ends,
+            raw,
+            separator,
+            has_quotes,
+            ..
+        } = self;
+        let (mut len, mut fields) = (0, 0);
+        raw.clear();
         loop {
             let input = fill(source)?;
-            if taken == 0 {
-                is_quoted = *has_quotes && input.first() == Some(&b'"');
+            let (result, taken, written, ended) =
+                parser.read_record(input, &mut bytes[len..], &mut ends[fields..]);
+            if *has_quotes {
+                raw.extend_from_slice(&input[..taken]);
             }
-            let (result, read, written) = parser.read_field(input, &mut bytes[end..]);
-            source.consume(read);
-            (taken, end) = (taken + read, end + written);
+            source.consume(taken);
+            (len, fields) = (len + written, fields + ended);
             match result {
-                ReadFieldResult::InputEmpty => {}
-                ReadFieldResult::Field { record_end } if places.len() < FIELDS_MAX => {
-                    let column = (before + usize::from(is_quoted) + 1) as u64;
-                    places.push(Place { start, end, column });
-                    (before, taken, start) = (before + taken, 0, end);
-                    if record_end {
-                        return Ok(true);
-                    }
-                }
-                ReadFieldResult::End => return Ok(false),
-                ReadFieldResult::OutputFull | ReadFieldResult::Field { .. } => {
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::Record => break,
+                ReadRecordResult::End => return Ok(false),
+                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
                     return Err((1, RatingFault::LineTooLong).into());
                 }
             }
         }
+        places.clear();
+        let (mut start, mut from) = (0, 0);
+        for &end in &ends[..fields] {
+            let field = raw.get(from..).unwrap_or_default();
+            let is_quoted = field.starts_with(b"\"");
+            places.push(Place { start, end, column: (from + usize::from(is_quoted) + 1) as u64 });
+            from += if is_quoted { quoted_len(field, *separator) } else { end - start } + 1;
+            start = end;
+        }
+        Ok(true)
     }
+}
+
+/// Bytes of a field that begins with a quote, up to the separator behind it.
+fn quoted_len(line: &[u8], separator: u8) -> usize {
+    let mut is_open = false;
+    let is_end = |byte: &u8| {
+        is_open ^= *byte == b'"';
+        !is_open && *byte == separator
+    };
+    line.iter().position(is_end).unwrap_or(line.len())
 }
 
 impl<R: BufRead> Records for Separated<R> {
