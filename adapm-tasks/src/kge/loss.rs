@@ -3,7 +3,7 @@
 use crate::kge::config::LossKind;
 use crate::matrix::exponentiate;
 
-/// Returns the loss of one query. Overwrites `negatives`, its scores, by their slopes and returns
+/// Returns the loss of one query. Overwrites `negatives`, its scores, by their score_gradients and returns
 /// the loss and the slope of the answer. A score of minus infinity takes no part.
 ///
 /// Softmax is the cross entropy of the answer among answer and negatives; logistic the sum of the
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slopes_equal_finite_differences() {
+    fn score_gradients_equal_finite_differences() {
         for kind in [LossKind::Softmax, LossKind::Logistic] {
             let scores = [0.5f32, -1.0, 2.0, 0.25];
             let at = |scores: [f32; 4]| {
@@ -59,7 +59,7 @@ mod tests {
                 let (loss, slope) = loss(kind, scores[0], &mut negatives);
                 (loss, [slope, negatives[0], negatives[1], negatives[2]])
             };
-            let (_, slopes) = at(scores);
+            let (_, score_gradients) = at(scores);
             for i in 0..4 {
                 let moved = |step: f32| {
                     let mut moved = scores;
@@ -68,9 +68,9 @@ mod tests {
                 };
                 let expected = (moved(0.01) - moved(-0.01)) / 0.02;
                 assert!(
-                    (f64::from(slopes[i]) - expected).abs() < 1e-3,
+                    (f64::from(score_gradients[i]) - expected).abs() < 1e-3,
                     "{kind} {i}: {} {expected}",
-                    slopes[i]
+                    score_gradients[i]
                 );
             }
         }

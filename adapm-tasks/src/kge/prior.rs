@@ -117,7 +117,7 @@ pub(crate) struct Prior {
 struct Known {
     counts: Counts,
     /// Of each relation, what a count is multiplied by.
-    slopes: Vec<f32>,
+    score_gradients: Vec<f32>,
 }
 
 impl Prior {
@@ -125,10 +125,10 @@ impl Prior {
     pub(crate) fn new(graph: &Graph) -> Self {
         let known = |side| {
             let counts = Counts::new(graph, side);
-            let slopes = (0..graph.relations.len() as u32)
+            let score_gradients = (0..graph.relations.len() as u32)
                 .map(|relation| slope(&counts, relation))
                 .collect();
-            Known { counts, slopes }
+            Known { counts, score_gradients }
         };
         Self { object: known(Side::Object), subject: known(Side::Subject) }
     }
@@ -141,7 +141,7 @@ impl Prior {
     /// Returns the logarithm of how much likelier a candidate with this count is than one that
     /// never occurs.
     pub(crate) fn of_count(&self, side: Side, relation: u32, count: u32) -> f32 {
-        let slope = self.known(side).slopes.get(relation as usize).copied().unwrap_or(0.0);
+        let slope = self.known(side).score_gradients.get(relation as usize).copied().unwrap_or(0.0);
         (count as f32 * slope).ln_1p()
     }
 

@@ -64,7 +64,7 @@ impl Pipes {
         incarnation: Incarnation,
     ) -> Result<(Self, Address), NetError> {
         let poll = Poll::new().map_err(system)?;
-        let notifier = Arc::new(Notifier::new(poll.registry(), BELL).map_err(system)?);
+        let notifier = Arc::new(Notifier::new(poll.registry(), NOTIFIER).map_err(system)?);
         let door = Door::open(config, incarnation, &notifier)?;
         let (address, mut listener, connectors) = match door {
             Door::Listener(listener) => (listener.address().clone(), Some(listener), Vec::new()),
@@ -384,7 +384,7 @@ impl Shortage {
 }
 
 /// The event source of other threads.
-const BELL: Token = Token(0);
+const NOTIFIER: Token = Token(0);
 /// The listening socket.
 const LISTENER: Token = Token(1);
 /// The connection of slot 0.

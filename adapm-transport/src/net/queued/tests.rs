@@ -115,7 +115,7 @@ fn a_pipe_that_brought_nonsense_still_carries_the_answer() {
 }
 
 #[test]
-fn the_bell_rings_for_room_only_once_there_is_much() {
+fn room_is_notified_only_once_there_is_much() {
     let (_poll, mut carried, task) = pipe();
     let mut cx = Context::from_waker(Waker::noop());
     let fill = |carried: &mut QueuedPipe| {

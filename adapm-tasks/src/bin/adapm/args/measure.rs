@@ -14,7 +14,7 @@ use clap::{Args, value_parser};
 use crate::args::ProcessArgs;
 use crate::args::launch::transport;
 use crate::args::parse::{at_least_one, epochs};
-use crate::measure::bench::job::Subject;
+use crate::measure::bench::job::Benchmark;
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
@@ -200,8 +200,8 @@ Examples:
 #[command(after_help = BENCH_EXAMPLES, args_override_self = true)]
 pub(crate) struct BenchArgs {
     /// Subjects to measure [default: all]
-    #[arg(value_name = "GROUP", value_parser = subject())]
-    subjects: Vec<Subject>,
+    #[arg(value_name = "GROUP", value_parser = benchmark())]
+    benchmarks: Vec<Benchmark>,
     /// Small sizes, few runs
     #[arg(long)]
     pub(crate) quick: bool,
@@ -220,10 +220,10 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// Returns the subjects to measure, each once, in the order of the list.
-    pub(crate) fn subjects(&self) -> Vec<Subject> {
-        Subject::all()
-            .filter(|subject| self.subjects.is_empty() || self.subjects.contains(subject))
+    /// Returns the benchmarks to measure, each once, in the order of the list.
+    pub(crate) fn benchmarks(&self) -> Vec<Benchmark> {
+        Benchmark::all()
+            .filter(|benchmark| self.benchmarks.is_empty() || self.benchmarks.contains(benchmark))
             .collect()
     }
 
@@ -235,8 +235,8 @@ impl BenchArgs {
     }
 }
 
-fn subject() -> impl TypedValueParser<Value = Subject> {
-    PossibleValuesParser::new(Subject::all().map(Subject::name).collect::<Vec<_>>())
+fn benchmark() -> impl TypedValueParser<Value = Benchmark> {
+    PossibleValuesParser::new(Benchmark::all().map(Benchmark::name).collect::<Vec<_>>())
         .map(|name| name.parse().expect("one of the names"))
 }
 

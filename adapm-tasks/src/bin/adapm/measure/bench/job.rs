@@ -188,7 +188,7 @@ struct Data {
 
 /// Something to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Subject {
+pub(crate) enum Benchmark {
     /// Calls of the parameter manager.
     Calls(Group),
     /// Messages and instructions of calls.
@@ -197,7 +197,7 @@ pub(crate) enum Subject {
     Training(Task),
 }
 
-impl Subject {
+impl Benchmark {
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         let calls = Group::ALL.into_iter().map(Self::Calls);
         calls.chain([Self::Counts]).chain(Task::ALL.into_iter().map(Self::Training))
@@ -212,11 +212,13 @@ impl Subject {
     }
 }
 
-impl FromStr for Subject {
+impl FromStr for Benchmark {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Self::all().find(|subject| subject.name() == name).ok_or_else(|| format!("no group {name}"))
+        Self::all()
+            .find(|benchmark| benchmark.name() == name)
+            .ok_or_else(|| format!("no group {name}"))
     }
 }
 

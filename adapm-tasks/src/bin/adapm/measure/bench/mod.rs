@@ -20,7 +20,7 @@ use crate::args::BenchArgs;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
-use job::Subject;
+use job::Benchmark;
 
 /// Measures everything asked for and shows what came out.
 pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -32,16 +32,16 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
     (plan.is_quick, plan.kinds) = (args.quick, args.kinds());
     output.text(&table::heading(&plan, output))?;
     let (mut figures, mut is_below_columns) = (Vec::new(), false);
-    for subject in args.subjects() {
+    for benchmark in args.benchmarks() {
         // Counts have columns of their own.
-        if subject != Subject::Counts && !is_below_columns {
+        if benchmark != Benchmark::Counts && !is_below_columns {
             output.text(&table::figures_heading(output))?;
         }
-        is_below_columns = subject != Subject::Counts;
-        output.text(&table::group(subject.name(), output))?;
+        is_below_columns = benchmark != Benchmark::Counts;
+        output.text(&table::group(benchmark.name(), output))?;
         let mut printed = Ok(());
         let mut tell = |outcome| {
-            let shown = show(subject, &outcome, output);
+            let shown = show(benchmark, &outcome, output);
             if printed.is_ok() {
                 printed = shown;
             }
@@ -53,19 +53,19 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
                 figures.push(figure);
             }
         };
-        let measured = match subject {
-            Subject::Calls(group) => measure(group, &plan, interrupt.stop(), &mut tell)
+        let measured = match benchmark {
+            Benchmark::Calls(group) => measure(group, &plan, interrupt.stop(), &mut tell)
                 .map_err(|error| counts::failure(error, interrupt)),
-            Subject::Counts => counts::measure(&plan, interrupt, output),
-            Subject::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
+            Benchmark::Counts => counts::measure(&plan, interrupt, output),
+            Benchmark::Training(job) => training::measure(job, plan.is_quick, interrupt, &mut tell),
         };
         printed.and(measured)?;
     }
     output.text(&table::closing(&figures, output))
 }
 
-fn show(subject: Subject, outcome: &Outcome, output: Output) -> Result<(), Failure> {
-    output.object(&table::Row::new(subject.name(), outcome))?;
+fn show(benchmark: Benchmark, outcome: &Outcome, output: Output) -> Result<(), Failure> {
+    output.object(&table::Row::new(benchmark.name(), outcome))?;
     output.text(&match outcome {
         Outcome::Measured(figure) => table::line(figure, output),
         Outcome::Skipped { what, why } => table::skipped(what, why, output),
