@@ -1,16 +1,16 @@
-//! The macro by which a store around another one hands it what it does not do itself.
+//! The macro that passes the methods of a store on to the store inside of it.
 //!
 //! Not here: the contract ([`crate::store::Store`]).
 
-/// Implements the methods of [`Store`](crate::store::Store) by those of a field: all of them, or
-/// all but those named, which are written beside.
+/// Implements the methods of [`Store`](crate::store::Store) by those of a field: all, or all but
+/// the named ones, which are written beside.
 ///
-/// A wrapper that lists what it passes on loses what has a default, and what is added later: it
-/// stays right, and becomes slow. This one loses nothing. The value of the field is the wrapper's:
-/// `type Value` is written beside, too.
+/// A wrapper that lists the methods it passes on misses those with a default, and those added
+/// later: it stays correct, and becomes slow. The associated type is not delegated: write `type
+/// Value` beside.
 ///
-/// A wrapper that is about *entering slots* has four methods to write, as each of them enters on
-/// its own: `with_slot`, `push`, `reserve_each` and `visit`.
+/// A wrapper that acts on *entering slots* writes four methods, as each of them enters on its own:
+/// `with_slot`, `push`, `reserve_each` and `visit`.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -44,8 +44,7 @@
 /// # Ok::<(), adapm_core::error::ConfigError>(())
 /// ```
 ///
-/// A name that is none of its methods is refused, as is a method that is written beside without
-/// being named:
+/// An unknown name does not compile, nor does a method that is written beside without being named:
 ///
 /// ```compile_fail
 /// # struct Wrapper(adapm_verify::ReferenceStore<f32>);
@@ -74,7 +73,7 @@ macro_rules! delegate_store {
         $crate::delegate_store!(@one $self $inner prefetch_entry $own);
         $crate::delegate_store!(@one $self $inner prefetch_guess $own);
     };
-    // What a method is, once none of the names that are left is its.
+    // A method that none of the names excludes.
     (@one $self:ident [$($inner:tt)+] value_len []) => {
         #[inline]
         fn value_len(&$self, key: $crate::Key) -> usize {
@@ -159,7 +158,7 @@ macro_rules! delegate_store {
             $crate::store::Store::prefetch_guess(&$($inner)+, key);
         }
     };
-    // The author writes it, or the next name may be its.
+    // This name excludes it, or the next one may.
     (@one $self:ident $inner:tt value_len [value_len $($own:ident)*]) => {};
     (@one $self:ident $inner:tt with_slot [with_slot $($own:ident)*]) => {};
     (@one $self:ident $inner:tt push [push $($own:ident)*]) => {};

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Debug;
 use core::marker::PhantomData;
 
-/// What an element is made of; derive them with the feature `derive` of the crate `bytemuck`.
+/// Traits that elements implement; derive them with the feature `derive` of the crate `bytemuck`.
 pub use bytemuck::{Pod, Zeroable};
 
 const _: () = assert!(cfg!(target_endian = "little"), "adapm supports little-endian hosts only");
@@ -15,27 +15,26 @@ const _: () = assert!(cfg!(target_endian = "little"), "adapm supports little-end
 /// Elements of the longest value.
 pub(crate) const LEN_MAX: usize = 1 << 20;
 
-/// An element of a value: plain bytes, and how two of them add up.
+/// An element of a value: plain bytes, and their sum.
 ///
-/// `f32`, `f64` and `i64` are elements, and any type of your own is one that keeps the laws below.
-/// The trait says how *elements* add up, and no more: pushes reach a main copy by several ways and
-/// in any order, some of them already added to others.
+/// `f32`, `f64` and `i64` are elements, and so is any type of your own that keeps the laws below.
+/// The trait is about the sum of *elements* only: pushes reach a main copy by several ways and in
+/// any order, some of them already added to others.
 ///
 /// # Laws
 /// - `accumulate` commutes and associates: a replica adds pushes to its delta, and the owner adds
 ///   the delta. Where sums are rounded ([`Value::ROUNDS`]), they associate up to that.
 /// - All zero bytes are the default and change nothing: new memory is zeroed, and a delta begins
 ///   so.
-/// - The bytes are all there is: a node writes them, another one reads them. No pointer, no index
-///   into something that is not sent.
+/// - An element is nothing but its bytes: a node writes them, another one reads them. No pointer,
+/// no index into memory that is not sent.
 /// - [`Value::magnitude`] is 0 for the default, and never negative or NaN.
 ///
-/// Maximum, minimum and whatever has another neutral element than zero bytes are no such type.
-/// Check yours with `adapm_verify::value_suite!`.
+/// Maximum, minimum and other operations whose neutral element is not zero bytes are impossible.
+/// Check your type with `adapm_verify::value_suite!`.
 ///
 /// # Size
-/// The size is at least a byte, the alignment at most 8. Any other type does not compile where a
-/// value of it is used first:
+/// The size is at least a byte, the alignment at most 8. Other types do not compile:
 ///
 /// ```compile_fail
 /// #[repr(C, align(16))]
@@ -50,7 +49,7 @@ pub(crate) const LEN_MAX: usize = 1 << 20;
 /// ```
 ///
 /// # Example
-/// A counter that stops at its end, on any number of nodes:
+/// A counter that saturates, on any number of nodes:
 ///
 /// ```
 /// use adapm_core::Value;
@@ -153,13 +152,13 @@ pub fn accumulate<V: Value>(values: &mut [V], updates: &[V]) {
 /// message's key lists.
 #[derive(Clone, Default)]
 pub struct Block {
-    /// The bytes, and behind them memory that is ready to be written; what is there means nothing.
+    /// The bytes, followed by memory that is ready to be written, with meaningless content.
     words: Vec<u64>,
     bytes: usize,
 }
 
 impl Block {
-    /// An empty block that allocates nothing.
+    /// Creates an empty block, without allocation.
     #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new(), bytes: 0 }
@@ -172,7 +171,7 @@ impl Block {
         self.push_bytes(bytemuck::cast_slice(values));
     }
 
-    /// Appends bytes as they came from the wire: a part of an element, if need be.
+    /// Appends bytes as they came from the wire, even a part of an element.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         let (start, end) = (self.bytes, self.bytes + bytes.len());
@@ -191,12 +190,12 @@ impl Block {
         fill(bytemuck::cast_slice_mut(&mut self.bytes_mut()[start..]))
     }
 
-    /// Makes room for `bytes` more without adding any.
+    /// Reserves room for `bytes` more bytes without adding any.
     pub fn reserve(&mut self, bytes: usize) {
         self.words.reserve((self.bytes + bytes).div_ceil(8).saturating_sub(self.words.len()));
     }
 
-    /// All elements as `V`.
+    /// Returns all elements as `V`.
     ///
     /// # Panics
     /// If the block's length is no multiple of the element's width; see [`Block::len_as`].
@@ -206,21 +205,21 @@ impl Block {
         bytemuck::cast_slice(self.bytes())
     }
 
-    /// Number of elements of type `V`, `None` if the block's length is no multiple of the element's
-    /// width.
+    /// Returns the number of elements of type `V`, `None` if the block's length is no multiple of
+    /// the element's width.
     #[must_use]
     pub fn len_as<V: Value>(&self) -> Option<usize> {
         const { Carried::<V>::CHECKED };
         self.bytes.is_multiple_of(size_of::<V>()).then(|| self.bytes / size_of::<V>())
     }
 
-    /// The bytes as they go on the wire.
+    /// Returns the bytes in wire format.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.bytes]
     }
 
-    /// The bytes, to be overwritten by a transport after [`Block::resize`].
+    /// Returns the bytes, for a transport to overwrite after [`Block::resize`].
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.bytes]
@@ -236,13 +235,13 @@ impl Block {
         }
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there is no value.
+    /// Returns true if there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
@@ -253,8 +252,8 @@ impl Block {
         self.bytes = 0;
     }
 
-    /// Makes memory for `bytes` bytes in all ready to be written: what is there already, at once,
-    /// not value by value.
+    /// Makes memory for `bytes` bytes in all ready to be written: existing memory at once, not
+    /// value by value.
     #[cold]
     fn make_ready(&mut self, bytes: usize) {
         let words = bytes.div_ceil(8);

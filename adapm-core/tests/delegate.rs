@@ -1,4 +1,4 @@
-//! A store around another one loses no method, except those that it says it writes itself.
+//! A delegating store passes on all methods, except those that it writes itself.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use adapm_core::store::{Look, Store};
 use adapm_core::{Key, Version};
 use adapm_verify::{ReferenceStore, store_suite};
 
-/// Notes which of its methods are called, and does nothing else.
+/// Records the calls of its methods, and does nothing else.
 #[derive(Default)]
 struct Noting(Mutex<Vec<&'static str>>);
 
@@ -84,7 +84,7 @@ impl Store for Noting {
     }
 }
 
-/// Calls each method once, and returns what was noted of it.
+/// Calls each method once, and returns the recorded calls.
 fn called<S: Store<Value = f32>>(store: &S, notes: &Noting) -> Vec<&'static str> {
     let key = Key(3);
     store.value_len(key);

@@ -207,12 +207,12 @@ fn a_clock_that_is_read_in_coarse_steps_is_named() {
     assert!(text.contains("and asked the same again: View"), "{text}");
 }
 
-/// Replicates what was served to others more often than `HOT` times, and relocates the rest, under
-/// intent too: keys differ, and change sides.
+/// Replicates keys that were served to other nodes more often than `HOT` times, and relocates the
+/// rest, under intent too: a key's technique changes.
 #[derive(Clone, Default)]
 struct Counting {
     served: BTreeMap<Key, u32>,
-    /// Of how many events on it panics.
+    /// Number of the event that it panics at.
     panics_at: Option<u32>,
 }
 

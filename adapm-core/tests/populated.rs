@@ -1,5 +1,5 @@
-//! A dense layout without its main copies is refused before anything else happens; a policy's
-//! observer hears what others hear.
+//! An engine in a dense layout refuses inputs before its main copies exist; a policy's observer
+//! receives the same events as others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use adapm_verify::ReferenceStore;
 
 const N0: NodeId = NodeId(0);
 
-/// Notes what it is told of, and by whom.
+/// Records events, and the receiver.
 #[derive(Clone)]
 struct Listener(&'static str, Arc<Mutex<Vec<(&'static str, Key)>>>);
 
@@ -41,7 +41,7 @@ impl Policy for Listening {
 
 type TestEngine = Engine<ReferenceStore<i64>, Listening>;
 
-/// An engine of the first of two nodes that holds nothing.
+/// Returns an engine of the first of two nodes, with an empty store.
 fn engine(layout: Layout, channel: u16, policy: Listening) -> TestEngine {
     let initial: Initial<i64> = Arc::new(|key, value| value.fill(key.0 as i64));
     let store = ReferenceStore::new(&layout);

@@ -1,4 +1,4 @@
-//! The value suite on types that break its laws, one each: the law and the elements are named.
+//! The value suite on types that break one law each: its report names the law and the elements.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -6,7 +6,7 @@ use adapm_core::Value;
 use adapm_verify::rng::Rng;
 use adapm_verify::{value_suite, value_suite as suite};
 
-/// Declares an element of 8 bytes that adds up as said.
+/// Declares an element of 8 bytes with this sum.
 macro_rules! element {
     ($name:ident, $text:literal, |$a:ident, $b:ident| $sum:expr $(, magnitude $magnitude:expr)?) => {
         #[repr(transparent)]
@@ -63,7 +63,7 @@ impl Value for Product {
     }
 }
 
-/// An element that is equal only where it is, as one that stands for something outside of it.
+/// An element that equals only itself in place, like a handle of something outside of it.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Zeroable, bytemuck::Pod)]
 struct Handle(i64);
@@ -82,7 +82,7 @@ impl Value for Handle {
     }
 }
 
-/// Rounded, and silent about it.
+/// A rounded element that does not say so.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
 struct Rounded(f32);
@@ -95,7 +95,7 @@ impl Value for Rounded {
     }
 }
 
-/// Rounded, but not in the last digits only.
+/// A rounded element with errors beyond the last digits.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Zeroable, bytemuck::Pod)]
 struct Coarse(f32);
@@ -117,7 +117,7 @@ impl Value for Coarse {
     }
 }
 
-/// Returns how the law fails, which it must.
+/// Returns the text with which the law fails.
 fn fault(law: impl FnOnce()) -> String {
     let payload = panic::catch_unwind(AssertUnwindSafe(law)).expect_err("the law must be broken");
     payload.downcast_ref::<String>().expect("a fault is a text").clone()

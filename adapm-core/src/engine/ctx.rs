@@ -69,9 +69,9 @@ pub(super) struct Ctx<E: Env> {
     /// Requests from machines to other machines, in order.
     pub(super) effects: VecDeque<Effect>,
     pub(super) observer: Option<Box<dyn Observe + Send>>,
-    /// The policy has an observer too.
+    /// True if the policy has an observer.
     policy_observes: bool,
-    /// Main copies were there before the first input, or need not have been.
+    /// True once main copies are known to exist, or need not exist.
     is_populated: bool,
     pub(super) stats: Stats,
     /// Peers that are gone for good.
@@ -285,8 +285,8 @@ impl<E: Env> Ctx<E> {
         }
     }
 
-    /// Checks, until it succeeds once, that main copies of a dense layout exist: one key stands for
-    /// all that are created here.
+    /// Checks, until it succeeds once, that main copies of a dense layout exist, by one key that is
+    /// created here.
     #[inline]
     pub(super) fn check_populated(&mut self) -> Result<(), InputError> {
         if self.is_populated { Ok(()) } else { self.look_for_main_copies() }

@@ -1,5 +1,5 @@
-//! Taste, not safety: which technique a key gets, and when to act on a signal (AdaPM §4.1, AdaPM
-//! §4.2).
+//! Choices, not safety: the technique for a key, and the time to act on a signal (AdaPM §4.1,
+//! AdaPM §4.2).
 //!
 //! A bad policy may be slow, never incorrect: the mechanism relocates only where that is safe
 //! (protocol, "Decisions"), and a random policy keeps every invariant.
@@ -22,7 +22,7 @@ pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse};
 pub use system::{System, SystemPolicy, UnknownSystem};
 
-/// What an owner knows when an intent for one of its keys reaches it.
+/// The owner's knowledge when an intent for one of its keys reaches it.
 ///
 /// ```
 /// use adapm_core::node_set::NodeSet;
@@ -42,27 +42,27 @@ pub struct View<'a> {
     pub key: Key,
     /// The node that has active intent; never the owner.
     pub requester: NodeId,
-    /// Nodes with a replica, the requester not among them.
+    /// Nodes with a replica, without the requester.
     pub holders: &'a NodeSet,
-    /// Whether the owner has active intent itself.
+    /// True if the owner itself has active intent.
     pub owner_has_intent: bool,
 }
 
 impl<'a> View<'a> {
-    /// The view of a key that `requester` wants and nobody else does.
+    /// Returns the view of a key that only `requester` wants.
     #[must_use]
     pub const fn new(key: Key, requester: NodeId) -> Self {
         static NOBODY: NodeSet = NodeSet::new();
         Self { key, requester, holders: &NOBODY, owner_has_intent: false }
     }
 
-    /// The same with these other nodes that have a replica.
+    /// Returns the same view with these other nodes that have a replica.
     #[must_use]
     pub const fn with_holders(self, holders: &'a NodeSet) -> Self {
         Self { holders, ..self }
     }
 
-    /// The same with or without active intent of the owner.
+    /// Returns the same view with or without active intent of the owner.
     #[must_use]
     pub const fn with_owner_intent(self, owner_has_intent: bool) -> Self {
         Self { owner_has_intent, ..self }
@@ -99,7 +99,7 @@ impl From<&NodeConfig> for Place {
     }
 }
 
-/// What becomes of a key for the requester.
+/// The decision about a key for the requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// The main copy stays, and the requester gets no copy.
@@ -110,8 +110,8 @@ pub enum Placement {
     Replicate,
 }
 
-/// What brings copies to the nodes that use them. Whoever drives an engine does what belongs to it;
-/// `adapm-runtime` does.
+/// The mechanism that brings copies to the nodes that use them, implemented by the driver
+/// (`adapm-runtime` does).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Supply {
     /// Workers signal intent for what they will access (AdaPM §3).
@@ -126,7 +126,7 @@ pub enum Supply {
     Nothing,
 }
 
-/// Decides technique and timing for one engine.
+/// A policy: decides technique and timing for one engine.
 pub trait Policy {
     /// Decides for an intent that reached the owner, and again for the single remaining holder once
     /// the owner has no active intent (`Relocate` is then a hand-over). No effect outside the
@@ -141,40 +141,40 @@ pub trait Policy {
     /// Returns true if `key` may leave an owner that has active intent for it, where
     /// [`Policy::place`] says so. Nodes with intent then take turns, one for each signal: a node
     /// whose key has left accesses it remotely until a worker signals again. A key with replicas
-    /// never leaves, so that there are turns only while `place` gives none. Asked at a decision,
-    /// and when a key has left. Defaults to false.
+    /// never leaves, so turns exist only while `place` gives none. Called at a decision, and when a
+    /// key has left. Defaults to false.
     fn relocates_under_intent(&self, key: Key) -> bool {
         let _ = key;
         false
     }
 
-    /// Returns the observer of the engine's events that the policy has, if any: for decisions that
-    /// follow from more than the intents that arrive, such as how often a key is accessed from
-    /// other nodes ([`Observe::on_served`]).
+    /// Returns the policy's observer of the engine's events, if it has one: for decisions that
+    /// depend on more than the intents that arrive, such as how often other nodes access a key
+    /// ([`Observe::on_served`]).
     ///
-    /// It is told of each event before any other observer ([`Engine::set_observer`]), in the thread
-    /// of the engine, and may change the policy as [`Policy::place`] may. The engine asks when it
-    /// is made whether there is one, and for each event only if there was. Defaults to none.
+    /// It receives each event before any other observer ([`Engine::set_observer`]), in the engine's
+    /// thread, and may change the policy as [`Policy::place`] may. At its construction, the engine
+    /// checks whether there is one, and calls this for each event only then. Defaults to none.
     ///
     /// [`Engine::set_observer`]: crate::engine::Engine::set_observer
     fn observer(&mut self) -> Option<&mut dyn Observe> {
         None
     }
 
-    /// What brings copies to the nodes that use them. The same for all engines of a cluster, for
-    /// the whole run.
+    /// Returns the mechanism that brings copies to the nodes that use them. The same for all
+    /// engines of a cluster, for the whole run.
     fn supply(&self) -> Supply {
         Supply::Intent
     }
 
-    /// Returns true if two copies of a key may exist while no worker localizes: local keys are then
-    /// no sign of what was used last.
+    /// Returns true if two copies of a key may exist while no worker localizes: a local key was
+    /// then not necessarily used last.
     fn replicates(&self) -> bool {
         true
     }
 }
 
-/// Every method is passed on, those with a default too: a [`SystemPolicy`] is such a box.
+/// Delegates every method, including those with a default: a [`SystemPolicy`] is such a box.
 impl<P: Policy + ?Sized> Policy for Box<P> {
     fn place(&mut self, view: &View<'_>) -> Placement {
         (**self).place(view)

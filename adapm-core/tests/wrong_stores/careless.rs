@@ -44,7 +44,7 @@ pub(crate) enum Mistake {
 pub(crate) struct Careless {
     layout: Layout,
     entries: Vec<Mutex<Entry>>,
-    /// Deltas that there are.
+    /// Number of deltas.
     deltas: AtomicUsize,
     mistake: Option<Mistake>,
 }
@@ -85,7 +85,7 @@ impl Careless {
         })
     }
 
-    /// Whether another delta may come.
+    /// Returns true if there is room for another delta.
     fn has_room(&self) -> bool {
         !self.has(Mistake::RoomForHalfOfTheDeltas)
             || self.deltas.load(Ordering::Relaxed) <= self.entries.len() / 2

@@ -76,12 +76,12 @@ const EXPECTED: [(Mistake, &str, bool); 27] = [
     (Mistake::ReleaseWithoutLatch, "reserve_and_release_lose_nothing_written_meanwhile", false),
 ];
 
-/// Returns how a store with this mistake fails the claim; `None` if it passes.
+/// Returns the text with which a store with this mistake fails the claim; `None` if it passes.
 fn fault(claim: Claim, mistake: Option<Mistake>) -> Option<String> {
     let run = || claim(&|layout| Careless::new(layout, mistake));
     let payload = panic::catch_unwind(AssertUnwindSafe(run)).err()?;
     let text = payload.downcast_ref::<String>().cloned();
-    // A panic of another thread of the claim, which has said why.
+    // Another thread of the claim has panicked, with the reason.
     Some(text.unwrap_or_default())
 }
 
@@ -100,7 +100,7 @@ fn every_mistake_fails_the_claim_about_it() {
         let text = fault(claim, Some(mistake));
         let text = text.unwrap_or_else(|| panic!("{mistake:?} passes {name}"));
         println!("{mistake:?}: {text}");
-        // Whose value is whose.
+        // Both values, named.
         assert!(!text.contains("left:") && !text.contains("right:"), "{mistake:?}: {text}");
     }
 }
@@ -140,7 +140,7 @@ fn a_report_says_what_the_store_has_and_what_it_must_be() {
     }
 }
 
-/// A store that keeps elements in fewer bits: rounds to 8 bits of mantissa whatever is written.
+/// A store that keeps elements in fewer bits: rounds all writes to 8 bits of mantissa.
 struct Lossy(Careless);
 
 impl Lossy {

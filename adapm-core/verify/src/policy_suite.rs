@@ -1,11 +1,11 @@
-//! Any [`Policy`] keeps the invariants of the protocol, and keeps its own contract: every claim is
-//! a function here and a test in what [`policy_suite!`] expands to.
+//! Suite for any [`Policy`]: it keeps the invariants of the protocol, and its own contract. Every
+//! claim is a function here and a test in the expansion of [`policy_suite!`].
 //!
-//! A policy is taste, the mechanism is safety: the first three claims hold for any policy that
-//! answers, however bad its answers are. If one of them reports a broken invariant, the fault is
-//! adapm's; what they find in a policy is a panic or a call that does not end. The other claims are
-//! about the policy: that it answers, and that its answers can be repeated. Nothing that the
-//! mechanism can carry out is forbidden. Not here: whether a policy is fast.
+//! Policies are choices, safety is up to the mechanism: the first three claims hold for any policy
+//! that answers, however bad its answers are. If one of them reports a broken invariant, the fault
+//! is adapm's; the faults of a policy that they find are panics and calls that do not return. The
+//! other claims are about the policy: it answers, and its answers can be repeated. Any answer that
+//! the mechanism can carry out is allowed. Not here: the speed of a policy.
 //!
 //! [`policy_suite!`]: crate::policy_suite!
 
@@ -43,8 +43,9 @@ pub use trial::Trial;
 /// # fn main() {}
 /// ```
 ///
-/// A claim about the invariants runs 200 schedules, or as many as `ADAPM_SEEDS` says; with
-/// `ADAPM_SEED=7` it runs that one alone, and tells it step by step if the test's output is shown.
+/// A claim about the invariants runs 200 schedules, or `ADAPM_SEEDS`; with `ADAPM_SEED=7` it runs
+/// only that one, and prints it step by step if the test's output is shown.
+///
 /// A call that does not return within half a minute, or the seconds of `ADAPM_PATIENCE`, fails the
 /// claim, and with it all other claims of the suite that still run.
 ///
@@ -80,7 +81,7 @@ macro_rules! policy_suite {
     };
 }
 
-/// What makes the policy of a place: any function of it.
+/// A constructor of policies: any function of the place.
 pub trait Make: Fn(&Place) -> Self::Policy + Clone + Send + Sync + 'static {
     /// The policy.
     type Policy: Policy + Send + 'static;
@@ -94,14 +95,14 @@ where
     type Policy = P;
 }
 
-/// With the policy in every node, random schedules break no invariant, and no call panics or goes
-/// on forever.
+/// Checks that with the policy in every node, random schedules break no invariant, and every call
+/// returns without a panic.
 pub fn alone_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup(seed), log, &make, |_| true));
 }
 
-/// The same where some nodes follow systems of the papers, or none at all: nodes need not agree on
-/// a policy.
+/// Checks the same with other systems, or random answers, at some nodes: nodes need not agree on a
+/// policy.
 pub fn beside_other_policies_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| {
         let own = Rng::new(seed ^ MIXED_SALT).within(0..3);
@@ -109,13 +110,13 @@ pub fn beside_other_policies_it_keeps_every_invariant(trial: &Trial, make: impl 
     });
 }
 
-/// The same with nodes that vanish in the middle of it.
+/// Checks the same with nodes that vanish.
 pub fn with_nodes_that_vanish_it_keeps_every_invariant(trial: &Trial, make: impl Make) {
     trial.run(move |seed, log| with_policy(random::setup_with_losses(seed), log, &make, |_| true));
 }
 
-/// `act_before` answers for every worker and clock: standing still, leaping, and shortly before the
-/// last one.
+/// Checks that `act_before` answers for every worker and clock: standing still, leaping, and
+/// shortly before the last one.
 pub fn any_clock_gets_an_answer(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let mut policy = Watched::new(log, || make(&place()));
@@ -128,12 +129,12 @@ pub fn any_clock_gets_an_answer(trial: &Trial, make: impl Make) {
     });
 }
 
-/// Two policies of one constructor that are asked the same answer the same: without it no seed
+/// Checks that two policies of one constructor answer equal calls equally: otherwise no seed
 /// repeats a failure.
 ///
-/// A policy may remember, and may draw from a seed; it may not read a clock, entropy, or the order
-/// of a hash map. It is asked again for a quarter of a second, in which a clock that is read in
-/// coarse steps moves.
+/// A policy may have state, and may draw from a seed; it may not read a clock, entropy, or the
+/// order of a hash map. The calls are repeated for a quarter of a second, in which even a coarse
+/// clock moves.
 pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
     trial.watch(move |log| {
         let asked = || answers(&mut Watched::new(log, || make(&place())));
@@ -152,7 +153,8 @@ pub fn equal_calls_get_equal_answers(trial: &Trial, make: impl Make) {
     });
 }
 
-/// The cluster with the policy in the nodes that `own` names, and any other in the rest.
+/// Returns the cluster with the policy in the nodes for which `own` is true, and any other in the
+/// rest.
 fn with_policy(
     mut setup: Setup,
     log: &Arc<Log>,
@@ -172,18 +174,18 @@ fn with_policy(
             None => Box::new(RandomPolicy::new(u64::from(node.0))),
         }
     });
-    // Whether it relocates and replicates as AdaPM does, or never replicates, is not for the suite
-    // to say.
+    // The suite does not demand that the policy relocates and replicates as AdaPM does, or never
+    // replicates.
     (setup.adaptive, setup.sequential) = (false, false);
     setup
 }
 
-/// The place of a policy that is asked outside of a cluster.
+/// Returns the place of a policy outside of a cluster.
 fn place() -> Place {
     Place::from(&NodeConfig::new(NodeId(0), NODES, WORKERS).on_channel(ChannelId(0), 1))
 }
 
-/// What a policy answers to many calls, in words; its observer is told of events between them.
+/// Returns a policy's answers to many calls, in words; its observer receives events between them.
 fn answers(policy: &mut impl Policy) -> Vec<String> {
     let mut rng = Rng::new(ANSWERS_SALT);
     let mut answers = Vec::new();
@@ -219,12 +221,12 @@ fn answers(policy: &mut impl Policy) -> Vec<String> {
 
 const MIXED_SALT: u64 = 0x91c3_95a1_7000_0003;
 const ANSWERS_SALT: u64 = 0xa5ce_95a1_7000_0004;
-/// The clusters of [`random::setup`] are no larger.
+/// Bounds of the clusters of [`random::setup`].
 const KEYS: usize = 20;
 const NODES: usize = 4;
 const WORKERS: usize = 3;
 const ANSWERS: usize = 2_000;
-/// Longer than the steps of any clock that is read for the sake of its speed.
+/// A time longer than the steps of any coarse clock.
 const ASKED_AGAIN: Duration = Duration::from_millis(250);
-/// Clocks of one worker, in the order in which it gets there.
+/// Clocks of one worker, in order.
 const CLOCKS: [u64; 10] = [0, 0, 1, 2, 2, 1_000, 1_001, 1 << 40, u64::MAX - 2, u64::MAX - 1];

@@ -1,7 +1,7 @@
-//! The contract of [`Store`] as a suite: every claim is a function here and a test in what
-//! [`store_suite!`] expands to.
+//! The contract of [`Store`] as a suite: every claim is a function here and a test in the expansion
+//! of [`store_suite!`].
 //!
-//! Not here: what the contract does not promise, such as memory that is given back, or speed.
+//! Not here: properties beyond the contract, such as returned memory, or speed.
 //!
 //! [`store_suite!`]: crate::store_suite!
 
@@ -41,9 +41,8 @@ pub use traps::{a_panic_in_a_slot_lets_the_latch_go, all_keys_may_be_replicas_at
 
 /// Expands to a module of tests that check the whole contract of a store.
 ///
-/// Takes the module's name and the constructor: a function of a [`Layout`] that gives a store which
-/// holds nothing and can be used by several threads. Layouts are dense, with keys of several
-/// lengths.
+/// Takes the module's name and the constructor: a function of a [`Layout`] that returns an empty
+/// store for use by several threads. Layouts are dense, with keys of several lengths.
 ///
 /// ```
 /// adapm_verify::store_suite!(reference_f32, crate::ReferenceStore::<f32>::new);
@@ -123,8 +122,8 @@ macro_rules! store_suite {
     };
 }
 
-/// A key that was never reserved: empty packed state, version 0, no elements; what is written to
-/// the packed state stays, to the version not.
+/// Checks a key that was never reserved: empty packed state, version 0, no elements; a packed state
+/// that is written stays, a version does not.
 pub fn absent_keys_hold_nothing_but_a_word<S: Store>(form: &Form<impl Fn(&Layout) -> S>) {
     let (bed, store) = form.built();
     for key in bed.keys() {
@@ -141,8 +140,8 @@ pub fn absent_keys_hold_nothing_but_a_word<S: Store>(form: &Form<impl Fn(&Layout
     }
 }
 
-/// A reserved key has a zero value, version 0, the packed state it had, and a delta exactly if
-/// asked for.
+/// Checks that a reserved key has a zero value, version 0, its former packed state, and a delta
+/// exactly if requested.
 pub fn reserved_keys_are_zero_and_keep_their_word<S: Store>(form: &Form<impl Fn(&Layout) -> S>) {
     let (bed, store) = form.built();
     for key in bed.keys() {
@@ -161,7 +160,7 @@ pub fn reserved_keys_are_zero_and_keep_their_word<S: Store>(form: &Form<impl Fn(
     }
 }
 
-/// A second `reserve` of the same kind changes nothing.
+/// Checks that a second `reserve` of the same kind changes nothing.
 pub fn reserve_keeps_what_is_held<S: Store<Value: From<i16>>>(form: &Form<impl Fn(&Layout) -> S>) {
     let (bed, store) = form.built();
     for key in bed.keys() {
@@ -172,8 +171,8 @@ pub fn reserve_keeps_what_is_held<S: Store<Value: From<i16>>>(form: &Form<impl F
     }
 }
 
-/// `reserve` with another wish for the delta keeps value, packed state and version; a delta that
-/// comes is zero.
+/// Checks that `reserve` with another choice of delta keeps value, packed state and version; a new
+/// delta is zero.
 pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -197,8 +196,8 @@ pub fn reserve_adds_and_frees_the_delta_alone<S: Store<Value: From<i16>>>(
     }
 }
 
-/// After `release` only the packed state is left, also after a second one; what is reserved again
-/// is zero, of version 0.
+/// Checks that after `release` only the packed state is left, also after a second one; a key
+/// reserved again is zero, of version 0.
 pub fn release_keeps_the_word_alone<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -225,8 +224,8 @@ pub fn release_keeps_the_word_alone<S: Store<Value: From<i16>>>(
     }
 }
 
-/// `value_len` is the layout's, 0 for keys it has not; every key keeps elements of its own,
-/// whatever its neighbours do.
+/// Checks that `value_len` is the layout's, 0 for unknown keys, and that every key has elements of
+/// its own, whatever its neighbours do.
 pub fn keys_have_their_lengths_and_share_no_element<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -248,7 +247,7 @@ pub fn keys_have_their_lengths_and_share_no_element<S: Store<Value: From<i16>>>(
     }
 }
 
-/// `visit` shows the held keys of a range once, ascending, and what it writes stays.
+/// Checks that `visit` shows the held keys of a range once, ascending, and keeps its writes.
 pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -289,7 +288,7 @@ pub fn visit_goes_through_held_keys_in_order<S: Store<Value: From<i16>>>(
     }
 }
 
-/// `prefetch` is a hint, legal for any key.
+/// Checks that `prefetch` is a hint, legal for any key.
 pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(form: &Form<impl Fn(&Layout) -> S>) {
     let (bed, store) = form.built();
     let (absent, held) = (bed.key(0), bed.key(1));
@@ -304,7 +303,7 @@ pub fn prefetch_changes_nothing<S: Store<Value: From<i16>>>(form: &Form<impl Fn(
     agree(&look(&store, held), &filled, format_args!("{held}"));
 }
 
-/// Thousands of random operations leave the same slots as in [`ReferenceStore`].
+/// Checks that thousands of random operations leave the same slots as in [`ReferenceStore`].
 pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -359,7 +358,7 @@ pub fn random_operations_agree_with_the_reference<S: Store<Value: From<i16>>>(
     }
 }
 
-/// The transitions that workers and nodes make find what they need in the slots of this store.
+/// Checks that the transitions of workers and nodes work on the slots of this store.
 pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -389,7 +388,7 @@ pub fn slots_work_as_main_copy_and_replica<S: Store<Value: From<i16>>>(
 }
 
 const ALL_BITS: PackedState = PackedState::from_bits(u64::MAX);
-/// Operations of each random run.
+/// Number of operations of each random run.
 const RANDOM_STEPS: u64 = if cfg!(miri) { 20 } else { 3_000 };
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The laws of [`Value`] as a suite: every law is a function here and a test in what
-//! [`value_suite!`] expands to.
+//! The laws of [`Value`] as a suite: every law is a function here and a test in the expansion of
+//! [`value_suite!`].
 //!
-//! Not here: what a compiler finds, such as a type that is not plain bytes.
+//! Not here: faults that the compiler finds, such as a type that is not plain bytes.
 //!
 //! [`value_suite!`]: crate::value_suite!
 
@@ -14,7 +14,7 @@ use crate::rng::Rng;
 /// Expands to a module of tests that check the laws of an element type.
 ///
 /// Takes the module's name, the type, and a function that draws an element from a
-/// [`Rng`](crate::rng::Rng): of all sizes, those included at which sums do something special.
+/// [`Rng`](crate::rng::Rng): of all sizes, including those with special sums.
 ///
 /// ```
 /// adapm_verify::value_suite!(whole_numbers, i64, |random| random.bits() as i64);
@@ -22,7 +22,7 @@ use crate::rng::Rng;
 /// # fn main() {}
 /// ```
 ///
-/// Each law is tried on 10,000 elements of one seed. A failure names the law and the elements.
+/// Each law is checked on 10,000 elements of one seed. A failure names the law and the elements.
 #[macro_export]
 macro_rules! value_suite {
     ($suite:ident, $value:ty, $draw:expr) => {
@@ -51,7 +51,7 @@ macro_rules! value_suite {
     };
 }
 
-/// `a + b` is `b + a`: pushes arrive in any order.
+/// Checks that `a + b` is `b + a`: pushes arrive in any order.
 pub fn sums_commute<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     for_elements(draw, |[a, b, _]| {
         let (one, other) = (sum(a, b), sum(b, a));
@@ -63,15 +63,16 @@ pub fn sums_commute<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     });
 }
 
-/// `(a + b) + c` is `a + (b + c)`: pushes are added to each other on their way. Where sums are
-/// rounded, the magnitudes of both differ by at most a 64th of those of `a`, `b` and `c` together.
+/// Checks that `(a + b) + c` is `a + (b + c)`: pushes are added to each other on their way. Where
+/// sums are rounded, the magnitudes of both differ by at most a 64th of those of `a`, `b` and `c`
+/// together.
 pub fn sums_associate<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     for_elements(draw, |[a, b, c]| {
         let (left, right) = (sum(sum(a, b), c), sum(a, sum(b, c)));
         let is_near = || {
             let apart = (left.magnitude() - right.magnitude()).abs();
             let all = a.magnitude() + b.magnitude() + c.magnitude();
-            // Beyond the largest element sums are infinite, or no numbers at all.
+            // Beyond the largest element sums are infinite or NaN.
             !apart.is_finite() || apart <= all / 64.0
         };
         assert!(
@@ -84,8 +85,8 @@ pub fn sums_associate<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     });
 }
 
-/// The default is all zero bytes, and adding it to an element, or an element to it, gives that
-/// element.
+/// Checks that the default is all zero bytes, and that adding it to an element, or an element to
+/// it, gives that element.
 pub fn zero_bytes_change_nothing<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     let zero = V::default();
     let bytes = bytes_of(zero);
@@ -106,14 +107,14 @@ pub fn zero_bytes_change_nothing<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     });
 }
 
-/// An element is equal to what another node makes of its bytes, alone and in a list, and adds up
-/// to the same.
+/// Checks that an element equals the one that another node reads from its bytes, alone and in a
+/// list, and that both have equal sums.
 pub fn bytes_make_a_round_trip<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     for_elements(draw, |elements| {
         let mut sent = Block::new();
         sent.push(&elements);
         let mut received = Block::new();
-        // In pieces, as a transport may have them.
+        // In pieces, as from a transport.
         let (front, back) = sent.bytes().split_at(sent.len() / 2);
         received.push_bytes(front);
         received.push_bytes(back);
@@ -121,7 +122,7 @@ pub fn bytes_make_a_round_trip<V: Value>(draw: impl Fn(&mut Rng) -> V) {
         let there = received.values::<V>();
         for (at, element) in elements.iter().enumerate() {
             let found = &there[at];
-            // By reference, as an equality may look at where an element is.
+            // By reference: an equality may compare addresses.
             assert!(
                 found == element || bytes_of(*found) == bytes_of(*element) && !is_itself(element),
                 "{}: bytes do not make a round trip: {element:?} arrives as {found:?}, which is \
@@ -141,7 +142,7 @@ pub fn bytes_make_a_round_trip<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     });
 }
 
-/// The magnitude of the default is 0, and none is negative or NaN.
+/// Checks that the magnitude of the default is 0, and that none is negative or NaN.
 pub fn magnitudes_are_sizes<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     let zero = V::default().magnitude();
     assert!(
@@ -160,8 +161,8 @@ pub fn magnitudes_are_sizes<V: Value>(draw: impl Fn(&mut Rng) -> V) {
     });
 }
 
-/// The name is a line of text, and none of those of `f32`, `f64` and `i64`, whose values other
-/// nodes would take these for.
+/// Checks that the name is a line of text, and not that of `f32`, `f64` or `i64`: other nodes would
+/// take the values for theirs.
 pub fn the_name_is_its_own<V: Value>(_draw: impl Fn(&mut Rng) -> V) {
     let name = V::NAME;
     assert!(
@@ -204,12 +205,12 @@ fn bytes_of<V: Value>(element: V) -> Block {
     block
 }
 
-/// Returns true for equal elements, and for two that are equal to nothing, as NaN.
+/// Returns true for equal elements, and for two that do not equal themselves, such as NaN.
 fn is_same<V: Value>(a: V, b: V) -> bool {
     a == b || !is_itself(&a) && !is_itself(&b)
 }
 
-/// Returns false for what is equal to nothing, as NaN.
+/// Returns false for an element that does not equal itself, such as NaN.
 #[expect(clippy::eq_op, reason = "what is asked for is whether it is equal to itself")]
 fn is_itself<V: Value>(element: &V) -> bool {
     element == element

@@ -10,7 +10,7 @@ use adapm_verify::{Numbered, NumberedError, ShakeRates, Shaky, transport_suite};
 
 transport_suite!(numbered, |nodes| Numbered::network(inproc::network(nodes)));
 
-/// What happens to the frames that a [`Fickle`] endpoint receives, by number.
+/// The fate of the frames that a [`Fickle`] endpoint receives, by number.
 #[derive(Clone, Copy)]
 enum Mishap {
     Lost(u64),

@@ -1,6 +1,6 @@
-//! Runs what a claim needs beside a thread that watches it, and says in one line what went wrong
-//! and how to see it again. A policy that is stuck in one claim ends the other claims of its suite:
-//! they would find the same, each after as long a time.
+//! Runs a claim beside a thread that watches it, and reports a failure in one line, with the
+//! command that repeats it. A policy that is stuck in one claim ends the other claims of its suite:
+//! they would find the same, each after the same time.
 
 use core::any::Any;
 use core::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use crate::network::Pairs;
 use crate::random::{self, STEPS};
 use crate::setup::Setup;
 
-/// How long a claim is tried, and the name under which it runs.
+/// The extent of a claim's trial, and the test's name.
 #[derive(Clone, Debug)]
 pub struct Trial {
     package: &'static str,
@@ -31,7 +31,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// The trial for the test at this path, crate first, of this package.
+    /// Creates the trial for the test at this path, crate first, of this package.
     ///
     /// # Panics
     /// If `ADAPM_SEEDS`, `ADAPM_SEED` or `ADAPM_PATIENCE` is not a number.
@@ -49,14 +49,14 @@ impl Trial {
         }
     }
 
-    /// With so many schedules instead of 200.
+    /// Sets the number of schedules instead of 200.
     #[must_use]
     pub fn with_seeds(mut self, seeds: u64) -> Self {
         self.seeds = seeds;
         self
     }
 
-    /// With so long a time for one call of the policy instead of half a minute.
+    /// Sets the time for one call of the policy instead of half a minute.
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -85,7 +85,7 @@ impl Trial {
         });
     }
 
-    /// Runs `claim` in a thread of its own, for as long as calls of the policy end.
+    /// Runs `claim` in a thread of its own, as long as calls of the policy return.
     pub(super) fn watch(
         &self,
         claim: impl FnOnce(&Arc<Log>) -> Result<(), String> + Send + 'static,
@@ -103,7 +103,7 @@ impl Trial {
                 Ok(Err(fault)) => Some(fault),
                 Err(payload) => Some(panicked(&noted, &*payload)),
             };
-            // Nobody listens any more if the patience was over.
+            // No receiver is left if the patience was over.
             tell.send(Word::Ended(fault)).ok();
         });
         let mut seen = (None, Instant::now());
@@ -146,10 +146,10 @@ impl Trial {
         panic!("{verdict}");
     }
 
-    /// Has `listener` told if the policy gets stuck in another claim of the suite.
+    /// Registers `listener`, which is told if the policy gets stuck in another claim of the suite.
     ///
     /// # Errors
-    /// The verdict, if it has.
+    /// The verdict, if it already has.
     fn listen(&self, listener: &Sender<Word>) -> Result<(), String> {
         let mut suites = SUITES.lock().unwrap_or_else(PoisonError::into_inner);
         let suite = suites.entry(self.suite()).or_default();
@@ -158,7 +158,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The package and the module of the test.
+    /// Returns the package and the module of the test.
     fn suite(&self) -> (&'static str, String) {
         let module = self.test.rsplit_once("::").map_or("", |(module, _)| module);
         (self.package, module.to_owned())
@@ -173,15 +173,15 @@ impl Trial {
     }
 }
 
-/// What the watcher of a claim hears.
+/// A message to the watcher of a claim.
 enum Word {
     /// The claim has ended, perhaps with a fault.
     Ended(Option<String>),
-    /// The policy is stuck in another claim of the suite, which has said this.
+    /// The policy is stuck in another claim of the suite; its verdict.
     Stuck(String),
 }
 
-/// What the claims of one suite know of each other.
+/// The state that the claims of one suite share.
 #[derive(Default)]
 struct Suite {
     /// The verdict on a policy that did not return.
@@ -192,7 +192,7 @@ struct Suite {
 /// The suites of this process, whose claims the test runner runs in threads.
 static SUITES: Mutex<BTreeMap<(&'static str, String), Suite>> = Mutex::new(BTreeMap::new());
 
-/// A panic while the policy was asked is the policy's.
+/// Returns the description of a panic; it is the policy's if a call was in progress.
 fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
@@ -202,7 +202,7 @@ fn panicked(log: &Log, payload: &(dyn Any + Send)) -> String {
     }
 }
 
-/// Schedules of a claim unless said otherwise.
+/// Default number of schedules of a claim.
 const SEEDS: u64 = 200;
 /// Time after which one call of a policy counts as endless.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,5 +1,5 @@
-//! A policy that notes each call before it is made, so that a call which panics or does not end has
-//! a name.
+//! A policy that records each call before it is made, so that a call that panics or does not return
+//! can be named.
 
 use core::sync::atomic::AtomicU64;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ struct State {
     /// The call in progress, or that panicked, and its number.
     current: Option<(u64, Call)>,
     calls: u64,
-    /// How often each placement was the answer, in the order of their declaration.
+    /// Counts of the answers, in the order of their declaration.
     placements: [u64; 3],
 }
 
@@ -49,12 +49,12 @@ enum Call {
 }
 
 impl Log {
-    /// The call in progress: its number, and how it would be written.
+    /// Returns the call in progress: its number and text.
     pub(super) fn current(&self) -> Option<(u64, String)> {
         self.state(|state| state.current.clone()).map(|(number, call)| (number, call.text()))
     }
 
-    /// How often the policy was asked for a placement, and what it said.
+    /// Returns the counts of calls for a placement, and of the answers.
     pub(super) fn summary(&self) -> String {
         let [keep, relocate, replicate] = self.state(|state| state.placements);
         let asked = keep + relocate + replicate;
@@ -99,7 +99,7 @@ pub(super) struct Watched<P> {
 }
 
 impl<P> Watched<P> {
-    /// The policy that `make` makes, whose first call that is.
+    /// Creates the policy by `make`, whose first call that is.
     pub(super) fn new(log: &Arc<Log>, make: impl FnOnce() -> P) -> Self {
         Self { inner: log.call(Call::Make, make), log: Arc::clone(log) }
     }
@@ -135,7 +135,7 @@ impl<P: Policy> Policy for Watched<P> {
     }
 }
 
-/// What the observer of the policy is told, noted too.
+/// The observer of the policy; its calls are recorded too.
 impl<P: Policy> Observe for Watched<P> {
     fn on_relocation(&mut self, now: Instant, key: Key, to: NodeId, counter: Counter) {
         self.tell("on_relocation", key, |observer| observer.on_relocation(now, key, to, counter));

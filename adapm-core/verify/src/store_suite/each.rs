@@ -7,9 +7,9 @@ use adapm_core::store::Store;
 use super::form::Form;
 use super::seen::{Seen, agree, fill, look, word_of, zero};
 
-/// `reserve_each` is `reserve` without a delta and then `with_slot`, key by key in the order given:
-/// also for keys of several lengths in turns, keys that have a copy already, and a key that comes
-/// twice.
+/// Checks that `reserve_each` is `reserve` without a delta and then `with_slot`, key by key in the
+/// given order: also for keys of alternating lengths, keys that have a copy already, and a repeated
+/// key.
 pub fn reserve_each_reserves_and_shows_keys_in_order<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {

@@ -1,5 +1,5 @@
-//! What the suite is run on: how stores are made, which layouts they get, which elements they must
-//! keep.
+//! The input of the suite: the constructor of stores, their layouts, and the elements that they
+//! must keep.
 
 use core::ops::Range;
 
@@ -10,7 +10,7 @@ use adapm_core::value::Value;
 
 use crate::rng::mix;
 
-/// A constructor of stores, and what is asked of them; dense layouts and all elements at first.
+/// A constructor of stores, and the demands on them; dense layouts and all elements by default.
 #[derive(Clone, Debug)]
 pub struct Form<F> {
     make: F,
@@ -21,31 +21,32 @@ pub struct Form<F> {
 /// The elements that a store must keep exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Elements {
-    /// All of them; those of the suite are integers of 16 bits.
+    /// All of them; the suite draws integers of 16 bits.
     All,
     /// Integers below 128.
     Small,
 }
 
 impl<S: Store, F: Fn(&Layout) -> S> Form<F> {
-    /// Stores that `make` makes, which keep whatever is written to them.
+    /// Returns the form of the stores of `make` that keep all elements bit for bit, in dense
+    /// layouts.
     pub fn new(make: F) -> Self {
         Self { make, kind: Kind::Dense, elements: Elements::All }
     }
 
-    /// The same with elements that are small integers: for stores that round others.
+    /// Returns the same form with elements that are small integers: for stores that round others.
     #[must_use]
     pub fn lossy(self) -> Self {
         Self { elements: Elements::Small, ..self }
     }
 
-    /// The same with sparse layouts, whose keys are all over the range of `u64`.
+    /// Returns the same form with sparse layouts, whose keys are all over the range of `u64`.
     #[must_use]
     pub fn sparse(self) -> Self {
         Self { kind: Kind::Sparse, ..self }
     }
 
-    /// A store, and what to do with it.
+    /// Returns a new store, and the keys and elements to use it with.
     pub(super) fn built(&self) -> (Bed, S) {
         // An interpreter takes seconds for each claim on a thousand elements.
         let (middle, long) = if cfg!(miri) { (4, 17) } else { (16, 131) };
@@ -66,14 +67,15 @@ impl<S: Store, F: Fn(&Layout) -> S> Form<F> {
     }
 }
 
-/// So many keys of a range: the first, the last, and others between; all of a short one.
+/// Returns `count` keys of a range: the first, the last, and others between; all keys of a short
+/// range.
 fn evenly(keys: Range<Key>, count: u64) -> impl Iterator<Item = Key> {
     let last = u128::from(keys.end.0 - keys.start.0 - 1);
     (0..count)
         .map(move |at| Key(keys.start.0 + (u128::from(at) * last / u128::from(count - 1)) as u64))
 }
 
-/// The layout of a store, those of its keys that are used, and what is written to them.
+/// The layout of a store, the keys of it that the suite uses, and the elements that it writes.
 pub(super) struct Bed {
     pub(super) layout: Layout,
     /// Ascending.
@@ -86,7 +88,7 @@ impl Bed {
         self.keys.iter().copied()
     }
 
-    /// The key of that number.
+    /// Returns the key at this position.
     pub(super) fn key(&self, at: usize) -> Key {
         self.keys[at]
     }
@@ -95,7 +97,7 @@ impl Bed {
         self.keys.len()
     }
 
-    /// The number of a key.
+    /// Returns the position of a key.
     pub(super) fn place(&self, key: Key) -> usize {
         self.keys.binary_search(&key).expect("a key that is used")
     }
@@ -109,14 +111,14 @@ impl Bed {
         self.place(key).is_multiple_of(2)
     }
 
-    /// The first key of the longest values, and the next one.
+    /// Returns the first key of the longest values, and the next one.
     pub(super) fn long(&self) -> [Key; 2] {
         [self.keys[67], self.keys[68]]
     }
 }
 
 impl Elements {
-    /// An element for a random number.
+    /// Returns an element for a random number.
     pub(super) fn draw<V: Value + From<i16>>(self, random: u64) -> V {
         match self {
             Self::All => V::from(random as i16),
@@ -124,7 +126,7 @@ impl Elements {
         }
     }
 
-    /// The same, and three of it are exact, too.
+    /// Returns an element whose triple is exact, too.
     pub(super) fn draw_third<V: Value + From<i16>>(self, random: u64) -> V {
         match self {
             Self::All => V::from(mix(random) as i16),
@@ -132,13 +134,13 @@ impl Elements {
         }
     }
 
-    /// What the push of that number, counted from 0, adds: one, or in turns one and minus one, so
-    /// that sums stay small.
+    /// Returns the addend of push number `at`, counted from 0: one, or in turns one and minus one,
+    /// so that sums stay small.
     pub(super) fn step<V: Value + From<i16>>(self, at: u32) -> V {
         V::from(if self == Self::Small && at % 2 == 1 { -1 } else { 1 })
     }
 
-    /// The sum of so many steps.
+    /// Returns the sum of the first `steps` addends.
     pub(super) fn sum<V: Value + From<i16>>(self, steps: u32) -> V {
         let sum = if self == Self::Small { steps % 2 } else { steps };
         V::from(i16::try_from(sum).expect("few enough steps for an `i16`"))

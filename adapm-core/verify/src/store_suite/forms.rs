@@ -1,14 +1,13 @@
-//! The macro of the loom form, which is a form only where the build is for loom: `--cfg
-//! adapm_loom`.
+//! The macro of the loom form, which only has content in builds for loom: `--cfg adapm_loom`.
 
-/// Expands to a module of loom models of a store: latches exclude and publish, copies that come and
-/// go beside accesses.
+/// Expands to a module of loom models of a store: latches exclude and publish, copies come and go
+/// beside accesses.
 ///
-/// Takes the module's name and the constructor, as [`store_suite!`] does. Without `--cfg
-/// adapm_loom` it expands to nothing, and with it [`store_suite!`] and [`store_fuzz!`] do, as
-/// primitives of loom work in models only: one file of tests may hold all three. The store takes
-/// its primitives from `loom` 0.7 under that cfg, and spins only with `loom::thread::yield_now`.
-/// Models have two threads, and two preemptions unless `LOOM_MAX_PREEMPTIONS` says otherwise:
+/// Takes the module's name and the constructor, like [`store_suite!`]. Without `--cfg adapm_loom`
+/// it expands to nothing; with it [`store_suite!`] and [`store_fuzz!`] do, as primitives of loom
+/// work only in models: one file of tests may contain all three. The store takes its primitives
+/// from `loom` 0.7 under that cfg, and spins only with `loom::thread::yield_now`. Models have two
+/// threads, and two preemptions unless `LOOM_MAX_PREEMPTIONS` says otherwise:
 ///
 /// ```text
 /// RUSTFLAGS="--cfg adapm_loom" cargo test --release --test suite

@@ -1,9 +1,9 @@
 //! Any sequence of calls leaves a store with the same slots as [`ReferenceStore`]: the fuzz form of
 //! the store suite.
 //!
-//! [`store_fuzz`] is the plain function, for libFuzzer and for replaying what it found;
+//! [`store_fuzz`] is the plain function, for libFuzzer and for replaying its findings;
 //! [`store_fuzz!`] makes a test of it that needs no tool. Not here: several threads (the suite and
-//! its loom form), and that memory is given back.
+//! its loom form), and returned memory.
 //!
 //! [`store_fuzz!`]: crate::store_fuzz
 
@@ -47,14 +47,14 @@ macro_rules! store_fuzz {
     };
 }
 
-/// Makes the calls that `bytes` choose on the store of `make` and on the reference; true if a copy
-/// was held at least once.
+/// Makes the calls chosen by `bytes` on the store of `make` and on the reference. Returns true if a
+/// copy was held at least once.
 ///
-/// Behind the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix
-/// is an input too.
+/// After the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix is
+/// an input too.
 ///
 /// # Panics
-/// If a slot differs from the reference's: with the call, the key, and both.
+/// If a slot differs from the reference's: with the call, the key, and both contents.
 pub fn store_fuzz<S>(bytes: &[u8], make: impl Fn(&Layout) -> S) -> bool
 where
     S: Store<Value: From<i16>>,
@@ -65,8 +65,8 @@ where
 /// Runs [`store_fuzz`] on the inputs of a seed, half of them short.
 ///
 /// # Panics
-/// If an input fails, with the shortest that was found; `make_text` is how the constructor is
-/// written. Also if a variable is not a number.
+/// If an input fails, with the shortest one found; `make_text` is the source of the constructor.
+/// Also if a variable is not a number.
 pub fn generated_inputs_find_nothing<S>(make_text: &str, make: impl Fn(&Layout) -> S)
 where
     S: Store<Value: From<i16>>,
@@ -87,7 +87,7 @@ where
             }
         }
     }
-    // Past the capture of the test runner only on request: the count tells that something was
+    // Past the capture of the test runner only on request: the count shows that something was
     // tested.
     eprintln!("{inputs} inputs of seed {seed}, a copy was held in {deep}");
     assert!(
@@ -96,7 +96,7 @@ where
     );
 }
 
-/// As [`compare`], and a panic of the store is a difference too.
+/// Does what [`compare`] does; a panic of the store is a difference too.
 fn verdict<S>(bytes: &[u8], make: &impl Fn(&Layout) -> S) -> Result<bool, String>
 where
     S: Store<Value: From<i16>>,
@@ -105,7 +105,7 @@ where
         .unwrap_or_else(|_| Err(String::from("the store panicked, as said above")))
 }
 
-/// The shortest input found that fails as well, and how: cuts pieces out while that helps.
+/// Returns the shortest failing input found, with its failure: cuts pieces out while that helps.
 fn minimise<S>(mut bytes: Vec<u8>, make: &impl Fn(&Layout) -> S) -> (Vec<u8>, String)
 where
     S: Store<Value: From<i16>>,
@@ -164,7 +164,7 @@ where
     Ok(held)
 }
 
-/// The store under test beside the one that it must look like.
+/// The store under test beside its reference.
 struct Pair<S: Store> {
     reference: ReferenceStore<S::Value>,
     store: S,
@@ -172,7 +172,7 @@ struct Pair<S: Store> {
 }
 
 impl<S: Store<Value: From<i16>>> Pair<S> {
-    /// One call to each store, and a look at its key; true if the call made a copy.
+    /// Makes one call to each store, and compares the key. Returns true if the call made a copy.
     fn step(&self, choices: &mut Choices<'_>) -> Result<bool, String> {
         let key = Key(choices.below(self.end.0));
         let choice = choices.below(8);
@@ -199,7 +199,7 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
                 self.store.prefetch(key);
                 format!("prefetch({key})")
             }
-            // Words are arbitrary: only what an engine would let a worker push to.
+            // Packed states are arbitrary: push only where an engine would let a worker push.
             5 if self.reference.with_slot(key, |slot| is_sound(&slot)) => {
                 let update: Vec<_> =
                     (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
@@ -231,7 +231,7 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
     }
 }
 
-/// Whether the slot has what its packed state says.
+/// Returns true if the slot's content matches its packed state.
 fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
     match slot.packed.state() {
         State::Main => !slot.value.is_empty(),
@@ -240,7 +240,7 @@ fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
     }
 }
 
-/// What a caller writes into a slot: the packed state always, the rest where a copy is held.
+/// A caller's writes to a slot: the packed state always, the rest where a copy is held.
 struct Writing {
     packed: PackedState,
     version: Version,
@@ -265,7 +265,7 @@ impl Writing {
     }
 }
 
-/// Inputs of one test unless said otherwise.
+/// Default number of inputs of one test.
 const INPUTS: u64 = 10_000;
-/// Inputs that are tried on the way to a shorter one.
+/// Number of inputs that are tried on the way to a shorter one.
 const TRIES_MAX: usize = 2_000;

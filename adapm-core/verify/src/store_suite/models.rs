@@ -1,10 +1,10 @@
 //! The claims of the store suite that only a model checker can decide: loom runs two threads in all
-//! orders, and with all the values that the memory model lets them see.
+//! orders, and with all the values that the memory model allows.
 //!
 //! The store must take its primitives from `loom` where it is built with `--cfg adapm_loom`. A
 //! latch of `std` is invisible to loom; [`what_is_written_under_a_latch_is_seen_under_the_next`]
-//! says so, and every other model asks it first, as they would wait for such a latch forever. Not
-//! here: more than two threads, and the order in which they get in.
+//! reports that, and every other model checks it first, as they would wait for such a latch
+//! forever. Not here: more than two threads, and the order in which they enter.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use loom::thread;
 
 use super::seen::{Seen, agree, agree_on, look};
 
-/// What one of the two threads of a model does.
+/// The part of one of the two threads of a model.
 type Part<S> = fn(&S, &Witness);
 
-/// What is written before a latch is let go is seen by whoever has it next, the store's memory and
-/// the caller's alike.
+/// Checks that writes before a latch is released are seen by its next holder, in the store's memory
+/// and the caller's alike.
 pub fn what_is_written_under_a_latch_is_seen_under_the_next<S, M>(make: M)
 where
     S: Store + Send + Sync + 'static,
@@ -39,8 +39,8 @@ where
                 done.store(1, Ordering::Relaxed);
             })
         };
-        // Loom tries both orders of these two, and so both of the accesses of the slot, also if it
-        // cannot see the latch. A relaxed load makes nothing visible.
+        // Loom tries both orders of these two, and so both of the accesses of the slot, even if it
+        // cannot see the latch. A relaxed load publishes nothing.
         done.load(Ordering::Relaxed);
         if store.with_slot(KEY, |slot| *slot.packed) == PackedState::MAIN_AT_HOME {
             assert_eq!(
@@ -54,7 +54,7 @@ where
     });
 }
 
-/// Two accesses of one key exclude each other, and no push is lost.
+/// Checks that two accesses of one key exclude each other, and no push is lost.
 pub fn two_accesses_exclude_each_other<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -67,7 +67,7 @@ where
     });
 }
 
-/// So do two accesses of a key that holds nothing but a packed state.
+/// Checks the same for a key that holds only a packed state.
 pub fn words_of_absent_keys_are_latched_too<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -86,7 +86,7 @@ where
     );
 }
 
-/// `visit` takes the latch of each key that it shows.
+/// Checks that `visit` takes the latch of each key that it shows.
 pub fn visits_and_accesses_exclude_each_other<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -107,8 +107,8 @@ where
     });
 }
 
-/// `visit` beside a release shows the key whole, or not at all: it is looked for and shown under
-/// one latch.
+/// Checks that `visit` beside a release shows the key whole, or not at all: it looks for the key
+/// and shows it under one latch.
 pub fn a_visit_beside_a_release_shows_what_is_held<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -136,8 +136,8 @@ where
     );
 }
 
-/// A worker meets a copy that is taken out and released, whole or not at all, and the elements of
-/// the key that gets its memory next are not his.
+/// Checks that a worker sees a copy that is read and released as a whole or not at all, and never
+/// elements of the key that gets its memory next.
 pub fn a_copy_leaves_whole_or_not_at_all<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -169,7 +169,7 @@ where
     });
 }
 
-/// A delta that comes or goes keeps what a worker pushes meanwhile.
+/// Checks that a delta that comes or goes keeps a worker's concurrent pushes.
 pub fn a_delta_comes_and_goes_beside_a_push<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -188,7 +188,7 @@ where
     });
 }
 
-/// `reserve` and `release` keep a packed state that is written meanwhile.
+/// Checks that `reserve` and `release` keep a concurrently written packed state.
 pub fn words_outlive_copies_that_come_and_go<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -211,7 +211,7 @@ where
     );
 }
 
-/// Two threads reserve, fill and release keys of their own.
+/// Checks two threads that reserve, fill and release different keys.
 pub fn different_keys_come_and_go_at_once<S, M>(make: M)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -238,7 +238,7 @@ where
     );
 }
 
-/// Runs both parts in all orders, on a store that is prepared first and looked at in the end.
+/// Runs both parts in all orders, on a prepared store, and checks the end.
 fn model<S, M>(make: M, prepare: fn(&S), parts: [Part<S>; 2], end: Part<S>)
 where
     S: Store<Value: From<i16>> + Send + Sync + 'static,
@@ -260,15 +260,15 @@ where
     });
 }
 
-/// As `loom::model`, with a bound of two preemptions unless `LOOM_MAX_PREEMPTIONS` says another.
+/// Runs `loom::model`, with a bound of two preemptions unless `LOOM_MAX_PREEMPTIONS` sets another.
 fn check(body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(PREEMPTIONS);
     builder.check(body);
 }
 
-/// Tells whether two threads were in a slot at once, or one did not see the other's stay: then a
-/// count is lost.
+/// A detector of two threads in a slot at once, or of one that does not see the other's writes:
+/// then a count is lost.
 #[derive(Default)]
 struct Witness {
     entered: AtomicU32,
@@ -277,7 +277,7 @@ struct Witness {
 }
 
 impl Witness {
-    /// Stays in the slot, with room for another thread to get in, while `value` must not change.
+    /// Stays in the slot, with room for another thread to enter, while `value` must not change.
     fn enter<V: Value>(&self, value: &[V]) {
         let before = value.to_vec();
         let seen = self.entered.load(Ordering::Relaxed);
@@ -321,13 +321,13 @@ impl Witness {
     }
 }
 
-/// The key is a main copy of zeros.
+/// Makes the key a main copy of zeros.
 fn found<S: Store>(store: &S) {
     store.reserve(KEY, false);
     store.with_slot(KEY, |mut slot| slot.create_main_copy());
 }
 
-/// Pushes ones as a worker does; whether they were accepted.
+/// Pushes ones as a worker does. Returns true if they were accepted.
 fn push<S: Store<Value: From<i16>>>(store: &S, witness: &Witness) -> bool {
     store.with_slot(KEY, |mut slot| {
         witness.enter(slot.value);

@@ -8,8 +8,8 @@ use adapm_core::store::Store;
 use super::form::Form;
 use super::seen::{agree, look};
 
-/// `push` is `with_slot` with a push to the slot: to absent keys, main copies and replicas,
-/// whatever the length of the value.
+/// Checks that `push` is `with_slot` with a push to the slot: for absent keys, main copies and
+/// replicas, and any length of the value.
 pub fn pushes_add_as_those_of_slots<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {

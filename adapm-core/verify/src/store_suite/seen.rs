@@ -1,4 +1,4 @@
-//! What a slot has at one moment, and in what two of them differ.
+//! The content of a slot at one moment, and the difference of two.
 
 use core::fmt::Display;
 use core::ops::Range;
@@ -11,7 +11,7 @@ use adapm_core::value::Value;
 use super::form::{Bed, Elements};
 use crate::rng::mix;
 
-/// What a slot had at one moment.
+/// The content of a slot at one moment.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Seen<V> {
     pub(super) packed: PackedState,
@@ -34,8 +34,7 @@ impl<V: Value> Seen<V> {
         }
     }
 
-    /// Returns the first thing in which this slot differs from the one that it must be; `None` if
-    /// they are equal.
+    /// Returns the first difference from `expected`; `None` if they are equal.
     pub(super) fn difference(&self, expected: &Self) -> Option<String> {
         if self.packed != expected.packed {
             return Some(format!(
@@ -61,7 +60,7 @@ pub(super) fn difference_of<V: Value>(name: &str, found: &[V], expected: &[V]) -
     Some(format!("{name}[{at}] = {:?}, it must be {:?}", found[at], expected[at]))
 }
 
-/// Fails if the store's slot is not the one that it must be, and says whose is which.
+/// Fails with the first difference if the store's slot is not as expected.
 #[track_caller]
 pub(super) fn agree<V: Value>(found: &Seen<V>, expected: &Seen<V>, when: impl Display) {
     if let Some(difference) = found.difference(expected) {
@@ -69,7 +68,7 @@ pub(super) fn agree<V: Value>(found: &Seen<V>, expected: &Seen<V>, when: impl Di
     }
 }
 
-/// As [`agree`], for elements.
+/// Does what [`agree`] does, for elements.
 #[track_caller]
 pub(super) fn agree_on<V: Value>(name: &str, found: &[V], expected: &[V], when: impl Display) {
     if let Some(difference) = difference_of(name, found, expected) {
@@ -89,7 +88,7 @@ pub(super) fn look<S: Store>(store: &S, key: Key) -> Seen<S::Value> {
         [with_latch, Look::Unknown].contains(&without),
         "{key}: `look` tells {without:?}, the slot has {with_latch:?}"
     );
-    // Nobody else is at the key.
+    // No other thread is at the key.
     let (told, is_held) = (store.is_held(key), !seen.value.is_empty());
     assert!(told == is_held, "{key}: `is_held` tells {told}, of the slot it is {is_held}");
     seen
@@ -101,7 +100,7 @@ pub(super) fn all<S: Store>(store: &S, keys: Range<Key>) -> Vec<(Key, Seen<S::Va
     all
 }
 
-/// Returns what is wrong with what a visit of `keys` has shown; `None` if nothing is.
+/// Returns the fault of a visit of `keys`, given all that it has shown; `None` if there is none.
 pub(super) fn difference_of_visits<V: Value>(
     keys: &Range<Key>,
     found: &[(Key, Seen<V>)],
@@ -118,7 +117,7 @@ pub(super) fn difference_of_visits<V: Value>(
     })
 }
 
-/// Writes to everything a slot has, and returns what it is then.
+/// Writes to all parts of a slot. Returns its new content.
 pub(super) fn fill<S: Store<Value: From<i16>>>(
     bed: &Bed,
     store: &S,

@@ -15,7 +15,7 @@ use super::form::Form;
 use super::seen::{Seen, agree, agree_on, fill, look, scribble, zero};
 use crate::rng::mix;
 
-/// Two threads on one key: each sees whole what the other wrote, and no push is lost.
+/// Checks two threads on one key: each sees the other's writes as a whole, and no push is lost.
 pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -55,8 +55,8 @@ pub fn latches_exclude_and_sums_are_exact<S: Store<Value: From<i16>> + Sync>(
     agree(&look(&store, key), &expected, when);
 }
 
-/// One thread pushes while another founds the copy and hands it over, again and again: values are
-/// whole, sums exact.
+/// Checks pushes of one thread while another repeatedly creates the copy and hands it over: values
+/// are whole, sums exact.
 pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sync>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -81,7 +81,7 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
         });
         start.wait();
         let mut rounds = 0;
-        // At least so often that both see it, and as long as there is a worker.
+        // At least often enough that both see it, and as long as there is a worker.
         while rounds < RELOCATIONS || !worker.is_finished() {
             store.reserve(key, false);
             store.with_slot(key, |mut slot| slot.create_main_copy());
@@ -90,7 +90,7 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
                 *slot.packed = PackedState::EMPTY;
             });
             store.release(key);
-            // The slot that was free goes to another key, with other elements.
+            // The freed slot goes to another key, with other elements.
             store.reserve(neighbour, rounds % 2 == 0);
             store.with_slot(neighbour, |slot| scribble(slot, rounds, elements));
             store.release(neighbour);
@@ -104,7 +104,7 @@ pub fn copies_come_and_go_under_a_working_thread<S: Store<Value: From<i16>> + Sy
     agree_on("value", &handed_over, &expected, when);
 }
 
-/// Several threads reserve, fill and release keys of their own at the same time.
+/// Checks several threads that reserve, fill and release different keys at the same time.
 pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + Sync>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -131,8 +131,8 @@ pub fn threads_reserve_and_release_different_keys<S: Store<Value: From<i16>> + S
     });
 }
 
-/// While `f` runs in a slot, by `with_slot` or by `visit`, whatever another thread wants of the key
-/// waits.
+/// Checks that while `f` runs in a slot, by `with_slot` or `visit`, all other accesses of the key
+/// wait.
 pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(form: &Form<impl Fn(&Layout) -> S>) {
     let (bed, store) = form.built();
     let [key, _] = bed.long();
@@ -179,7 +179,7 @@ pub fn nobody_enters_a_slot_in_use<S: Store + Sync>(form: &Form<impl Fn(&Layout)
 }
 
 /// Two threads that try to be in one slot at the same time; each number is the last round that got
-/// so far.
+/// to that point.
 #[derive(Default)]
 struct Meeting {
     inside: AtomicU32,
@@ -189,7 +189,7 @@ struct Meeting {
     over: AtomicBool,
 }
 
-/// Lets the other thread go on when this one has ended, also by a panic.
+/// A guard that releases the other thread when this one has ended, even by a panic.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -199,7 +199,8 @@ impl Drop for Over<'_> {
 }
 
 impl Meeting {
-    /// In the slot: lets the other thread come, and tells whether its call returned meanwhile.
+    /// Lets the other thread come, from within the slot. Returns true if its call returned
+    /// meanwhile.
     fn is_intruded(&self, round: u32) -> bool {
         self.inside.store(round, Ordering::SeqCst);
         self.wait(|| self.coming.load(Ordering::SeqCst) == round);
@@ -209,7 +210,7 @@ impl Meeting {
         })
     }
 
-    /// The other thread: false once the meeting is over.
+    /// Makes the other thread's call. Returns false once the meeting is over.
     fn intrude(&self, round: u32, call: &(dyn Fn() + Sync)) -> bool {
         self.wait(|| {
             self.inside.load(Ordering::SeqCst) == round || self.left.load(Ordering::SeqCst) >= round
@@ -227,8 +228,8 @@ impl Meeting {
     }
 }
 
-/// One thread writes packed states and values while another reserves and releases: what is kept is
-/// what was written last.
+/// Checks writes of packed states and values by one thread while another reserves and releases: the
+/// last writes are kept.
 pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i16>> + Sync>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -264,7 +265,7 @@ pub fn reserve_and_release_lose_nothing_written_meanwhile<S: Store<Value: From<i
     agree(&look(&store, leaving), &expected, when);
 }
 
-/// While a copy comes and goes, a visit shows it whole or not at all.
+/// Checks that a visit shows a copy that comes and goes whole or not at all.
 pub fn visits_show_no_key_that_has_left<S: Store<Value: From<i16>> + Sync>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -301,8 +302,8 @@ pub fn visits_show_no_key_that_has_left<S: Store<Value: From<i16>> + Sync>(
     }
 }
 
-/// Two threads that keep pace, so that neither is done before the other has begun, however busy the
-/// machine.
+/// The progress of two threads that keep pace: neither is done before the other has begun, however
+/// busy the machine.
 #[derive(Default)]
 struct Pace {
     done: [AtomicU32; 2],
@@ -330,17 +331,17 @@ fn assert_whole<V: Value>(value: &[V]) {
     assert!(value.windows(2).all(|two| two[0] == two[1]), "a torn or foreign value");
 }
 
-/// Meetings of two threads in one slot, for each call.
+/// Number of meetings of two threads in one slot, for each call.
 const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
-/// Turns that a thread in a slot gives another one to come in.
+/// Number of turns that a thread in a slot gives another one to enter.
 const ROOM_TO_INTRUDE: usize = if cfg!(miri) { 5 } else { 50 };
-/// Steps of each of two threads that keep pace.
+/// Number of steps of each of two threads that keep pace.
 const STEPS: u32 = if cfg!(miri) { 10 } else { 1_000 };
-/// Steps that one of them may be ahead.
+/// Number of steps by which one of them may be ahead.
 const LEAD_MAX: u32 = if cfg!(miri) { 2 } else { 8 };
-/// Pushes of one thread; two times that is an `i16`.
+/// Number of pushes of one thread; twice that is an `i16`.
 const PUSHES: u32 = if cfg!(miri) { 12 } else { 10_000 };
-/// Turns of a thread on keys of its own.
+/// Number of turns of a thread on keys of its own.
 const TURNS: u64 = if cfg!(miri) { 2 } else { 40 };
-/// Comings and goings of a copy at least.
+/// Least number of comings and goings of a copy.
 const RELOCATIONS: u64 = if cfg!(miri) { 5 } else { 100 };

@@ -1,4 +1,4 @@
-//! Claims about bounds and failures: what a store is asked for at worst, and what a panic leaves.
+//! Claims about bounds and failures: the largest demand on a store, and the state after a panic.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -9,8 +9,8 @@ use adapm_core::store::Store;
 use super::form::Form;
 use super::seen::{Seen, agree, fill, look, zero};
 
-/// All keys have value and delta at once, whatever came and went before: a node may hold a replica
-/// of each.
+/// Checks that all keys can have value and delta at once, whatever was reserved and released
+/// before: a node may hold a replica of each.
 pub fn all_keys_may_be_replicas_at_once<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -35,7 +35,7 @@ pub fn all_keys_may_be_replicas_at_once<S: Store<Value: From<i16>>>(
     }
 }
 
-/// A function that panics in a slot, or in a visit, leaves a key that can be used.
+/// Checks that a key is usable after a function has panicked in its slot, or in a visit.
 pub fn a_panic_in_a_slot_lets_the_latch_go<S: Store<Value: From<i16>>>(
     form: &Form<impl Fn(&Layout) -> S>,
 ) {
@@ -43,7 +43,7 @@ pub fn a_panic_in_a_slot_lets_the_latch_go<S: Store<Value: From<i16>>>(
     let [key, next] = bed.long();
     store.reserve(key, true);
     let filled = fill(&bed, &store, key, 8);
-    // Not by `panic!`: nothing is to be reported.
+    // Not by `panic!`: the panic hook shall print nothing.
     let planned = || panic::resume_unwind(Box::new("planned"));
     for name in ["with_slot", "visit"] {
         let panics = || match name {
@@ -63,5 +63,5 @@ pub fn a_panic_in_a_slot_lets_the_latch_go<S: Store<Value: From<i16>>>(
     agree(&look(&store, next), &expected, format_args!("{next}, absent, after a panic"));
 }
 
-/// Comings and goings of all keys.
+/// Number of times that all keys are reserved and released.
 const ROUNDS: u64 = 3;
