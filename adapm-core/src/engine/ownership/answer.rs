@@ -44,7 +44,7 @@ impl Ownership {
             ctx.stats.check_age.record(ctx.now.nanos_since(since));
         }
         if request.sync {
-            self.fold_for(ctx, from, dirty);
+            self.take_dirty_for(ctx, from, dirty);
         }
         self.apply_changes(ctx, intents, from, &request, values);
         let mut asked: Vec<(Key, Counter, bool)> =
@@ -129,7 +129,7 @@ impl Ownership {
 
     /// Takes the dirty flags of keys of which `from` holds replicas, for `wait_sync`: the answer
     /// then covers all earlier changes of workers here.
-    fn fold_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
+    fn take_dirty_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
         // Deferred keys are left out: they can only have become main copies, whose dirty flag is
         // taken before any replica is granted.
         for &key in dirty {

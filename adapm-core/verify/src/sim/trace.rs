@@ -16,11 +16,11 @@ impl TraceHash {
     /// Adds an event: time, kind, and up to three numbers with details.
     pub fn add(&mut self, when: Instant, kind: &'static str, what: [u64; 3]) {
         for byte in kind.bytes() {
-            self.packed(u64::from(byte));
+            self.word(u64::from(byte));
         }
-        self.packed(when.nanos());
+        self.word(when.nanos());
         for packed in what {
-            self.packed(packed);
+            self.word(packed);
         }
     }
 
@@ -33,7 +33,7 @@ impl TraceHash {
         hash ^ hash >> 32
     }
 
-    fn packed(&mut self, packed: u64) {
-        self.0 = (self.0.rotate_left(5) ^ packed).wrapping_mul(0x0000_0100_0000_01b3);
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x0000_0100_0000_01b3);
     }
 }
