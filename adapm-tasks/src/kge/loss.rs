@@ -3,8 +3,8 @@
 use crate::kge::config::LossKind;
 use crate::matrix::exponentiate;
 
-/// Returns the loss of one query. Overwrites `negatives`, its scores, by their score_gradients and returns
-/// the loss and the slope of the answer. A score of minus infinity takes no part.
+/// Returns the loss of one query. Overwrites `negatives`, its scores, by their score_gradients and
+/// returns the loss and the slope of the answer. A score of minus infinity takes no part.
 ///
 /// Softmax is the cross entropy of the answer among answer and negatives; logistic the sum of the
 /// binary cross entropies of all of them (AdaPM §5.1).
