@@ -3,7 +3,7 @@
 use crate::kge::config::LossKind;
 use crate::matrix::exponentiate;
 
-/// Returns the loss of one query. Overwrites `negatives`, its scores, by their score_gradients and
+/// Returns the loss of one query. Overwrites `negatives`, its scores, by their score gradients and
 /// returns the loss and the slope of the answer. A score of minus infinity takes no part.
 ///
 /// Softmax is the cross entropy of the answer among answer and negatives; logistic the sum of the
