@@ -1,7 +1,7 @@
 //! Errors whose type says who is to blame: the caller, the bytes, or a peer.
 //!
 //! State is unchanged on every error. The text is one line: problem, place, remedy; [`OneLine`]
-//! embeds foreign text in it.
+//! embeds text of other origin in it.
 
 use core::fmt::{self, Display, Write};
 use core::net::SocketAddr;
@@ -55,7 +55,7 @@ pub enum ConfigError {
         /// The number of nodes.
         nodes: usize,
     },
-    /// Some node could not be home of any key.
+    /// More nodes than keys: some node would not be the home of any key.
     #[error("{nodes} nodes for {keys} keys: use at most as many nodes as keys")]
     MoreNodesThanKeys {
         /// The number of nodes.
@@ -123,12 +123,12 @@ pub enum OpError {
         /// Keys asked for.
         asked: usize,
     },
-    /// A sample of more keys than one may have.
+    /// A sample of more keys than allowed.
     #[error("a sample of {asked} keys: prepare at most {max} at a time")]
     SampleSize {
         /// Keys asked for.
         asked: usize,
-        /// The most there may be.
+        /// The maximum number of keys.
         max: usize,
     },
     /// A sample was given to a worker that did not prepare it.
@@ -267,7 +267,7 @@ pub enum InputError {
 }
 
 /// A wrapper that shows `T`, a foreign text, in one line: control characters are escaped,
-/// everything else is unchanged. A terminal would obey line ends and escape sequences.
+/// everything else is unchanged. A terminal would interpret line ends and escape sequences.
 ///
 /// ```
 /// use adapm_core::error::OneLine;

@@ -18,7 +18,7 @@ use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
 use crate::order::Completions;
 use crate::promise::{Promise, Waiter};
-use crate::sampling::{Holder, Sampling};
+use crate::sampling::{SampleNode, Sampling};
 use crate::stats::{Published, Stats, WorkerCounters};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
@@ -281,7 +281,7 @@ impl<S: Store> NodeShared<S> {
     }
 }
 
-impl<S: Store + Send + Sync + 'static> Holder for NodeShared<S> {
+impl<S: Store + Send + Sync + 'static> SampleNode for NodeShared<S> {
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>) {
         // Windows that end with the worker's present clock end soon enough by themselves.
         let matters = clocks.end > self.clocks.clock(worker) + 1;

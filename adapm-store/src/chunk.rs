@@ -31,8 +31,8 @@ pub(crate) struct Chunk {
 impl Chunk {
     pub(crate) fn new(slot_bytes: usize, slots: usize) -> Self {
         let bytes = slot_bytes.checked_mul(slots).expect("a chunk fits into memory");
-        // The last page can only be a huge one if all of it is there: worth a quarter of a byte per
-        // slot.
+        // Only a whole page can be a huge one. Filling up the last page is worth a quarter of a
+        // byte per slot.
         let whole = bytes.next_multiple_of(HUGE_PAGE_BYTES);
         let memory = Memory::new(if whole - bytes <= slots / 4 { whole } else { bytes });
         let base = memory.base().as_ptr();
@@ -85,7 +85,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Returns the watch of a slot.
+/// Returns the watch of a slot: a mark with which loom finds concurrent use; empty outside of loom.
 ///
 /// # Safety
 /// `slot` lies in a chunk, which stays as long as the watch is used.

@@ -251,9 +251,9 @@ where
         let settings = &mut self.settings;
         let (told, fitting, terms) =
             (settings.channels, settings.fitting_channels(), settings.terms());
-        let endpoints = if let Some(bond) = settings.nodes.bond_mut() {
-            let channels = bond.agree(checked.map(|()| terms), told, fitting)?;
-            vec![(bond.node(), bond.open(channels, settings.layout.digest::<V>())?)]
+        let endpoints = if let Some(group) = settings.nodes.group_mut() {
+            let channels = group.agree(checked.map(|()| terms), told, fitting)?;
+            vec![(group.node(), group.open(channels, settings.layout.digest::<V>())?)]
         } else {
             checked?;
             settings.nodes.endpoints(told.unwrap_or(fitting), settings.layout.digest::<V>())?
@@ -296,7 +296,7 @@ where
         let plan = settings.plan();
         let (nodes, workers) = (plan.nodes, plan.workers);
         settings.watchers.begin(&settings.trace_head());
-        let mut starting = Starting::new(plan, &endpoints, settings.nodes.into_bond());
+        let mut starting = Starting::new(plan, &endpoints, settings.nodes.into_group());
         let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
         let stores: Vec<(NodeId, S)> = made.collect();
         let taste = |node, channel: ChannelId| {
@@ -347,14 +347,14 @@ impl<V: Value> Settings<V> {
             nodes: self.nodes.count(),
             part: self.nodes.own(),
             // Processes without a group know nothing of each other's runs.
-            run: self.nodes.bond().map_or(0, |bond| bond.run()),
+            run: self.nodes.group().map_or(0, |group| group.run()),
             system: self.decisions.name().to_owned(),
             origin: TraceHead::wall_clock(),
         }
     }
 
     fn plan(&self) -> Plan<V> {
-        let bond = self.nodes.bond();
+        let group = self.nodes.group();
         Plan {
             layout: self.layout.clone(),
             nodes: self.nodes.count(),
@@ -363,7 +363,7 @@ impl<V: Value> Settings<V> {
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
             supply: self.supply(),
-            unresponsive_after: bond.map(|bond| UNRESPONSIVE_DEAD_TIMES * bond.dead_after()),
+            unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),
             origin: Instant::now(),

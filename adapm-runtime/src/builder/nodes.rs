@@ -15,9 +15,9 @@ use adapm_transport::inproc;
 use super::introduced::Introduced;
 use crate::error::BuildError;
 use crate::link::Endpoint;
-use crate::processes::Bond;
+use crate::processes::ProcessGroup;
 #[cfg(feature = "tcp")]
-use crate::processes::group::GroupBond;
+use crate::processes::group::JoinedGroup;
 
 /// The nodes of a cluster: their number, those that this process builds, and the network between
 /// them; passed to [`crate::Builder::nodes`].
@@ -37,7 +37,7 @@ enum Place {
     Only { node: NodeId, nodes: usize, network: Network, introduces: bool },
     /// Each is a process of the group.
     #[cfg_attr(not(feature = "tcp"), expect(dead_code, reason = "groups of processes need TCP"))]
-    Group(Box<dyn Bond>),
+    Group(Box<dyn ProcessGroup>),
 }
 
 /// A function from a channel to the endpoints of this process's nodes.
@@ -99,7 +99,7 @@ impl Nodes {
     pub(super) fn count(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
-            Place::Group(bond) => bond.nodes(),
+            Place::Group(group) => group.nodes(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Nodes {
     pub(super) fn on_this_host(&self) -> usize {
         match &self.0 {
             Place::Here { nodes, .. } | Place::Only { nodes, .. } => *nodes,
-            Place::Group(bond) => bond.on_this_host(),
+            Place::Group(group) => group.on_this_host(),
         }
     }
 
@@ -121,23 +121,23 @@ impl Nodes {
         match &self.0 {
             Place::Here { .. } => None,
             Place::Only { node, .. } => Some(*node),
-            Place::Group(bond) => Some(bond.node()),
+            Place::Group(group) => Some(group.node()),
         }
     }
 
-    /// Returns the bond with the group whose processes are the nodes.
-    pub(super) fn bond(&self) -> Option<&dyn Bond> {
-        if let Place::Group(bond) = &self.0 { Some(&**bond) } else { None }
+    /// Returns the process group whose processes are the nodes.
+    pub(super) fn group(&self) -> Option<&dyn ProcessGroup> {
+        if let Place::Group(group) = &self.0 { Some(&**group) } else { None }
     }
 
-    /// Returns the bond, to open endpoints.
-    pub(super) fn bond_mut(&mut self) -> Option<&mut Box<dyn Bond>> {
-        if let Place::Group(bond) = &mut self.0 { Some(bond) } else { None }
+    /// Returns the process group, to open endpoints.
+    pub(super) fn group_mut(&mut self) -> Option<&mut Box<dyn ProcessGroup>> {
+        if let Place::Group(group) = &mut self.0 { Some(group) } else { None }
     }
 
-    /// Returns the bond, for the cluster.
-    pub(super) fn into_bond(self) -> Option<Box<dyn Bond>> {
-        if let Place::Group(bond) = self.0 { Some(bond) } else { None }
+    /// Returns the process group, for the cluster.
+    pub(super) fn into_group(self) -> Option<Box<dyn ProcessGroup>> {
+        if let Place::Group(group) = self.0 { Some(group) } else { None }
     }
 
     /// Returns the endpoints of each node of this process, in channel order; none for a group,
@@ -186,7 +186,7 @@ impl From<usize> for Nodes {
 #[cfg(feature = "tcp")]
 impl From<&Arc<Group>> for Nodes {
     fn from(group: &Arc<Group>) -> Self {
-        Self(Place::Group(Box::new(GroupBond::new(group))))
+        Self(Place::Group(Box::new(JoinedGroup::new(group))))
     }
 }
 
@@ -195,7 +195,9 @@ impl fmt::Debug for Nodes {
         match &self.0 {
             Place::Here { nodes, .. } => write!(f, "{nodes} nodes"),
             Place::Only { node, nodes, .. } => write!(f, "{node} of {nodes} nodes"),
-            Place::Group(bond) => write!(f, "{} of a group of {} nodes", bond.node(), bond.nodes()),
+            Place::Group(group) => {
+                write!(f, "{} of a group of {} nodes", group.node(), group.nodes())
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
 use crate::node_handle::{NodeHandle, Plan, Taste};
 use crate::populate::{Populating, populate};
-use crate::processes::Bond;
+use crate::processes::ProcessGroup;
 use crate::promise::Promise;
 
 /// The nodes of this process as far as they have started.
@@ -25,7 +25,7 @@ pub(super) struct Starting<V: Value, S: Store<Value = V> + Send + Sync + 'static
     nodes: Vec<NodeHandle<S>>,
     /// Promise that all channel threads have links to all peers.
     connected: Arc<Promise<V>>,
-    bond: Option<Box<dyn Bond>>,
+    group: Option<Box<dyn ProcessGroup>>,
 }
 
 impl<V, S> Starting<V, S>
@@ -33,21 +33,21 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
-    /// Creates the state before anything has started, with the endpoints and the bond with other
+    /// Creates the state before anything has started, with the endpoints and the group of other
     /// processes.
     pub(super) fn new(
         plan: Plan<V>,
         endpoints: &[NodeEnds],
-        mut bond: Option<Box<dyn Bond>>,
+        mut group: Option<Box<dyn ProcessGroup>>,
     ) -> Self {
         let all = || endpoints.iter().flat_map(|(_, endpoints)| endpoints);
         plan.failure.wakes(all().map(|endpoint| endpoint.wake_fn()).collect());
         let connected = Arc::new(Promise::new(all().count(), None));
-        if let Some(bond) = &mut bond {
-            plan.failure.on_loss(bond.reporter());
-            bond.watch(&plan.failure);
+        if let Some(group) = &mut group {
+            plan.failure.on_loss(group.reporter());
+            group.watch(&plan.failure);
         }
-        Self { plan, nodes: Vec::with_capacity(endpoints.len()), connected, bond }
+        Self { plan, nodes: Vec::with_capacity(endpoints.len()), connected, group }
     }
 
     /// Creates the main copies.
@@ -87,8 +87,8 @@ where
     ) -> Result<Cluster<V, S>, BuildError> {
         for (label, waits) in [("copies of a cluster", false), ("links of a cluster", true)] {
             started = started.and_then(|()| self.check(waits));
-            if let Some(bond) = &self.bond {
-                started = bond.meet(label, started);
+            if let Some(group) = &self.group {
+                started = group.meet(label, started);
             }
             if started.is_err() {
                 self.plan.failure.end();
@@ -96,7 +96,7 @@ where
             }
         }
         // If it is dropped because of a failure, the drop waits for its threads.
-        let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, self.bond);
+        let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, self.group);
         started.map(|()| cluster)
     }
 

@@ -1,6 +1,7 @@
-//! The nodes of a cluster that live in this process, from the first worker to the last message.
+//! The type [`Cluster`]: the nodes of a cluster that are in this process, their statistics and main
+//! copies, and their shutdown.
 //!
-//! Not here: the workers and their run (`run.rs`).
+//! Not here: handing out and running workers (`run.rs`), construction ([`crate::builder`]).
 
 mod run;
 
@@ -17,16 +18,17 @@ use adapm_transport::net::NetStats;
 use crate::error::RunError;
 use crate::failure::Failure;
 use crate::node_handle::NodeHandle;
-use crate::processes::Bond;
+use crate::processes::ProcessGroup;
 use crate::stats::Stats;
 use crate::store::LayoutStore;
 use crate::sync::{Mutex, lock};
 
-/// A cluster, or this process's node of it ([`crate::Nodes`]); built by [`crate::Builder`].
+/// A cluster, or the part of it in this process ([`crate::Nodes`]); built by [`crate::Builder`].
 ///
-/// Its workers run on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on any
-/// others ([`Cluster::worker`]). Once they have ended and the cluster has finished, main copies can
-/// be read. Dropping the cluster shuts it down.
+/// Workers run on threads that [`Cluster::run`] or [`Cluster::try_run`] starts, or on the caller's
+/// own ([`Cluster::worker`]). Main copies can be read before the first worker is handed out, and
+/// again once all workers have ended and the cluster has finished. Dropping the cluster shuts it
+/// down.
 pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = LayoutStore<V>> {
     /// The nodes of this process.
     nodes: Vec<NodeHandle<S>>,
@@ -34,11 +36,12 @@ pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = Layou
     node_count: usize,
     layout: Layout,
     failure: Arc<Failure>,
-    bond: Option<Box<dyn Bond>>,
-    /// One flag per worker of this process, by (node, worker): true once it was handed out or never
-    /// will be.
+    /// The group of processes, if there are several.
+    group: Option<Box<dyn ProcessGroup>>,
+    /// One flag per worker of this process, by (node, worker): true if it cannot be handed out any
+    /// more, as it was handed out or the cluster has finished.
     taken: Mutex<Vec<bool>>,
-    /// Set once all processes have reached the point from which workers work.
+    /// Set once all processes have met, after which workers may start.
     met: OnceLock<()>,
 }
 
@@ -51,12 +54,12 @@ where
         nodes: Vec<NodeHandle<S>>,
         layout: Layout,
         failure: Arc<Failure>,
-        bond: Option<Box<dyn Bond>>,
+        group: Option<Box<dyn ProcessGroup>>,
     ) -> Self {
         let node_count = nodes.first().map_or(0, |node| node.shared.nodes);
         let workers = nodes.iter().map(|node| node.shared.workers.len()).sum();
         let (taken, met) = (Mutex::new(vec![false; workers]), OnceLock::new());
-        Self { nodes, node_count, layout, failure, bond, taken, met }
+        Self { nodes, node_count, layout, failure, group, taken, met }
     }
 
     /// Returns totals over the nodes of this process since the cluster was built, even while it
@@ -80,7 +83,7 @@ where
     #[must_use]
     #[cfg(feature = "tcp")]
     pub fn link_stats(&self) -> Vec<NetStats> {
-        self.bond.as_ref().map_or(Vec::new(), |bond| bond.link_stats())
+        self.group.as_ref().map_or(Vec::new(), |group| group.link_stats())
     }
 
     /// Returns the number of nodes in all processes.
@@ -106,9 +109,8 @@ where
     /// processes, each key has one main copy.
     ///
     /// # Errors
-    /// [`RunError::Running`] from the first worker that is handed out until the cluster has
-    /// finished, as main copies may be on their way until then; or the error that made the cluster
-    /// fail.
+    /// [`RunError::Running`] while workers are handed out and the cluster has not finished, as main
+    /// copies may be in flight; or the error that made the cluster fail.
     pub fn visit_main(&self, mut visit: impl FnMut(Key, &[V])) -> Result<(), RunError> {
         self.try_visit_main(|key, value| {
             visit(key, value);
@@ -116,7 +118,7 @@ where
         })
     }
 
-    /// Like [`Cluster::visit_main`], but stops when `visit` fails, such as on a full disk.
+    /// Like [`Cluster::visit_main`], but stops at the first error of `visit`, such as a full disk.
     ///
     /// ```
     /// # use std::io::Write;
@@ -143,6 +145,7 @@ where
         self.check_rest()?;
         let keys = self.layout.keys();
         let step = if self.layout.kind() == Kind::Dense { KEYS_AT_ONCE } else { u64::MAX };
+        // Main copies of some keys, each with the index of its node in `nodes`.
         let mut owned: Vec<(Key, usize)> = Vec::new();
         let mut value = Vec::new();
         let mut start = keys.start;
@@ -169,9 +172,10 @@ where
         Ok(())
     }
 
-    /// Reads the main copies of `keys` into `values` `[sum of value_len]`, and returns, in order,
-    /// the keys whose main copy is not in this process: those of other processes and, in a sparse
-    /// layout, those never accessed. Their places in `values` are left unchanged.
+    /// Reads the main copies of `keys` into `values` `[sum of value_len]`.
+    ///
+    /// Returns, in order, the keys whose main copy is not in this process: it is in another process
+    /// or, in a sparse layout, the key was never accessed. Their places in `values` are unchanged.
     ///
     /// # Errors
     /// As [`Cluster::visit_main`], and [`RunError::Op`] if a key or the length is wrong.
@@ -182,7 +186,7 @@ where
         let mut rest = values;
         for key in keys {
             let len = self.layout.value_len(*key).expect("the keys were checked");
-            let (value, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            let (value, after) = std::mem::take(&mut rest).split_at_mut(len);
             let is_here = self.nodes.iter().any(|node| {
                 node.shared
                     .store
@@ -191,16 +195,16 @@ where
             if !is_here {
                 elsewhere.push(*key);
             }
-            rest = behind;
+            rest = after;
         }
         Ok(elsewhere)
     }
 
     /// Ends the cluster in order: everything sent is applied, and all threads end. Workers still in
-    /// use end with it. Dropping does the same, but ignores errors.
+    /// use end, too. Dropping the cluster does the same, but ignores errors.
     ///
-    /// A group whose last cluster has ended this way needs no goodbye: dropping it reports that
-    /// this node has finished.
+    /// After this, dropping the process group tells its other processes that this node has finished
+    /// and is not lost.
     ///
     /// # Errors
     /// The error that made the cluster fail, if any.
@@ -208,6 +212,7 @@ where
         self.end()
     }
 
+    /// Checks that no worker can change main copies.
     fn check_rest(&self) -> Result<(), RunError> {
         self.failure.check()?;
         let is_idle = || lock(&self.taken).iter().all(|taken| !taken);
@@ -218,8 +223,8 @@ where
         self.meet(|| Ok(()));
         let left = self.leave();
         self.nodes.clear();
-        if let Some(bond) = self.bond.take().filter(|_| self.failure.is_complete()) {
-            bond.finish();
+        if let Some(group) = self.group.take().filter(|_| self.failure.is_complete()) {
+            group.finish();
         }
         left
     }
@@ -245,5 +250,6 @@ where
     }
 }
 
-/// Keys of a dense layout that are listed before they are visited.
+/// Keys of a dense layout that are listed at a time before they are visited: bounds the memory of
+/// the list, which is sorted so that keys of all nodes come in order.
 const KEYS_AT_ONCE: u64 = 1 << 16;

@@ -191,9 +191,9 @@ where
             }
             let own = prepare();
             let met = self
-                .bond
+                .group
                 .as_ref()
-                .map_or(own.clone(), |bond| bond.meet("workers of a cluster", own));
+                .map_or(own.clone(), |group| group.meet("workers of a cluster", own));
             if let Err(error) = met {
                 self.failure.explain(RunError::of_meeting(error));
             }

@@ -21,15 +21,16 @@ use adapm_core::{ChannelId, NodeId};
 use adapm_transport::group::{Group, GroupError, LossWatch};
 use adapm_transport::net::{Address, LinkFault, Net, NetStats, PeerState};
 
-use super::{Bond, Terms};
+use super::{ProcessGroup, Terms};
 use crate::Notice;
 use crate::error::{BuildError, RunError};
 use crate::failure::{Failure, LossFn};
 use crate::link::{Endpoint, WakeFn};
 use crate::sync::{Mutex, lock};
 
-/// The bond between a cluster and the group of its processes, which report losses to each other.
-pub(crate) struct GroupBond {
+/// A [`Group`] that was joined through a rendezvous, with the links of the cluster between its
+/// processes.
+pub(crate) struct JoinedGroup {
     group: Arc<Group>,
     /// Deadline for all links, once it counts.
     until: Arc<OnceLock<Instant>>,
@@ -39,7 +40,7 @@ pub(crate) struct GroupBond {
     watch: Option<Arc<LossWatch>>,
 }
 
-impl GroupBond {
+impl JoinedGroup {
     pub(crate) fn new(group: &Arc<Group>) -> Self {
         Self {
             group: Arc::clone(group),
@@ -50,7 +51,7 @@ impl GroupBond {
     }
 }
 
-impl Bond for GroupBond {
+impl ProcessGroup for JoinedGroup {
     fn node(&self) -> NodeId {
         self.group.node()
     }

@@ -1,4 +1,4 @@
-//! A cluster of several processes: the interface that the node of one of them has to the others.
+//! A cluster of several processes: the interface of this process's node to the other processes.
 //!
 //! Not here: how processes find each other and exchange bytes, which is behind feature `tcp` (file
 //! `group`).
@@ -17,8 +17,8 @@ use crate::error::BuildError;
 use crate::failure::{Failure, LossFn};
 use crate::link::Endpoint;
 
-/// The bond between a cluster and the processes of its other nodes.
-pub(crate) trait Bond: Send + Sync {
+/// The process group of a cluster: this process and those of the other nodes.
+pub(crate) trait ProcessGroup: Send + Sync {
     /// Returns this process's node.
     fn node(&self) -> NodeId;
 
@@ -35,7 +35,7 @@ pub(crate) trait Bond: Send + Sync {
     fn dead_after(&self) -> Duration;
 
     /// Checks that all processes have the same settings, and agrees on the number of channels: the
-    /// number `told` by users, else the largest of those `fitting` the machines.
+    /// number `told` by users, else the largest of the numbers `fitting` the machines.
     fn agree(
         &self,
         terms: Result<Terms, BuildError>,
@@ -57,15 +57,15 @@ pub(crate) trait Bond: Send + Sync {
     /// Reports losses noticed by other processes to the cluster, from here on.
     fn watch(&mut self, failure: &Arc<Failure>);
 
-    /// Waits until all processes have come here; one that has failed reports its reason instead.
-    /// From the first meeting on, the links are due.
+    /// Waits until all processes have called this under the same `label`; a process that has failed
+    /// gives its reason as `own`. The deadline of the links counts from the first meeting on.
     fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError>;
 
     /// Returns the traffic of each channel's links, at most about a second old.
     #[cfg(feature = "tcp")]
     fn link_stats(&self) -> Vec<NetStats>;
 
-    /// Ends the bond with a cluster that has ended in order.
+    /// Reports to the group that the cluster has ended in order.
     fn finish(&self);
 }
 

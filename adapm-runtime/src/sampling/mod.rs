@@ -1,80 +1,90 @@
-//! Sampling: access to keys that the parameter manager may choose (NuPS; AdaPM §A.5).
+//! Sampling: access to keys that the parameter manager may choose, such as negative samples (NuPS;
+//! AdaPM §A.5).
+//!
+//! The *drawing function* is the distribution that a task asks for ([`Sampling::uniform`],
+//! [`Sampling::weighted`], [`Sampling::drawn`]). A *scheme* decides when keys are chosen, and how
+//! far it may deviate from the drawing function for keys that are local:
 //!
 //! | scheme | keys are chosen | distribution | cost of `n` keys | good for |
 //! | --- | --- | --- | --- | --- |
 //! | `naive` | when a sample is prepared | the drawing function's | 2 messages for each other node at the pull, which waits for them | static partitioning; exactness where little is sampled |
-//! | `preloc` | when a sample is prepared, with intent for its window | the drawing function's | `n` intents; each key that is elsewhere comes here, and goes when the window ends | exactness without waiting, where workers are far enough ahead |
-//! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, the intents of `preloc` for as many different keys | the same with less to bring here |
-//! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 looks a key where few are local | most training: samples need not be exact as long as what is local changes |
+//! | `preloc` | when a sample is prepared, with intent for its window | the drawing function's | `n` intents; each key that is elsewhere is brought here, until the window ends | exactness without waiting, where workers are far enough ahead |
+//! | `pool` | as `preloc`, from pools of `size` draws that a worker uses `reuse` times each | the drawing function's in the long run; samples of a pool depend on each other | `n / reuse` draws, and intents as in `preloc` for these | the same with fewer keys to bring here |
+//! | `local` | when they are pulled, or a step before by [`crate::Worker::choose_sample`]: the first local one of eight draws, else the next local one, scanning upward with wrap past at most 1,024 keys | nearly the drawing function's among the local keys | nothing is brought here, so next to no messages; up to 1,032 checks a key where few are local | most training: samples need not be exact as long as the set of local keys changes |
 //!
-//! [`Scheme::of`] names the usual scheme of a system: `naive` under `classic`, where the set of
-//! local keys never changes; `preloc` under `lapse` and `adapm-no-replication`, where local keys
-//! are those just used; else `local`. Systems that ignore intent ignore that of samples: under
-//! `classic` and `full`, `preloc` and `pool` only choose keys, which under `full` are all local
-//! anyway. Under `lapse` keys are localized when the sample is prepared (NuPS's way), so prepare
-//! early enough for them to arrive and late enough for them not to have left again.
+//! [`Scheme::of`] returns the usual scheme of a system: `naive` under `classic`, where the set of
+//! local keys never changes; `preloc` under `lapse` and `adapm-no-replication`, where only keys in
+//! recent use are local; else `local`. Systems that ignore intent ignore that of samples, too:
+//! under `classic` and `full`, `preloc` and `pool` only choose keys (under `full` all are local
+//! anyway). Under `lapse` keys are localized when the sample is prepared, as in NuPS: prepare it
+//! early enough for the keys to arrive, and late enough that they have not left again.
 //!
 //! Without replacement no key occurs twice *in one sample*. The order of a sample is random in all
 //! schemes: a prefix of it is distributed like a smaller sample.
 //!
-//! Every scheme terminates: where the scan finds no local key (or only keys that the sample has
-//! used), `local` pulls the drawn key from its owner and counts it in
+//! Every scheme terminates: if the scan finds no local key that the sample may use, `local` pulls
+//! the drawn key from its owner and counts it in
 //! [`crate::Stats::sample_fallbacks`]. This also happens on a sparse range whose keys have hardly
 //! been accessed yet. A sample has at most [`Sample::KEYS_MAX`] keys.
 //!
 //! # How far `local` is from the drawing function
 //! Measured by `cargo run -p adapm-runtime --example sampling`: 4 nodes sample 512,000 of 10,000
-//! keys, uniformly, while they use others of these keys, some far more often than others. Distance
-//! is half the sum of differences between the keys' shares and equal ones.
+//! keys, uniformly, while they access the same keys for other purposes, some far more often than
+//! others. *Distance* is half the sum, over all keys, of the difference between the key's share of
+//! the samples and an equal share; *of a node* is its mean over the samples of each node alone.
 //!
-//! | system, scheme | sampled keys local | MB sent | distance | of one node's | the 100 keys most in use come |
+//! | system, scheme | sampled keys local | MB sent | distance | of a node | frequency of the 100 keys most in use, relative to others |
 //! | --- | ---: | ---: | ---: | ---: | ---: |
-//! | `adapm`, `naive` | 25.4 % | 77 | 0.056 | 0.111 | 1.00 times as often as others |
+//! | `adapm`, `naive` | 25.4 % | 77 | 0.056 | 0.111 | 1.00 |
 //! | `adapm`, `preloc` | 99.8 % | 55 | 0.056 | 0.111 | 1.00 |
 //! | `adapm`, `pool`, 250 draws used 16 times | 100.0 % | 19 | 0.223 | 0.450 | 0.91 |
 //! | `adapm`, `local` | 100.0 % | 18 | 0.120 | 0.272 | 2.81 |
 //! | `classic`, `naive` | 25.0 % | 81 | 0.056 | 0.111 | 1.00 |
 //! | `classic`, `local` | 100.0 % | 27 | 0.070 | 0.750 | 1.01 |
 //!
-//! 0.056 and 0.111 are chance. So are the distances of `pool`: a sixteenth of the draws leaves four
-//! times as much to it. Those of `local` are not. It favours keys in use, as several nodes hold
-//! copies of these: a task that needs equal shares corrects for how often a key came, as knowledge
-//! graph training does. Under `classic` each node samples from its own quarter only.
+//! Distances of 0.056 and 0.111 are due to chance: exact draws have them. Those of `pool` are, too:
+//! a sixteenth of the draws has four times the distance. Those of `local` are not. It favours keys
+//! in use, as several nodes hold copies of these: a task that needs equal shares corrects for the
+//! frequency of each key, as knowledge graph training does. Under `classic` each node samples only
+//! from its own quarter of the keys.
 //!
 //! # Determinism
-//! Draws of a worker's random stream (its own; one more for each intent handle) depend on the seed,
-//! the ids of node and worker, the number of the stream, and the sizes of the samples that it
-//! prepared before: never on other threads, clocks or what is local. So `naive`, `preloc` and
-//! `pool` give a worker the same keys in every run. The keys of pools depend on seed and node
-//! alone; all streams of a node walk through the same pools, each in its own order. Under `local`
-//! the draws are the same in every run, but which key stands in for a drawn one depends on what is
-//! local at that moment.
+//! A worker has one random stream, and one more for each intent handle. The draws of a stream
+//! depend on the seed, the ids of node and worker, the number of the stream, and the sizes of the
+//! samples prepared before: never on other threads, time, or the set of local keys. So `naive`,
+//! `preloc` and `pool` give a worker the same keys in every run. The keys of pools depend on seed
+//! and node alone; all streams of a node go through the same pools, each in its own order. Under
+//! `local` the draws are the same in every run, but the key that replaces a drawn one depends on
+//! the set of local keys at that moment.
 //!
 //! # The window
-//! A sample's window is a promise about the worker's clock, as an intent's is. Pulls outside of it
-//! are correct, but remote more often: nothing is signalled for the past, and earlier signals have
-//! expired. [`Sample::finish`], or dropping the sample, gives back what it holds and has not
-//! pulled; pulled keys stay for their updates, under `local` until the clock is raised, else until
-//! the window ends.
+//! A sample's window is a promise about the worker's clock, like that of an intent. Pulls outside
+//! of it are correct, but more often remote: nothing is signalled for the past, and earlier signals
+//! have expired. [`Sample::finish`], or dropping the sample, takes back the intent for keys that
+//! were not pulled. Pulled keys stay for their updates: under `local` until the clock is raised,
+//! else until the window ends.
 //!
 //! # Departure
 //! In NuPS and AdaPM a key that `local` chose may leave again before its update is pushed, which is
-//! then a remote access. Here the worker signals intent for keys that it chooses a step ahead,
-//! until the sample's window ends, and for others that it pulls, until it raises its clock: so they
-//! stay, or are back for the push. Where steps are shorter than the engines' rounds nothing is
-//! signalled, as it would come too late. Knowledge graph training with a fact per step and 12
-//! negatives (FB15k-237, 2 processes) signalled 27 keys a step with that and 3 without, with 45 %
-//! fewer replicas; 0.007 % instead of 0.005 % of its accesses wait or are remote.
+//! then a remote access. Here the worker signals intent, so that the key stays or is back for the
+//! push: for keys chosen a step ahead until the sample's window ends, for other pulled keys until
+//! the clock is raised.
 //!
-//! NuPS and AdaPM scan from the first draw, which favours keys behind gaps: on 4 nodes, knowledge
-//! graph training on FB15k-237 lost 0.014 of its filtered MRR by that, and 0.009 with more draws
-//! before the scan.
+//! Where steps are shorter than the engines' rounds nothing is signalled, as it would come too
+//! late. In knowledge graph training with a fact per step and 12 negatives (FB15k-237, 2 processes)
+//! this exception lowers the signalled keys from 27 to 3 a step and the replicas by 45 %, while
+//! 0.007 % instead of 0.005 % of the accesses wait or are remote.
+//!
+//! NuPS and AdaPM scan from the first draw, which favours local keys after a gap of others: on 4
+//! nodes, knowledge graph training on FB15k-237 lost 0.014 of its filtered MRR by that, and 0.009
+//! with more draws before the scan.
 //!
 //! | file | subject |
 //! | --- | --- |
 //! | `scheme` | names of schemes; invalid settings |
 //! | `alias` | random numbers; weighted draws |
-//! | `sampler`, `sample` | preparing, draws that are used several times; the keys left to pull |
+//! | `sampler` | the preparation of samples; pools |
+//! | `sample` | a prepared sample: its choice of keys, the keys left to pull |
 //!
 //! Not here: the pull itself, which is `worker/sample.rs`.
 
@@ -87,7 +97,7 @@ pub use alias::{AliasTable, Random, Weight, WeightError};
 pub use sample::Sample;
 pub use scheme::{SamplingError, Scheme, UnknownScheme};
 
-pub(crate) use sample::{Holder, Owner};
+pub(crate) use sample::{SampleNode, SamplePreparer};
 pub(crate) use sampler::Sampler;
 
 use std::fmt;
@@ -116,20 +126,19 @@ enum Draws {
 }
 
 impl Sampling {
-    /// Samples uniformly from `keys`, with replacement.
+    /// Creates a uniform distribution over `keys`, with replacement.
     #[must_use]
     pub fn uniform(scheme: Scheme, keys: Range<Key>, seed: u64) -> Self {
         Self { scheme, keys, seed, with_replacement: true, draws: Draws::Uniform }
     }
 
-    /// Samples from `keys` in proportion to `weights` `[keys]`, with replacement. No scheme ever
-    /// samples keys of weight 0.
+    /// Creates a distribution over `keys` in proportion to `weights` `[keys]`, with replacement. No
+    /// scheme ever samples keys of weight 0.
     ///
     /// Takes 8 bytes per key, once per process, and constant time per draw ([`AliasTable`]).
     ///
     /// # Errors
-    /// A number of weights other than that of the keys, or weights that [`AliasTable::new`]
-    /// refuses.
+    /// If the numbers of weights and keys differ, or for weights that [`AliasTable::new`] refuses.
     ///
     /// ```
     /// use adapm_core::{Key, Layout};
@@ -156,9 +165,9 @@ impl Sampling {
         Ok(Self { scheme, keys, seed, with_replacement: true, draws: Draws::Weighted(table) })
     }
 
-    /// Samples by `draw`, with replacement. A key that `draw` returns outside of `keys` is wrapped
-    /// into the range. Under scheme `Local`, and without replacement, keys that `draw` never
-    /// returns may stand in for those it does.
+    /// Creates the distribution of the function `draw`, with replacement. A key outside of `keys`
+    /// is wrapped into the range. Under scheme `Local`, and without replacement, keys that `draw`
+    /// never returns may replace drawn ones.
     #[must_use]
     pub fn drawn(
         scheme: Scheme,
@@ -172,9 +181,9 @@ impl Sampling {
     /// Forbids duplicate keys within one sample; samples of more keys than the range has, or than
     /// have a weight above 0, are refused.
     ///
-    /// A drawn key that the sample has already used is drawn again; after 64 draws in vain the next
-    /// unused key, scanning upward with wrap, stands in, so that a drawing function with few
-    /// possible keys terminates too.
+    /// A drawn key that the sample has already used is drawn again; after 64 draws in vain it is
+    /// replaced by the next unused key, upward with wrap, so that a drawing function with few
+    /// possible keys terminates, too.
     #[must_use]
     pub fn without_replacement(mut self) -> Self {
         self.with_replacement = false;
@@ -220,7 +229,7 @@ impl Sampling {
         }
     }
 
-    // Otherwise each draw is a call, with the random state in memory.
+    // Inlined, so that the random state stays in registers from draw to draw.
     #[inline(always)]
     fn draw(&self, random: &mut Random) -> Key {
         let offset = match &self.draws {
@@ -231,6 +240,7 @@ impl Sampling {
         Key(self.keys.start.0 + offset)
     }
 
+    /// Returns the key after `key`, with wrap.
     fn after(&self, key: Key) -> Key {
         if key.0 + 1 < self.keys.end.0 { Key(key.0 + 1) } else { self.keys.start }
     }
@@ -267,5 +277,6 @@ impl fmt::Debug for Draws {
     }
 }
 
-/// Unsuccessful draws after which keys are tried in order.
+/// Draws after which, without replacement, an unused key is searched in order: with half of the
+/// keys used, that many fail once in 2^64 times.
 const DRAWS_IN_VAIN: u32 = 64;

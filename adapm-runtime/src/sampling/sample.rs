@@ -1,5 +1,4 @@
-//! A prepared sample: its chosen keys, the keys left to pull, and the keys it gives back in the
-//! end.
+//! A prepared sample: the choice of its keys, the keys left to pull, and the return of unused keys.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,29 +20,32 @@ pub struct Sample {
     sampling: Arc<Sampling>,
     random: Random,
     clocks: Range<Clock>,
+    /// Number of keys not pulled yet.
     left: usize,
     /// Keys chosen so far; those before `next` have been pulled.
     chosen: Vec<Key>,
     next: usize,
-    /// The window of the intent for chosen keys that are not pulled yet, if any.
-    held: Option<Range<Clock>>,
+    /// The window of the intent signalled for the chosen keys, if any.
+    signalled: Option<Range<Clock>>,
+    /// Keys that may not occur again, without replacement.
     used: HashMap<Key, (), FixedState>,
-    owner: Owner,
+    preparer: SamplePreparer,
 }
 
-/// The owner of a sample.
-pub(crate) struct Owner {
-    pub(crate) holder: Arc<dyn Holder>,
+/// The worker that prepared a sample, and its node.
+pub(crate) struct SamplePreparer {
+    /// The node, to return unused keys.
+    pub(crate) shared: Arc<dyn SampleNode>,
     pub(crate) node: NodeId,
     pub(crate) worker: WorkerId,
-    /// The name of the signals for the sample until its window ends.
+    /// The id of the signals for the sample's keys that last until its window ends.
     pub(crate) signal: SignalId,
 }
 
-/// The holder of sampled keys, to which unused ones are given back.
-pub(crate) trait Holder: Send + Sync {
-    /// Takes back intent of `worker` for `keys` in `clocks`, signalled by that name; each key once
-    /// per signal.
+/// The node of a sample, to which unused keys are returned.
+pub(crate) trait SampleNode: Send + Sync {
+    /// Takes back the intent of `worker` for `keys` in `clocks` that was signalled under `id`; a
+    /// key is listed as often as it was signalled.
     fn take_back(&self, worker: WorkerId, id: SignalId, keys: &[Key], clocks: Range<Clock>);
 
     /// Counts `keys` keys of a sample of `worker` that were not pulled.
@@ -60,9 +62,9 @@ impl Sample {
         random: Random,
         clocks: Range<Clock>,
         n: usize,
-        owner: Owner,
+        preparer: SamplePreparer,
     ) -> Self {
-        let mut sample = Self::of_keys(sampling, random, clocks, Vec::new(), owner);
+        let mut sample = Self::of_keys(sampling, random, clocks, Vec::new(), preparer);
         sample.left = n;
         if sample.sampling.scheme != Scheme::Local {
             sample.chosen = (0..n).map(|_| sample.draw_unused()).collect();
@@ -77,7 +79,7 @@ impl Sample {
         random: Random,
         clocks: Range<Clock>,
         keys: Vec<Key>,
-        owner: Owner,
+        preparer: SamplePreparer,
     ) -> Self {
         Self {
             sampling,
@@ -86,9 +88,9 @@ impl Sample {
             left: keys.len(),
             chosen: keys,
             next: 0,
-            held: None,
+            signalled: None,
             used: HashMap::default(),
-            owner,
+            preparer,
         }
     }
 
@@ -119,9 +121,9 @@ impl Sample {
         self.clocks.clone()
     }
 
-    /// Returns the name of the signals for the sample until its window ends.
+    /// Returns the id of the signals for the sample's keys that last until its window ends.
     pub(crate) fn signal(&self) -> SignalId {
-        self.owner.signal
+        self.preparer.signal
     }
 
     pub(crate) fn scheme(&self) -> Scheme {
@@ -129,17 +131,17 @@ impl Sample {
     }
 
     /// Checks that this worker, of the cluster that samples by `sampling`, may pull the sample.
-    pub(crate) fn check_owner(
+    pub(crate) fn check_preparer(
         &self,
         sampling: Option<&Arc<Sampling>>,
         node: NodeId,
         worker: WorkerId,
     ) -> Result<(), OpError> {
         let of_cluster = sampling.is_some_and(|sampling| Arc::ptr_eq(sampling, &self.sampling));
-        if of_cluster && (self.owner.node, self.owner.worker) == (node, worker) {
+        if of_cluster && (self.preparer.node, self.preparer.worker) == (node, worker) {
             Ok(())
         } else {
-            Err(OpError::ForeignSample { node: self.owner.node, worker: self.owner.worker })
+            Err(OpError::ForeignSample { node: self.preparer.node, worker: self.preparer.worker })
         }
     }
 
@@ -149,7 +151,7 @@ impl Sample {
         let mut keys = self.chosen[self.next..].to_vec();
         keys.sort_unstable();
         keys.dedup();
-        self.held = Some(self.clocks());
+        self.signalled = Some(self.clocks());
         keys
     }
 
@@ -213,12 +215,12 @@ impl Sample {
     }
 
     /// Records that intent is signalled in this window for all chosen keys.
-    pub(crate) fn note_held(&mut self, window: Range<Clock>) {
-        self.held = Some(window);
+    pub(crate) fn note_signalled(&mut self, window: Range<Clock>) {
+        self.signalled = Some(window);
     }
 
     pub(crate) fn is_signalled(&self) -> bool {
-        self.held.is_some()
+        self.signalled.is_some()
     }
 
     /// Returns the next key of scheme `Local` and true if it is local: the key announced by
@@ -257,12 +259,14 @@ impl Sample {
         (drawn, false)
     }
 
+    /// Draws a key and marks it used.
     fn draw_unused(&mut self) -> Key {
         let key = self.draw_free();
         self.note_used(key);
         key
     }
 
+    /// Draws a key that is not used.
     fn draw_free(&mut self) -> Key {
         let mut key = self.sampling.draw(&mut self.random);
         for _ in 1..DRAWS_IN_VAIN {
@@ -303,15 +307,20 @@ impl Drop for Sample {
         if self.left == 0 {
             return;
         }
-        self.owner.holder.note_unpulled(self.owner.worker, self.left as u64);
-        if let Some(clocks) = mem::take(&mut self.held) {
+        self.preparer.shared.note_unpulled(self.preparer.worker, self.left as u64);
+        if let Some(clocks) = mem::take(&mut self.signalled) {
             let keys = self.unpulled();
-            self.owner.holder.take_back(self.owner.worker, self.owner.signal, &keys, clocks);
+            self.preparer.shared.take_back(
+                self.preparer.worker,
+                self.preparer.signal,
+                &keys,
+                clocks,
+            );
         }
     }
 }
 
-impl fmt::Debug for Owner {
+impl fmt::Debug for SamplePreparer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", self.worker, self.node)
     }

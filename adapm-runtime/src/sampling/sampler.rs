@@ -24,7 +24,7 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 use foldhash::fast::FixedState;
 
-use super::{DRAWS_IN_VAIN, Owner, Random, Sample, Sampling, Scheme};
+use super::{DRAWS_IN_VAIN, Random, Sample, SamplePreparer, Sampling, Scheme};
 
 /// Prepares the samples of one worker, or of one of its intent handles.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Sampler {
         &mut self,
         n: usize,
         clocks: Range<Clock>,
-        owner: Owner,
+        preparer: SamplePreparer,
     ) -> Result<Sample, OpError> {
         let sampling = self.sampling.clone().ok_or(OpError::NoSampling)?;
         if n > Sample::KEYS_MAX {
@@ -74,10 +74,10 @@ impl Sampler {
         }
         let mut random = Random::new(self.seeds.bits());
         match &mut self.pool {
-            None => Ok(Sample::new(sampling, random, clocks, n, owner)),
+            None => Ok(Sample::new(sampling, random, clocks, n, preparer)),
             Some(pool) => {
                 let keys = pool.take(&sampling, &mut random, n);
-                Ok(Sample::of_keys(sampling, random, clocks, keys, owner))
+                Ok(Sample::of_keys(sampling, random, clocks, keys, preparer))
             }
         }
     }

@@ -15,7 +15,7 @@ use adapm_core::{Clock, Key, Value, WorkerId};
 use super::Worker;
 use crate::node::{NodeShared, check_window};
 use crate::promise::Promise;
-use crate::sampling::{Owner, Sample, Sampler, Scheme};
+use crate::sampling::{Sample, SamplePreparer, Sampler, Scheme};
 use crate::ticket::Place;
 
 impl<V, S> Worker<V, S>
@@ -45,7 +45,7 @@ where
     /// # Errors
     /// [`OpError::ForeignSample`] if another worker or cluster prepared it, or a failed cluster.
     pub fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        self.check_owner(sample)?;
+        self.check_preparer(sample)?;
         if sample.scheme() != Scheme::Local {
             return Ok(());
         }
@@ -54,7 +54,7 @@ where
         let chosen = sample.choose(|key| self.shared().store.is_held(key));
         if self.is_heard(&window) && !chosen.is_empty() {
             self.shared().hold(self.id(), signal, chosen, window.clone())?;
-            sample.note_held(window);
+            sample.note_signalled(window);
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ where
         keys: &mut [Key],
         values: &mut [V],
     ) -> Result<(), OpError> {
-        self.check_owner(sample)?;
+        self.check_preparer(sample)?;
         let len = sample.value_len(&self.shared().layout);
         if values.len() != keys.len() * len {
             return Err(OpError::ValueLen { expected: keys.len() * len, given: values.len() });
@@ -138,8 +138,8 @@ where
     }
 
     /// Checks that this worker, or an intent handle of it, prepared the sample.
-    fn check_owner(&self, sample: &Sample) -> Result<(), OpError> {
-        sample.check_owner(self.shared().sampling.as_ref(), self.node(), self.id())
+    fn check_preparer(&self, sample: &Sample) -> Result<(), OpError> {
+        sample.check_preparer(self.shared().sampling.as_ref(), self.node(), self.id())
     }
 
     /// Returns true if the engines will look at the worker's clock within `window`. Where steps are
@@ -164,8 +164,9 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
     ) -> Result<Sample, OpError> {
         check_window(&clocks)?;
         let signal = self.name_sample(worker);
-        let owner = Owner { holder: Arc::clone(self) as _, node: self.node, worker, signal };
-        let mut sample = sampler.prepare(n, clocks.clone(), owner)?;
+        let preparer =
+            SamplePreparer { shared: Arc::clone(self) as _, node: self.node, worker, signal };
+        let mut sample = sampler.prepare(n, clocks.clone(), preparer)?;
         if self.nodes == 1 || !sample.scheme().announces() {
             return Ok(sample);
         }
