@@ -27,7 +27,7 @@ pub(crate) const LEN_MAX: usize = 1 << 20;
 /// - All zero bytes are the default and change nothing: new memory is zeroed, and a delta begins
 ///   so.
 /// - An element is nothing but its bytes: a node writes them, another one reads them. No pointer,
-/// no index into memory that is not sent.
+///   no index into memory that is not sent.
 /// - [`Value::magnitude`] is 0 for the default, and never negative or NaN.
 ///
 /// Maximum, minimum and other operations whose neutral element is not zero bytes are impossible.

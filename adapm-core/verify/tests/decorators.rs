@@ -118,8 +118,8 @@ fn a_numbered_transport_names_the_frame_that_goes_astray() {
 #[test]
 fn a_refused_frame_is_told_of_room_by_a_wake() {
     let rates = ShakeRates { full: 30, ..ShakeRates::default() };
-    let [mut a, mut b]: [_; 2] =
-        Shaky::network(inproc::network(2), rates, 1).try_into().ok().expect("two endpoints");
+    let mut ends = Shaky::network(inproc::network(2), rates, 1);
+    let [a, b] = &mut ends[..] else { panic!("two endpoints") };
     let (mut refusals, mut frame) = (0, Frame::default());
     for number in 0..100 {
         frame.head = vec![number];
