@@ -56,6 +56,22 @@ impl LinkConfig {
         }
     }
 
+    /// Returns the bounds that fit datagrams ([`crate::link::Links`]) to peers which are dead after
+    /// `dead_after`: 1,200 bytes of a frame in each, which pass everywhere; 18 MiB and 16,384
+    /// packets that wait, so that a frame of any size is taken while the last acknowledgement is
+    /// under way; acknowledgements within 5 ms, as what is lost is found by them.
+    #[must_use]
+    pub fn datagrams(dead_after: Duration) -> Self {
+        let base = Self::dead_after(dead_after);
+        Self {
+            ack_delay: base.ack_delay.min(Duration::from_millis(5)),
+            packet_bytes: 1_200,
+            window_packets: 16_384,
+            window_bytes: FRAME_BYTES_MAX + (1 << 20),
+            ..base
+        }
+    }
+
     /// Returns the size at which frames are cut, within its bounds.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.packet_bytes.clamp(1, PACKET_BYTES_MAX)

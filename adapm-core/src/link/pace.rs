@@ -22,6 +22,8 @@ pub(crate) struct Pace {
     is_limiting: bool,
     /// Time when it was last halved: packets written before carry no news.
     halved: Instant,
+    /// Bytes that a lossy network carries: another limit, over datagrams.
+    ceiling: Option<usize>,
     /// Packets and bytes written since the last request for an acknowledgement.
     unasked: (usize, usize),
 }
@@ -31,18 +33,24 @@ impl Pace {
     /// packet at a time.
     pub(crate) fn restart(&mut self, is_careful: bool, config: &LinkConfig) {
         let limit = if is_careful { 0 } else { weight(config.cut_bytes()) };
-        *self = Self { limit, ..Self::default() };
+        *self = Self { limit, ceiling: self.ceiling, ..Self::default() };
     }
 
     /// Returns the size at which frames are cut, in bytes: larger on a fast network.
     pub(crate) fn cut_bytes(&self, config: &LinkConfig) -> usize {
-        if self.limit >= FAST_BYTES { PACKET_BYTES_MAX } else { config.cut_bytes() }
+        let is_fast = self.limit >= FAST_BYTES && self.ceiling.is_none();
+        if is_fast { PACKET_BYTES_MAX } else { config.cut_bytes() }
+    }
+
+    /// Limits the bytes under way for a reason of the caller's, and keeps the size of packets.
+    pub(crate) fn limit_to(&mut self, ceiling: usize) {
+        self.ceiling = Some(ceiling);
     }
 
     /// Returns true if another packet may be written with `under_way` bytes in flight; the last one
     /// may exceed the limit.
     pub(crate) fn admits(&self, under_way: usize) -> bool {
-        under_way == 0 || under_way < self.limit
+        under_way == 0 || under_way < self.limit()
     }
 
     /// Records that packets have to wait.
@@ -56,7 +64,8 @@ impl Pace {
     pub(crate) fn wrote(&mut self, bytes: usize, under_way: usize, config: &LinkConfig) -> bool {
         let (packets, unasked) = (self.unasked.0 + 1, self.unasked.1 + weight(bytes));
         let is_much = 4 * packets >= config.window_packets || 4 * unasked >= config.window_bytes;
-        let asks = is_much || (2 * under_way >= self.limit && 4 * unasked >= self.limit);
+        let limit = self.limit();
+        let asks = is_much || (2 * under_way >= limit && 4 * unasked >= limit);
         self.unasked = if asks { (0, 0) } else { (packets, unasked) };
         asks
     }
@@ -81,6 +90,10 @@ impl Pace {
         }
         self.limit = self.limit.max(least);
         self.is_limiting &= are_waiting;
+    }
+
+    fn limit(&self) -> usize {
+        self.ceiling.map_or(self.limit, |ceiling| self.limit.min(ceiling))
     }
 }
 

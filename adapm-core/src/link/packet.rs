@@ -182,6 +182,12 @@ pub enum LinkError {
     /// A pipe to a dead peer: it was given up for good, whatever its fate.
     #[error("a pipe came up to a peer that was given up before")]
     GivenUp,
+    /// A datagram that no sound node sends: it is to be dropped, as its sender is not known.
+    #[error("a datagram came that no sound node sends")]
+    Malformed,
+    /// A datagram of a node that is no peer.
+    #[error("a datagram came of a node that is no peer")]
+    Stranger,
 }
 
 impl LinkError {
@@ -189,7 +195,10 @@ impl LinkError {
     /// of the pipe.
     #[must_use]
     pub const fn blames_peer(self) -> bool {
-        !matches!(self, Self::Gap { .. } | Self::Down | Self::GivenUp)
+        !matches!(
+            self,
+            Self::Gap { .. } | Self::Down | Self::GivenUp | Self::Malformed | Self::Stranger
+        )
     }
 }
 

@@ -29,6 +29,14 @@ struct Item {
     content: Content,
     /// Time when it was written to the pipe in use.
     written: Instant,
+    /// Number of times that it was written, to any pipe; saturates.
+    writes: u8,
+}
+
+impl Item {
+    fn new(kind: Kind, content: Content) -> Self {
+        Self { kind, content, written: Instant::ZERO, writes: 0 }
+    }
 }
 
 /// The effect of an acknowledgement.
@@ -36,6 +44,8 @@ struct Item {
 pub(crate) struct Acknowledged {
     /// Time when the last of the packets was written; `None` if that was to an earlier pipe.
     pub(crate) written: Option<Instant>,
+    /// True if each of them was written once: `written` then tells the round trip.
+    pub(crate) is_first: bool,
     /// Bytes of all of them.
     pub(crate) bytes: usize,
     /// Bytes of the largest of them.
@@ -58,11 +68,11 @@ impl RetransmitBuffer {
         let mut from = 0;
         while len - from > cut_bytes {
             let content = Content::part(Arc::clone(&frame), from, from + cut_bytes);
-            self.items.push_back(Item { kind: Kind::Part, content, written: Instant::ZERO });
+            self.items.push_back(Item::new(Kind::Part, content));
             from += cut_bytes;
         }
         let content = Content::part(frame, from, len);
-        self.items.push_back(Item { kind, content, written: Instant::ZERO });
+        self.items.push_back(Item::new(kind, content));
     }
 
     /// Returns the next packet to write to the pipe in use, and counts it as written.
@@ -70,9 +80,18 @@ impl RetransmitBuffer {
         let item = self.items.get_mut(self.written)?;
         let seq = Seq(self.base.0 + self.written as u64);
         item.written = now;
+        item.writes = item.writes.saturating_add(1);
         self.written += 1;
         self.under_way += weight(item.content.len());
         Some((item.kind, seq, item.content.clone()))
+    }
+
+    /// Returns the first packet once more, if it was written: the peer misses it.
+    pub(crate) fn write_first_again(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
+        let item = self.items.front_mut().filter(|_| self.written > 0)?;
+        item.written = now;
+        item.writes = item.writes.saturating_add(1);
+        Some((item.kind, self.base, item.content.clone()))
     }
 
     /// Forgets the packets before `ack`, which must be within `base..=next`. Returns `None` if
@@ -84,7 +103,7 @@ impl RetransmitBuffer {
         );
         let mut all: Option<Acknowledged> = None;
         while self.base < ack
-            && let Some(Item { content, written, .. }) = self.items.pop_front()
+            && let Some(Item { content, written, writes, .. }) = self.items.pop_front()
         {
             let bytes = content.len();
             self.base = self.base.next();
@@ -94,9 +113,13 @@ impl RetransmitBuffer {
                 self.written -= 1;
                 self.under_way -= weight(bytes);
             }
-            let before = all.map_or((0, 0), |all| (all.bytes, all.largest));
-            let (bytes, largest) = (before.0 + bytes, before.1.max(bytes));
-            all = Some(Acknowledged { written: was_written.then_some(written), bytes, largest });
+            let before = all.map_or((0, 0, true), |all| (all.bytes, all.largest, all.is_first));
+            all = Some(Acknowledged {
+                written: was_written.then_some(written),
+                is_first: before.2 && writes == 1,
+                bytes: before.0 + bytes,
+                largest: before.1.max(bytes),
+            });
             if self.spares.len() < SPARES_MAX
                 && let Some(mut frame) = content.into_memory()
             {

@@ -9,6 +9,7 @@ use crate::link::pace::Pace;
 use crate::link::packet::{
     Assembly, Content, Header, Kind, LinkError, SendRefusal, Seq, goodbye_bytes, read_goodbye,
 };
+use crate::link::recovery::Recovery;
 use crate::link::retransmit::{RetransmitBuffer, packets_of};
 use crate::time::Instant;
 use crate::transport::{CloseReason, Frame, Loss, Stall, Way};
@@ -88,6 +89,8 @@ pub struct Session {
     is_up: bool,
     buffer: RetransmitBuffer,
     pace: Pace,
+    /// Repeats what a pipe of datagrams has lost; `None`: pipes break instead.
+    recovery: Option<Recovery>,
     /// The number of the next packet of the peer.
     expects: Seq,
     assembly: Assembly,
@@ -116,6 +119,7 @@ impl Session {
             is_up: false,
             buffer: RetransmitBuffer::default(),
             pace: Pace::default(),
+            recovery: None,
             expects: Seq::default(),
             assembly: Assembly::default(),
             owes: None,
@@ -129,6 +133,15 @@ impl Session {
             has_left: false,
             events: VecDeque::new(),
         }
+    }
+
+    /// Creates a session whose pipe loses, repeats and reorders packets without breaking: it writes
+    /// them again by itself, and never more bytes in one than [`LinkConfig::packet_bytes`].
+    pub(crate) fn over_datagrams(config: LinkConfig) -> Self {
+        let recovery = Recovery::new(&config);
+        let mut pace = Pace::default();
+        pace.limit_to(recovery.window());
+        Self { recovery: Some(recovery), pace, ..Self::new(config) }
     }
 
     /// Takes the content of `frame` for the peer and may leave recycled memory in it.
@@ -286,6 +299,23 @@ impl Session {
                 self.end();
             }
         }
+        self.write_lost_again(now);
+    }
+
+    /// A packet has come that is not the next one, or not for the first time: the peer is told at
+    /// once how far everything has come.
+    pub(crate) fn owe_now(&mut self, now: Instant) {
+        self.owe(now, true);
+    }
+
+    /// The peer has received packets behind one that it misses.
+    pub(crate) fn handle_missed(&mut self, now: Instant) {
+        if let Some(recovery) = &mut self.recovery
+            && self.buffer.packets() > 0
+        {
+            recovery.handle_missed(now, self.buffer.base());
+            self.pace.limit_to(recovery.window());
+        }
     }
 
     /// Returns the next packet to write to the pipe in use, and counts it as written; `None` if
@@ -295,7 +325,10 @@ impl Session {
             return None;
         }
         let mut wants_ack = false;
-        let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_numbered(now) {
+        let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_missed(now) {
+            wants_ack = true;
+            (kind, seq, Some(content))
+        } else if let Some((kind, seq, content)) = self.write_numbered(now) {
             wants_ack = self.pace.wrote(content.len(), self.buffer.under_way(), &self.config);
             (kind, seq, Some(content))
         } else if self.owes.is_some_and(|due| due <= now) {
@@ -323,13 +356,17 @@ impl Session {
         let detector = if self.has_ended() { None } else { self.detector.deadline(&self.config) };
         let heartbeat = (self.is_up && !self.has_left).then(|| self.heartbeat_at());
         let debt = if self.is_up { self.owes } else { None };
-        [detector, heartbeat, debt].into_iter().flatten().min()
+        let repeats = self.recovery.as_ref().filter(|_| self.is_up && !self.has_ended());
+        let repeat = repeats.and_then(Recovery::deadline);
+        [detector, heartbeat, debt, repeat].into_iter().flatten().min()
     }
 
     /// Returns true if packets wait to be written to the pipe in use, and may be written now.
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
-        self.is_up && !self.buffer.is_written() && self.pace.admits(self.buffer.under_way())
+        let is_missed = self.recovery.as_ref().is_some_and(Recovery::repeats);
+        let may_write = !self.buffer.is_written() && self.pace.admits(self.buffer.under_way());
+        self.is_up && (is_missed || may_write)
     }
 
     /// Returns the number of the next packet of the peer: a handshake carries it for the peer's
@@ -384,7 +421,27 @@ impl Session {
         }
         let numbered = self.buffer.write_next(now)?;
         self.detector.wait(now);
+        if let Some(recovery) = &mut self.recovery {
+            recovery.note_written(now, numbered.1);
+        }
         Some(numbered)
+    }
+
+    /// The packet that the peer misses, if it was not repeated yet.
+    fn write_missed(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
+        let repeats = self.recovery.as_mut().is_some_and(Recovery::take_repeat);
+        if repeats { self.buffer.write_first_again(now) } else { None }
+    }
+
+    /// Takes all packets as not written if no acknowledgement has come for so long that they must
+    /// be lost.
+    fn write_lost_again(&mut self, now: Instant) {
+        if let Some(recovery) = self.recovery.as_mut().filter(|_| self.is_up)
+            && recovery.handle_timeout(now)
+        {
+            self.buffer.rewind();
+            self.pace.limit_to(recovery.window());
+        }
     }
 
     fn owe(&mut self, now: Instant, is_asked: bool) {
@@ -396,6 +453,10 @@ impl Session {
         if let Some(acknowledged) = self.buffer.acknowledge(ack) {
             self.detector.progress(now, self.buffer.packets() > 0);
             self.pace.acknowledged(now, acknowledged, !self.buffer.is_written(), &self.config);
+            if let Some(recovery) = &mut self.recovery {
+                recovery.acknowledged(now, acknowledged, self.buffer.under_way() > 0);
+                self.pace.limit_to(recovery.window());
+            }
             self.passed = self.passed.max(acknowledged.largest);
             self.stalls = 0;
         }
