@@ -11,7 +11,7 @@
 //! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
 //! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | the parts of a cluster, and the record of events |
 //! | [`lies`] | a node that lies to the others |
-//! | [`link`] | two link sessions over a pipe that breaks, judged step by step |
+//! | [`link`] | two link sessions over a pipe that breaks, and links over datagrams, judged step by step |
 //! | [`oracle`], [`digits`] | values that reveal which pushes they contain, and the judge of reads |
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
 //! | [`random`], [`rng`] | schedules from seeds |
@@ -88,7 +88,7 @@ pub use check::{Check, Checks};
 pub use cluster::Cluster;
 pub use decorators::{FaultCounts, FaultRates, Faulty, Numbered, NumberedError, ShakeRates, Shaky};
 #[cfg(feature = "checked")]
-pub use planted::{Bug, LinkBug, bug_from_environment};
+pub use planted::{Bug, DatagramBug, LinkBug, bug_from_environment};
 pub use recorder::Recorder;
 pub use reference_store::ReferenceStore;
 #[cfg(feature = "checked")]

@@ -9,19 +9,21 @@
 //! | `judge` | checks of all claims after every step |
 //! | `lie` | packets that no sound peer sends |
 //! | `random` | random schedules from seeds |
+//! | `mesh` | nodes over datagrams that get lost, repeated, reordered, cut |
 //!
 //! A step that breaks a claim of [`adapm_core::link::Session`] returns a [`Broken`].
 
 mod end;
 mod judge;
 mod lie;
+pub mod mesh;
 mod pair;
 mod pipe;
 pub mod random;
 
 use core::fmt;
 
-use crate::planted::LinkBug;
+use crate::planted::{DatagramBug, LinkBug};
 
 pub use end::End;
 pub use lie::Lie;
@@ -66,6 +68,18 @@ impl Claim {
                 Self::FailureDetector
             }
             LinkBug::WriteAgain => Self::Pace,
+        }
+    }
+
+    /// Returns the claim that `bug` breaks.
+    #[must_use]
+    pub fn broken_by_datagrams(bug: DatagramBug) -> Self {
+        match bug {
+            DatagramBug::DeliverTwice | DatagramBug::TrustAnyLife => Self::Once,
+            DatagramBug::RepeatNothing => Self::FailureDetector,
+            DatagramBug::CountAhead => Self::Refusal,
+            DatagramBug::ForgetGoodbye => Self::CloseReason,
+            DatagramBug::IgnoreBounds => Self::Memory,
         }
     }
 }

@@ -17,11 +17,13 @@
 //! | `events` | what workers are told |
 //! | `edit` | messages taken apart and put together |
 //! | `link` | a link session: packets, events, time |
+//! | `datagram` | links over datagrams: bytes and frames |
 //!
 //! Run any suite with one: `ADAPM_BUG=SkipStale cargo test -p adapm-core --test paper`.
 
 mod belief;
 mod collective;
+mod datagram;
 mod driver;
 mod edit;
 mod entries;
@@ -36,6 +38,7 @@ mod store;
 use core::fmt;
 use std::env;
 
+pub use datagram::DatagramBug;
 pub use fault::{Driver, Fault, engine};
 pub use link::{LinkBug, PlantedSession, link_bug_from_environment};
 pub use mistake::Engine;
