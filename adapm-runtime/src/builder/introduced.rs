@@ -15,6 +15,7 @@ use crate::link::{Endpoint, WakeFn};
 /// An endpoint whose peers must have the same layout.
 pub(super) struct Introduced {
     inner: Box<dyn Endpoint>,
+    own: NodeId,
     /// [`adapm_core::Layout::digest`] of this node.
     digest: u64,
     /// By node: the peer was sent the introduction.
@@ -24,8 +25,29 @@ pub(super) struct Introduced {
 }
 
 impl Introduced {
-    pub(super) fn new(inner: Box<dyn Endpoint>, nodes: usize, digest: u64) -> Self {
-        Self { inner, digest, told: vec![false; nodes], known: vec![false; nodes] }
+    /// Wraps the endpoint of node `own` of `nodes`.
+    pub(super) fn new(inner: Box<dyn Endpoint>, own: NodeId, nodes: usize, digest: u64) -> Self {
+        Self { inner, own, digest, told: vec![false; nodes], known: vec![false; nodes] }
+    }
+
+    /// Sends the introduction to a peer that does not have it. Returns false if the way is full.
+    fn introduce(&mut self, to: NodeId) -> Result<bool, String> {
+        let told = &mut self.told[to.index()];
+        if !*told {
+            let head = [MAGIC, &self.digest.to_le_bytes()].concat();
+            *told = self.inner.send(to, &mut Frame { head, ..Frame::default() })?;
+        }
+        Ok(*told)
+    }
+
+    /// Introduces this node to all peers before it ends because of another layout. A transport may
+    /// keep a loss from peers that have nothing more to send; they would wait for ever.
+    fn introduce_to_all(&mut self) {
+        let own = self.own;
+        for node in (0..).map(NodeId).take(self.told.len()).filter(|node| *node != own) {
+            // A peer that cannot be reached has ended, too.
+            let _ = self.introduce(node);
+        }
     }
 
     /// Checks the first frame of a peer.
@@ -52,12 +74,8 @@ impl Introduced {
 
 impl Endpoint for Introduced {
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<bool, String> {
-        if !self.told[to.index()] {
-            let head = [MAGIC, &self.digest.to_le_bytes()].concat();
-            if !self.inner.send(to, &mut Frame { head, ..Frame::default() })? {
-                return Ok(false);
-            }
-            self.told[to.index()] = true;
+        if !self.introduce(to)? {
+            return Ok(false);
         }
         self.inner.send(to, frame)
     }
@@ -66,7 +84,7 @@ impl Endpoint for Introduced {
         loop {
             match self.inner.recv(wait, frame)? {
                 Received::Frame(from) if self.known.get(from.index()) == Some(&false) => {
-                    self.meet(from, frame)?;
+                    self.meet(from, frame).inspect_err(|_| self.introduce_to_all())?;
                 }
                 received => return Ok(received),
             }
@@ -100,3 +118,32 @@ impl Endpoint for Introduced {
 
 /// Begins an introduction; its last byte is the version.
 const MAGIC: &[u8] = b"adapm layout \x01";
+
+#[cfg(test)]
+mod tests {
+    use adapm_transport::inproc;
+
+    use super::*;
+
+    #[test]
+    fn peers_hear_of_the_other_layout_though_the_first_to_notice_is_gone() {
+        let ends = (0..).map(NodeId).zip(inproc::network(3));
+        let ends = ends.map(|(node, end)| {
+            let digest = u64::from(node == NodeId(2));
+            Introduced::new(Box::new(end), node, 3, digest)
+        });
+        let mut ends: Vec<Introduced> = ends.collect();
+        let mut frame = Frame { head: vec![7], ..Frame::default() };
+        assert_eq!(ends[2].send(NodeId(0), &mut frame), Ok(true));
+        let mut differs = |end: &mut Introduced| {
+            let received = end.recv(Some(Duration::ZERO), &mut frame);
+            assert!(received.is_err_and(|error| error.contains("has another layout")));
+        };
+        differs(&mut ends[0]);
+        drop(ends.remove(0));
+        // What n0 said on its way out ends n2, and what n2 said then ends n1, which has sent nothing.
+        differs(&mut ends[1]);
+        drop(ends.remove(1));
+        differs(&mut ends[0]);
+    }
+}

@@ -163,9 +163,9 @@ impl Nodes {
             if ends.len() != here {
                 return Err(BuildError::Endpoints { channel, given: ends.len(), nodes: here });
             }
-            for ((_, node_ends), end) in by_node.iter_mut().zip(ends) {
+            for ((node, node_ends), end) in by_node.iter_mut().zip(ends) {
                 node_ends.push(if introduces {
-                    Box::new(Introduced::new(end, nodes, digest))
+                    Box::new(Introduced::new(end, *node, nodes, digest))
                 } else {
                     end
                 });
