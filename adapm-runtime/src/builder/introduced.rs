@@ -141,7 +141,7 @@ mod tests {
         };
         differs(&mut ends[0]);
         drop(ends.remove(0));
-        // What n0 said on its way out ends n2, and what n2 said then ends n1, which has sent nothing.
+        // What n0 said on its way out ends n2; what n2 said then ends n1, which has sent nothing.
         differs(&mut ends[1]);
         drop(ends.remove(1));
         differs(&mut ends[0]);
