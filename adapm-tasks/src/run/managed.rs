@@ -1,8 +1,8 @@
 //! The two kinds of [`Parameters`]: workers of the parameter manager, whose intent handles are
 //! [`IntentSignaler`]s, and plain arrays.
 //!
-//! After training a process has the chosen parameters ([`BestParameters`]): all, or if nodes are
-//! processes those at home in it.
+//! After training a process has the best parameters ([`BestParameters`]): all of them, or those at
+//! home in it if nodes are processes.
 //!
 //! An evaluation starts from them on every node, and no node needs more than its own: a manager
 //! asks for the values of keys at their home. Only a checkpoint needs all, on node 0.
@@ -34,7 +34,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) seed: u64,
     /// The group that joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
-    /// The sampling scheme; `None`: as is usual for the system.
+    /// The sampling scheme; `None`: the usual one of the system.
     pub(crate) scheme: Option<Scheme>,
     /// The tracer of some keys.
     pub(crate) trace: Option<&'a Tracer>,
@@ -48,8 +48,8 @@ impl<'a> Setup<'a> {
         system.map(|system| Self { system, nodes, workers, seed, group, scheme, trace })
     }
 
-    /// Starts a cluster for parameters of `shape`, with samples of what `distribution` says, if
-    /// anything. Tells how many of all keys have their initial values.
+    /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
+    /// one. Reports to `tell` how many of all keys have their initial values.
     pub(crate) fn start(
         self,
         shape: &Shape,
@@ -107,7 +107,7 @@ impl Parameters for Worker<f32> {
     }
 }
 
-/// The way a system learns of accesses ahead of time.
+/// The announcement of accesses that a system understands.
 pub(crate) enum ManagedSignaler {
     /// Intent with its window (AdaPM §3); ignored by systems that do not heed it.
     Intent(IntentHandle<f32>),
@@ -121,7 +121,7 @@ impl IntentSignaler for ManagedSignaler {
     fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
         match self {
             Self::Intent(handle) => handle.intent(keys, clocks),
-            // Nobody waits for it: an access waits for a key that is on its way.
+            // The ticket is not needed: an access waits for a key that is on its way.
             Self::Localize(handle) => handle.localize_async(keys).map(drop),
         }
     }
@@ -142,7 +142,7 @@ pub(crate) struct Arrays {
 }
 
 impl Arrays {
-    /// Fills the values by `initial`, called once per key; `seed` is that of the sampled keys.
+    /// Fills the values by `initial`, called once per key; `seed` is the seed of the sampled keys.
     #[cfg(test)]
     pub(crate) fn new(
         shape: Shape,
@@ -153,8 +153,8 @@ impl Arrays {
         Self::fill(shape, distribution, seed, initial, &|_, _| {})
     }
 
-    /// Fills the values by `initial`, called once per key, and tells how many keys have theirs;
-    /// `seed` is that of the sampled keys.
+    /// Fills the values by `initial`, called once per key, and reports to `tell` how many keys have
+    /// theirs; `seed` is the seed of the sampled keys.
     pub(crate) fn fill(
         shape: Shape,
         distribution: Option<SamplingDistribution>,
@@ -206,14 +206,15 @@ impl Parameters for Arrays {
 
     /// # Panics
     ///
-    /// If the task says nothing to draw from.
+    /// If the task has no sampling distribution.
     fn pull_sample(
         &mut self,
         _: &mut (),
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Infallible> {
-        let distribution = self.distribution.as_ref().expect("a task that samples says what from");
+        let distribution =
+            self.distribution.as_ref().expect("a task that samples has a distribution");
         keys.fill_with(|| distribution.draw(&mut self.random));
         self.pull(keys, values)
     }
@@ -240,8 +241,8 @@ pub(crate) struct BestParameters {
 }
 
 impl BestParameters {
-    /// Joins the copies of the workers of this process, one behind the other; `shape` is that of
-    /// values without accumulators.
+    /// Joins the copies of the workers of this process, in order; `shape` is that of values
+    /// without accumulators.
     pub(crate) fn new(shape: Shape, mut parts: Vec<Vec<f32>>, peers: &Peers<'_>) -> Self {
         let (node, processes) = (peers.node(), peers.processes());
         let keys = (processes > 1).then(|| {
@@ -258,7 +259,8 @@ impl BestParameters {
         Self { shape, keys: None, values }
     }
 
-    /// Writes the value of a key that is here; others stay as they are.
+    /// Returns a function that writes the value of a key that is here, and leaves other values as
+    /// they are.
     pub(crate) fn initial(&self) -> impl Fn(Key, &mut [f32]) + Send + Sync + 'static {
         let (shape, keys, values) =
             (self.shape.clone(), self.keys.clone(), Arc::clone(&self.values));
@@ -274,8 +276,8 @@ impl BestParameters {
         }
     }
 
-    /// Brings all values together at node 0, in key order; `None` elsewhere. Collective; a piece of
-    /// a few MiB at a time.
+    /// Gathers all values at node 0, in key order, a piece of a few MiB at a time; `None` on other
+    /// nodes. Collective.
     pub(crate) fn gather(
         self,
         peers: &Peers<'_>,
@@ -307,7 +309,8 @@ impl BestParameters {
     }
 }
 
-/// Returns the key behind a piece of at most `floats_max` floats, at least one key, over all nodes.
+/// Returns the first key after a piece of at most `floats_max` floats over all nodes, at least one
+/// key.
 fn piece_end(shape: &Shape, start: Key, floats_max: usize) -> Key {
     let (mut end, mut floats) = (start.0 + 1, shape.len_of(start));
     while end < shape.keys() && floats + shape.len_of(Key(end)) <= floats_max {
@@ -341,7 +344,7 @@ fn merge(
     }
 }
 
-/// Keys that have their values before that is told again: some megabytes.
+/// Keys that are filled between two reports of progress: some megabytes.
 const KEYS_A_TELLING: u64 = 1 << 16;
 
 /// Floats of a piece of [`BestParameters::gather`] over all nodes.

@@ -1,7 +1,7 @@
-//! The side of a process that `adapm launch` started: it ends when its launcher is gone.
+//! The connection of a process to the `adapm launch` that started it: without it the process ends.
 //!
 //! Its stdin is a pipe from the launcher. Lines on it pass on signals (`signal 2`), which ssh does
-//! not carry; its end means that nothing prints what this process finds out, and nothing ends it.
+//! not carry. Its end means that the launcher is gone, and with it the output of this process.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -19,7 +19,8 @@ pub(crate) fn has_screen() -> bool {
     is_launched() && std::env::var_os(SCREEN).is_some()
 }
 
-/// Follows the launcher, if there is one: when it is gone the run is asked to stop.
+/// Follows the launcher, if there is one: raises the signals that it passes on, and a hang-up when
+/// it is gone.
 pub(crate) fn follow(interrupt: &Interrupt) -> io::Result<()> {
     if !is_launched() {
         return Ok(());
@@ -47,11 +48,11 @@ pub(crate) fn read_line() -> Option<String> {
     whole.then(|| String::from_utf8(line).ok()).flatten()
 }
 
-/// The variable that says so.
+/// The environment variable by which a launcher says that it draws the progress.
 pub(crate) const SCREEN: &str = "ADAPM_SCREEN";
 
-/// SIGHUP, which a process gets whose terminal is gone.
+/// SIGHUP, the signal to a process whose terminal is gone.
 const HANGUP: i32 = 1;
 
-/// Longer than a token in hexadecimal.
+/// Longest line in bytes: more than a token in hexadecimal.
 const LINE_MAX: u64 = 4096;

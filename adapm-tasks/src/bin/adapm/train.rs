@@ -1,10 +1,10 @@
-//! The verb `train`, as far as it is the same whatever is trained.
+//! The command `train`: the part that all tasks share.
 //!
 //! ```text
 //!   prepare files to be written | read data | plan | train, watched | tables | write files | one object
 //! ```
 //!
-//! What is a task's own it says by [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
+//! Each task implements [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
@@ -51,10 +51,11 @@ pub(crate) trait Training {
     /// Returns the flags that all tasks have.
     fn shared(&self) -> Shared<'_>;
 
-    /// Files that it reads, and those of its own that the first process writes in the end.
+    /// Returns the files that it reads, and those of its own that the first process writes in the
+    /// end.
     fn files(&self) -> Files<'_>;
 
-    /// Reads or generates what is trained on.
+    /// Reads or generates the training data.
     fn data(&self) -> Result<Self::Data, Failure>;
 
     /// Names the source of the data.
@@ -73,10 +74,10 @@ pub(crate) trait Training {
     /// Returns the library's choices from all flags.
     fn config(&self, common: Common) -> Self::Config;
 
-    /// Checks that each choice can be made, whatever the data.
+    /// Checks the configuration as far as it does not depend on the data.
     fn check(config: &Self::Config) -> Result<(), ConfigError>;
 
-    /// Adds a row a choice, each with the flags that made it.
+    /// Adds a row per choice, with the flags that made it.
     fn plan(&self, plan: &mut Plan<'_>, data: &Self::Data, config: &Self::Config);
 
     /// Trains.
@@ -95,15 +96,14 @@ pub(crate) trait Training {
     /// Returns the figures of merit, as a table; empty if there are none.
     fn quality(data: &Self::Data, report: &Self::Report) -> String;
 
-    /// Returns true if the parameters that came out were evaluated as far as that was asked for and
-    /// is possible.
+    /// Returns true if the resulting parameters were evaluated as requested, as far as possible.
     fn is_judged(&self, data: &Self::Data, report: &Self::Report) -> bool;
 
-    /// Bytes of each file of parameters, at least, by its flag.
+    /// Returns the minimum size in bytes of each file of parameters, by its flag.
     fn sizes(data: &Self::Data, config: &Self::Config) -> Vec<(&'static str, u64)>;
 
-    /// Writes the files it was asked for, but for traces; `state` is what the parameters are of,
-    /// such as `epoch 3`.
+    /// Writes the requested files except traces; `state` names the state of the parameters, such as
+    /// `epoch 3`.
     fn keep(&self, data: &Self::Data, report: &Self::Report, state: &str, outputs: &mut Outputs);
 
     /// Returns the fields of the last object that only this task has.
@@ -128,7 +128,7 @@ pub(crate) struct Common {
     pub(crate) trace: Option<Tracer>,
 }
 
-/// The table of what is about to be done.
+/// The table that describes the run to come.
 pub(crate) struct Plan<'a> {
     pub(crate) table: &'a mut Table,
     pub(crate) given: &'a Given,
@@ -137,13 +137,12 @@ pub(crate) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Adds a row: what is chosen, and those of `flags` that chose it.
+    /// Adds a row: a choice, and those of `flags` that made it.
     pub(crate) fn row(&mut self, name: &str, choice: &str, flags: &[&str]) {
         self.table.row([name, choice, &self.given.among(flags)]);
     }
 
-    /// Adds a warning in a row if this way to sample and this system are a bad pair on so many
-    /// nodes.
+    /// Adds a warning if the sampling scheme suits the system badly on `nodes` nodes.
     pub(crate) fn warn_of_sampling(
         &mut self,
         scheme: Option<Scheme>,
@@ -158,7 +157,7 @@ impl Plan<'_> {
     }
 }
 
-/// Trains what `args` ask for, prints what came out and keeps the parameters if asked to; or lists
+/// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
 /// recipes.
 pub(crate) fn run<T: Training>(
     args: &T,
@@ -214,7 +213,7 @@ fn train<T: Training>(
     let report = trained?;
     screen.open();
     let summary = args.summary(&report);
-    // Results first: perhaps no file can be written. Files all the same if nobody takes results.
+    // Results first, in case a file cannot be written; files even if the output is closed.
     let told = screen.finish().and_then(|()| {
         output.text(&summary.heading(output, &T::source(&data)))?;
         output.text(&T::quality(&data, &report))?;
@@ -258,7 +257,7 @@ pub(crate) fn common(cluster: &ClusterArgs, processes: &Processes) -> Result<Com
     if system.is_none() && processes.company().is_none() && !is_one {
         return Err(Failure::NoManager);
     }
-    // Without a manager there is one worker, which the plan is to say.
+    // Without a manager there is one worker, and the plan says so.
     let workers = if system.is_none() { Some(1) } else { cluster.workers };
     Ok(Common { system, nodes, workers, trace: None })
 }
@@ -320,7 +319,7 @@ struct Tracing {
 }
 
 impl Tracing {
-    /// Begins the trace of the keys that are asked for.
+    /// Begins the trace of the requested keys.
     fn new<T: Training>(
         file: files::Output,
         args: &T,
@@ -333,7 +332,8 @@ impl Tracing {
         Ok(Self { tracer: Tracer::new(writer, keys), file })
     }
 
-    /// Ends the trace, and says where it is. That of a run that failed replaces no other.
+    /// Ends the trace and returns a sentence that says where it is. The trace of a failed run
+    /// replaces no file.
     fn finish(self, is_complete: bool) -> Result<Option<String>, Failure> {
         let Self { tracer, file } = self;
         let events =

@@ -18,7 +18,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Ranks `0..len`, at least one.
+    /// Creates ranks `0..len`, at least one.
     #[must_use]
     pub fn new(len: u64, exponent: f64, flat: u64) -> Self {
         let len = len.max(1);
@@ -27,10 +27,10 @@ impl Ranks {
         Self { len, flat, exponent, zipf }
     }
 
-    /// Returns a rank by its frequency.
+    /// Draws a rank with the probability of its frequency.
     pub fn draw(&self, chance: &mut Chance) -> u64 {
         loop {
-            // What falls on the flattened peak is drawn again.
+            // Ranks on the flattened peak are drawn again.
             let rank = self.zipf.sample(chance) as u64;
             if rank > self.flat {
                 return (rank - 1 - self.flat).min(self.len - 1);
@@ -55,8 +55,8 @@ impl Ranks {
         ((rank + 1 + self.flat) as f64).powf(-self.exponent)
     }
 
-    /// Returns the sum of the weights of the first `len` ranks: exact up to 1,000, then the
-    /// integral.
+    /// Returns the sum of the weights of the first `len` ranks: the exact sum up to 1,000 ranks,
+    /// the integral for the rest.
     fn weights(&self, len: u64) -> f64 {
         let head = len.min(1_000);
         let sum: f64 = (0..head).map(|rank| self.weight(rank)).sum();
