@@ -43,9 +43,9 @@ impl Ratings {
     ///   above.
     ///
     /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is
-    /// recognised ([`RatingFormat`]). Ids are mapped: a row or column that occurs in train gets an
-    /// index, in the order of the ids, so that large ids cost nothing; ids that are names are kept
-    /// as names.
+    /// recognised ([`RatingFormat`](crate::data::RatingFormat)). Ids are mapped: a row or column
+    /// that occurs in train gets an index, in the order of the ids, so that large ids cost nothing;
+    /// ids that are names are kept as names.
     ///
     /// # Errors
     ///
