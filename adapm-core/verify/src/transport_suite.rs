@@ -280,14 +280,8 @@ pub fn many_wakes_may_end_in_one<T: Transport>(network: &dyn Fn(usize) -> Vec<T>
 
 /// With frames waiting and a wake before every `recv`, both get their turn.
 pub fn wakes_starve_no_frames_and_frames_no_wakes<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
-    const FRAMES: u64 = 50;
-    let [mut a, mut b] = pair(network(2));
-    for number in 0..FRAMES {
-        send(&mut a, NodeId(1), &mut filled(8, 8, number));
-    }
+    let ([mut a, mut b], mut frame) = with_frames_waiting(network);
     let waker = b.waker();
-    let mut frame = Frame::default();
-    assert_eq!(receive(&mut b, &mut frame, &mut [&mut a]), NodeId(0));
     let (mut arrived, mut heard) = (1, 0);
     for _ in 0..turns_max() {
         waker.wake();
@@ -296,27 +290,21 @@ pub fn wakes_starve_no_frames_and_frames_no_wakes<T: Transport>(network: &dyn Fn
             Received::Woken => heard += 1,
             received => panic!("{received:?} came to n1 instead of a wake or a frame"),
         }
-        if arrived == FRAMES {
+        if arrived == WAITING {
             break;
         }
         // The other endpoint may have to be driven for its frames to leave.
         drive(&mut a);
     }
-    assert!(arrived == FRAMES, "wakes starve frames: n1 received {arrived} of {FRAMES}");
-    assert!(heard + 2 >= FRAMES / 2, "frames starve wakes: {heard} heard among {FRAMES} frames");
+    assert!(arrived == WAITING, "wakes starve frames: n1 received {arrived} of {WAITING}");
+    assert!(heard + 2 >= WAITING / 2, "frames starve wakes: {heard} heard among {WAITING} frames");
 }
 
 /// Of a frame and a wake that both wait, the frame goes first if the `recv` before told a wake;
 /// then the wake stays for the `recv` after it.
 pub fn a_wake_stays_for_the_recv_after_the_frame<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
-    const FRAMES: u64 = 50;
-    let [mut a, mut b] = pair(network(2));
-    for number in 0..FRAMES {
-        send(&mut a, NodeId(1), &mut filled(8, 8, number));
-    }
+    let ([mut a, mut b], mut frame) = with_frames_waiting(network);
     let waker = b.waker();
-    let mut frame = Frame::default();
-    assert_eq!(receive(&mut b, &mut frame, &mut [&mut a]), NodeId(0));
     let (mut arrived, mut frames_first) = (1, 0);
     for _ in 0..turns_max() {
         for behind in ["a frame", "a wake"] {
@@ -338,16 +326,16 @@ pub fn a_wake_stays_for_the_recv_after_the_frame<T: Transport>(network: &dyn Fn(
                 arrived - 1
             );
         }
-        if arrived < FRAMES {
+        if arrived < WAITING {
             let received = expect(b.recv(Some(Duration::ZERO), &mut frame));
             arrived += u64::from(matches!(received, Received::Frame(_)));
         }
-        if arrived == FRAMES {
+        if arrived == WAITING {
             break;
         }
         drive(&mut a);
     }
-    assert!(arrived == FRAMES, "n1 received {arrived} frames of n0, which sent {FRAMES}");
+    assert!(arrived == WAITING, "n1 received {arrived} frames of n0, which sent {WAITING}");
     assert!(frames_first > 0, "no frame ever goes before a wake that comes behind another wake");
 }
 
@@ -367,7 +355,22 @@ pub fn a_wait_ends_in_time_out<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) 
     }
 }
 
+/// Returns two endpoints between which [`WAITING`] frames are on their way from n0 to n1, and the
+/// first of them, which n1 has received.
+fn with_frames_waiting<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) -> ([T; 2], Frame) {
+    let [mut a, mut b] = pair(network(2));
+    for number in 0..WAITING {
+        send(&mut a, NodeId(1), &mut filled(8, 8, number));
+    }
+    let mut frame = Frame::default();
+    assert_eq!(receive(&mut b, &mut frame, &mut [&mut a]), NodeId(0));
+    ([a, b], frame)
+}
+
 /// Frames of this size must be refused long before there are as many as of small ones.
 const LARGE_BYTES: usize = 16 << 20;
 const _: () =
     assert!(LARGE_BYTES < FRAME_BYTES_MAX && LOADS_MAX as usize * LOAD_BYTES > LARGE_BYTES);
+
+/// Frames that [`with_frames_waiting`] sends.
+const WAITING: u64 = 50;

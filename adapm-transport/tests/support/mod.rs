@@ -2,11 +2,7 @@
 //!
 //! Shared by the tests of several crates (`#[path]`); none of them uses all of it.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "each test binary that includes this folder uses a part of it"
-)]
+#![allow(dead_code, unused_imports, reason = "each test binary uses a part of this folder")]
 
 mod bridge;
 pub(crate) mod follow;
