@@ -385,9 +385,11 @@ impl Drop for Careless {
     }
 }
 
-/// Keeps the processor busy for as long as something else would take at that place.
+/// Passes the time that something else would take at that place. On a busy machine it yields the
+/// processor, as a system call may, to the thread that it races with.
 fn pass(time: Duration) {
     let start = Instant::now();
+    std::thread::yield_now();
     while start.elapsed() < time {
         std::hint::spin_loop();
     }
