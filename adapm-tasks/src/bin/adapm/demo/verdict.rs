@@ -124,19 +124,20 @@ fn winners(compared: &[Compared], totals: &[Total]) -> String {
     )
 }
 
-/// `Classic scored best in kge, mf and wv.`
+/// `Classic scored best in kge, mf and wv.`; systems with the same figure share the place.
 fn scores(compared: &[Compared]) -> String {
-    let mut by_system: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut by_systems: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
     for job in compared {
-        let best = best_figure(job);
-        match by_system.iter_mut().find(|(system, _)| *system == best) {
+        let best = best_figures(job);
+        match by_systems.iter_mut().find(|(systems, _)| *systems == best) {
             Some((_, jobs)) => jobs.push(job.name),
-            None => by_system.push((best, vec![job.name])),
+            None => by_systems.push((best, vec![job.name])),
         }
     }
-    let each =
-        by_system.iter().map(|(system, jobs)| format!("{system} scored best in {}", listed(jobs)));
-    let text = each.collect::<Vec<_>>().join(", ");
+    let each = by_systems
+        .iter()
+        .map(|(systems, jobs)| format!("{} scored best in {}", listed(systems), listed(jobs)));
+    let text = each.collect::<Vec<_>>().join("; ");
     let mut chars = text.chars();
     chars
         .next()
@@ -158,14 +159,16 @@ fn counted(number: usize) -> String {
         .map_or_else(|| number.to_string(), |word| (*word).to_owned())
 }
 
-fn best_figure(job: &Compared) -> &'static str {
+/// Returns the systems with the best figure, which is compared with the digits that are shown.
+fn best_figures(job: &Compared) -> Vec<&'static str> {
     let loss = |outcome: &Outcome| match outcome.figure {
-        Some(figure) if job.is_higher_better => -figure,
-        Some(figure) => figure,
+        Some(figure) if job.is_higher_better => (-figure * SHOWN).round(),
+        Some(figure) => (figure * SHOWN).round(),
         None => f64::INFINITY,
     };
-    let best = job.outcomes.iter().min_by(|a, b| loss(a).total_cmp(&loss(b)));
-    best.map_or("", |outcome| outcome.system.name())
+    let best = job.outcomes.iter().map(loss).fold(f64::INFINITY, f64::min);
+    let best = job.outcomes.iter().filter(|outcome| loss(outcome) <= best);
+    best.map(|outcome| outcome.system.name()).collect()
 }
 
 fn accesses(stats: &ManagerStats) -> u64 {
@@ -181,6 +184,9 @@ fn compare(own: f64, adapm: f64, what: &str) -> String {
         _ => format!("{ratio:.2} times {what}"),
     }
 }
+
+/// Figures are shown with four digits behind the point.
+const SHOWN: f64 = 1e4;
 
 /// By which part of adapm's figure another is clearly worse.
 const CLEARLY: f64 = 0.05;
@@ -238,16 +244,21 @@ mod tests {
     #[test]
     fn the_best_figure_is_the_lowest_error_or_the_highest_share() {
         assert_eq!(
-            [best_figure(&job("kge", true)), best_figure(&job("mf", false))],
-            ["adapm", "classic"]
+            [best_figures(&job("kge", true)), best_figures(&job("mf", false))],
+            [["adapm"], ["classic"]]
         );
+        let mut wv = job("wv", true);
+        wv.outcomes[2].figure = Some(0.500_04);
+        assert_eq!(best_figures(&wv), ["adapm", "full"], "both are shown as 0.5000");
+        let jobs = [job("kge", true), wv];
+        assert_eq!(scores(&jobs), "Adapm scored best in kge; adapm and full scored best in wv.");
     }
 
     #[test]
     fn who_won_what_is_one_sentence_each() {
         let jobs = [job("kge", true), job("mf", false), job("wv", true)];
         let text = winners(&jobs, &totals(&jobs));
-        let expected = "Across all three jobs adapm was fastest and sent the fewest bytes. Adapm scored best in kge and wv, \
+        let expected = "Across all three jobs adapm was fastest and sent the fewest bytes. Adapm scored best in kge and wv; \
                         classic scored best in mf. All nodes share this machine,";
         assert!(text.starts_with(expected), "{text}");
         let mut jobs = [job("kge", false), job("mf", false), job("wv", false)];
