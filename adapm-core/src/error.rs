@@ -294,7 +294,7 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
-/// An address behind the name of its node: ` (10.0.0.7:4157)`, or nothing.
+/// An address after the name of its node: ` (10.0.0.7:4157)`, or nothing.
 ///
 /// ```
 /// use adapm_core::error::InBrackets;

@@ -186,7 +186,7 @@ impl LastRequest {
 /// | `Failed` | n2 is lost: [`Loss::Failed`] | the same |
 /// | `Lost(n1)` | n2 is lost: [`Loss::GaveUp`] | n1 is lost: [`Loss::Reported`] by n2; n2 is lost: [`Loss::Failed`] |
 ///
-/// Each loss comes behind the frames that n2 sent before it left.
+/// Each loss comes after the frames that n2 sent before it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// All work is done: this node is not needed any more.

@@ -75,7 +75,7 @@ fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns the bytes as they are, or behind the common beginning of a task's files.
+/// Returns the bytes as they are, or after the common beginning of a task's files.
 fn with_beginning(form: u8, bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     if form & 2 == 0 {
@@ -122,5 +122,5 @@ fn sum_up(file: &mut [u8]) {
     *sum = fnv.to_le_bytes();
 }
 
-/// Bytes of magic, version, and the length of the task's name behind them.
+/// Bytes of magic, version, and the length of the task's name after them.
 const BEFORE_NAME: usize = 8 + 4 + 4;

@@ -1,5 +1,5 @@
 //! Plausible messages of a peer: a few keys, low counters, answers to requests. Random messages
-//! alone are refused at their first unfitting key, and never get behind it.
+//! alone are refused at their first unfitting key, and never get past it.
 
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{

@@ -38,7 +38,7 @@ pub fn traces(bytes: &[u8]) -> bool {
     is_of_something
 }
 
-/// Returns the files as they are, or behind a sound head.
+/// Returns the files as they are, or after a sound head.
 fn raw(form: u8, bytes: &[u8]) -> Vec<Vec<u8>> {
     let head = if form & 2 == 0 { HEAD } else { "" };
     bytes.split(|byte| *byte == 0).map(|file| [head.as_bytes(), file].concat()).collect()
@@ -63,7 +63,7 @@ fn changed(form: u8, bytes: &[u8]) -> Vec<Vec<u8>> {
 
 fn change(file: &mut Vec<u8>, choices: &mut Choices<'_>) {
     for _ in 0..choices.below(CHANGES_MAX) {
-        // Mostly behind the head, whose faults hide all others.
+        // Mostly after the head, whose faults hide all others.
         let from = [0, file.len() / 2][choices.below(2) as usize];
         let at = from + choices.below((file.len() - from) as u64 + 1) as usize;
         match choices.below(5) {

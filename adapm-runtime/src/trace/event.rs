@@ -89,7 +89,7 @@ impl fmt::Display for TraceEvent {
     }
 }
 
-/// Parses a decimal number behind `prefix`.
+/// Parses a decimal number after `prefix`.
 pub(super) fn number<T: std::str::FromStr>(text: &str, prefix: char) -> Option<T> {
     let digits = text.strip_prefix(prefix)?;
     // Unlike `from_str` of the integers, accepts no sign.

@@ -445,7 +445,7 @@ pub enum TraceFault {
     /// Neither a line of the head, nor an event, nor a mark, nor the end.
     #[error("neither a line of the head nor an event; trace again if the file was edited")]
     Unknown,
-    /// A line of the head is missing, repeated, or behind the first event.
+    /// A line of the head is missing, repeated, or after the first event.
     #[error(
         "the head needs nodes, system, origin, keys, and for a part its run, each once and before all events"
     )]
@@ -465,7 +465,7 @@ pub enum TraceFault {
     /// An event that cannot follow the one before it of the same key at the same node.
     #[error("cannot follow the event before it of this key at this node")]
     Impossible,
-    /// A line behind the end.
+    /// A line after the end.
     #[error("behind the end; put one trace into a file")]
     BehindTheEnd,
     /// Longer than 4,096 bytes, or not UTF-8.

@@ -123,8 +123,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.pull_async(keys)
     }
 
-    /// Like [`Worker::push`], without blocking. Later operations of this worker on the keys stay
-    /// behind it.
+    /// Like [`Worker::push`], without blocking. Later operations of this worker on the keys take
+    /// effect after it.
     ///
     /// # Errors
     /// An unknown key or a wrong length.
@@ -132,8 +132,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.access.push_async(keys, updates)
     }
 
-    /// Like [`Worker::set`], without blocking. Later operations of this worker on the keys stay
-    /// behind it.
+    /// Like [`Worker::set`], without blocking. Later operations of this worker on the keys take
+    /// effect after it.
     ///
     /// # Errors
     /// An unknown key or a wrong length.

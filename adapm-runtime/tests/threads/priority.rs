@@ -11,7 +11,7 @@ use crate::{IntWorker, Size, cluster};
 fn status(thread: &Path) -> Option<(String, i32)> {
     let status = fs::read_to_string(thread.join("stat")).ok()?;
     let (name, rest) = status.split_once('(')?.1.rsplit_once(')')?;
-    // Field 19, counted from 1; the third comes behind the name.
+    // Field 19, counted from 1; the third comes after the name.
     Some((name.to_owned(), rest.split_whitespace().nth(16)?.parse().ok()?))
 }
 

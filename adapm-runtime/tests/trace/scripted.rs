@@ -115,7 +115,7 @@ fn every_line_of_a_scripted_run_is_known() {
     stage.round(4_000, 0, 1);
     stage.round(5_000, 0, 2);
     stage.tracer.end_at(Instant::from_micros(6_000));
-    // Events behind the end are not in the file.
+    // Events after the end are not in the file.
     stage.intent(6_500, 0, key, 2..9);
     stage.round(7_000, 0, 2);
     assert_eq!(stage.tracer.finish().expect("memory takes all"), 10);

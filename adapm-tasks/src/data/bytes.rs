@@ -29,12 +29,12 @@ pub(crate) struct Source {
 /// The form of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// Text as it is, behind so many bytes of a byte order mark.
+    /// Text as it is, after so many bytes of a byte order mark.
     Text {
         /// 0 or 3.
         mark: usize,
     },
-    /// Text whose lines end with `\r`, behind a byte order mark or not.
+    /// Text whose lines end with `\r`, after a byte order mark or not.
     LoneReturns {
         /// 0 or 3.
         mark: usize,
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(text(&marked).as_deref(), Ok(bytes));
             assert_eq!(text(&compressed(&marked)).as_deref(), Ok(bytes));
         }
-        // Files behind each other are the texts behind each other.
+        // Concatenated files are the concatenated texts.
         assert_eq!(
             text(&[compressed(b"a "), compressed(b"b")].concat()).as_deref(),
             Ok(b"a b".as_slice())
@@ -251,7 +251,7 @@ mod tests {
     fn lone_returns_end_lines_and_others_stay() {
         assert_eq!(text(b"a b\rc d\r").as_deref(), Ok(b"a b\nc d\n".as_slice()));
         assert_eq!(text(b"a\rb\nc\r\n").as_deref(), Ok(b"a\rb\nc\r\n".as_slice()));
-        // The return that is the last byte of the head belongs to the newline behind it.
+        // The return that is the last byte of the head belongs to the newline after it.
         let split = [vec![b'a'; HEAD_BYTES - 1], b"\r\nb\r\n".to_vec()].concat();
         assert_eq!(text(&split).as_deref(), Ok(split.as_slice()));
         let long = "line\r".repeat(HEAD_BYTES);

@@ -68,7 +68,7 @@ pub enum DataError {
         path: PathBuf,
         /// Its kind.
         kind: Foreign,
-        /// It is so behind a compression by gzip, which is undone.
+        /// True if the file has this kind once its gzip compression is undone.
         is_compressed: bool,
     },
     /// A compressed file ends before its data does.
@@ -183,7 +183,7 @@ pub enum Malformation {
         /// Those of the first line.
         expected: usize,
     },
-    /// A name holds a tab or the end of a line, as behind a quote that is not closed.
+    /// A name holds a tab or the end of a line, as after a quote that is not closed.
     #[error("a name holds a tab or the end of a line; close the quote before it, or remove it")]
     BrokenName,
     /// The first line is not the number of those below.

@@ -22,7 +22,7 @@ impl Foreign {
         kind.or_else(|| is_binary(head).then_some(&BINARY)).map(Self)
     }
 
-    /// The end of a sentence that begins with the file's name: what it is and, behind a semicolon,
+    /// The end of a sentence that begins with the file's name: what it is and, after a semicolon,
     /// what to do.
     pub(crate) fn describe(
         self,

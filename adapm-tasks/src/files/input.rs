@@ -17,8 +17,8 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Returns the identity of the file at `path`, behind links; `None` if there is none, or if
-    /// nothing is lost by writing to it, as to a character device.
+    /// Returns the identity of the file at `path`, with links followed; `None` if there is none, or
+    /// if nothing is lost by writing to it, as to a character device.
     #[must_use]
     pub fn at(path: &Path) -> Option<Self> {
         Self::of(&fs::metadata(path).ok()?)

@@ -3,9 +3,9 @@
 //! | what | how |
 //! | --- | --- |
 //! | an input | [`read`] and [`open`] note its device and inode; [`input`] tells whether a file is one |
-//! | an output | [`Output::prepare`] before the work, [`Output::save`] behind it |
+//! | an output | [`Output::prepare`] before the work, [`Output::save`] after it |
 //! | a file, or none yet | written under another name in its folder, synced, renamed, the folder synced |
-//! | a link to a file | the same with the file behind the link |
+//! | a link to a file | the same with the file that the link leads to |
 //! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
 //! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
 //! | a secret | [`create_private`]: a new file of mode 600 |

@@ -1,4 +1,4 @@
-//! A file that is going to be written: prepared before the work, saved behind it.
+//! A file that is going to be written: prepared before the work, saved after it.
 //!
 //! It is a pipe or a device, written to where it is without waiting for a reader that never comes
 //! ([`Stream`]), or a file under a name of its own until it is complete and takes the name it is

@@ -28,7 +28,7 @@ pub(super) enum Target {
     Device,
 }
 
-/// The place of a file, behind links.
+/// The place of a file, with links followed.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) folder: PathBuf,
@@ -112,7 +112,7 @@ fn beside(path: &Path, link: &Path) -> PathBuf {
 
 fn place(path: &Path) -> Result<Place, OutputError> {
     let name = path.file_name().ok_or(OutputError::Folder)?;
-    // `file_name` takes no notice of a slash behind the name.
+    // `file_name` takes no notice of a slash after the name.
     if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
         return Err(OutputError::Folder);
     }

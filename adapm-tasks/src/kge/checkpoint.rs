@@ -286,7 +286,7 @@ impl Checkpoint {
     }
 }
 
-/// Writes a line for each name with the first of `values`, and gives those behind.
+/// Writes a line for each name, each with `len` of the values; returns the remaining values.
 fn write_lines<'a>(
     out: &mut (impl Write + ?Sized),
     kind: &str,

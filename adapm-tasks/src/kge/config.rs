@@ -292,8 +292,9 @@ impl Sizes {
 /// Steps on a row at once, itself counted, where each of `workers` touches this share of all rows
 /// in a step.
 ///
-/// Of steps that are taken at once each is, one after the other, behind half of the others on
-/// average. So one worker is as if alone, and all are where rows are many.
+/// Steps that are taken at once are applied one after the other, so each comes after half of the
+/// others on average. The result is 1 for one worker, and close to 1 for any number of workers if a
+/// step touches few of the rows.
 fn at_once_of(workers: usize, share: f32) -> f32 {
     let others = workers.saturating_sub(1) as f32;
     1.0 + others / 2.0 * share.min(1.0)

@@ -12,7 +12,7 @@ use crate::run::topology;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// A worker visits its columns in groups, all cells of a group behind each other (AdaPM App.
+    /// A worker visits its columns in groups, all cells of a group one after the other (AdaPM App.
     /// C).
     #[default]
     Columnwise,
@@ -82,7 +82,7 @@ pub struct TrainConfig {
     pub bold_driver: bool,
     /// Weight of the squared norms of rows and columns, the same in all epochs, where what is
     /// learnt has deviation 1. `None`: it begins with 0.12 for each cell, or with 4 for each
-    /// vector, and is halved behind each epoch after which the error on what is selected on has not
+    /// vector, and is halved after each epoch in which the error on what is selected on has not
     /// fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
     /// `None`.
     pub l2: Option<f32>,

@@ -236,7 +236,7 @@ fn store(values: &mut [f32], lanes: &Lanes) {
     *values.first_chunk_mut().expect("there are whole lanes") = *lanes;
 }
 
-/// Fewer elements than lanes, and `padding` behind them.
+/// Fewer elements than lanes, and `padding` after them.
 #[inline(always)]
 fn load_rest(values: &[f32], padding: f32) -> Lanes {
     let mut lanes = [padding; LANES];

@@ -43,7 +43,7 @@
 //! | has a number | a rating: row, column, value, and perhaps a time, which is not used |
 //! | has none | names of the columns in any order, of which user, item and rating are used: `userId`, `user_id:token`, `uid`, `User-ID`, `row`; `movieId`, `ISBN`, `product`, `column`; `rating`, `stars`, `score`, `value`, and others like them |
 //! | has names that are not known | an error that shows them; but a single one that is left is the one of the three that is missing |
-//! | begins with `#` or `%` | a comment, or names; a rating if it is one as the other lines are, without a space behind the sign |
+//! | begins with `#` or `%` | a comment, or names; a rating if it is one as the other lines are, without a space after the sign |
 //!
 //! An id is any text. Those of a side that are all numbers (`7`, not `007` or `7.0`) are in the
 //! order of numbers, else in that of their bytes. Fields may be quoted, with quotes doubled in

@@ -100,7 +100,7 @@ pub(crate) enum Train {
     Cells {
         /// By row, then by column.
         cells: Vec<Cell>,
-        /// The start of each row's cells; also defined one behind the last row.
+        /// The start of each row's cells; also defined one past the last row.
         starts: Vec<usize>,
     },
     Synthetic(Synthetic),

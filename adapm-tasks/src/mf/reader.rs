@@ -42,10 +42,10 @@ impl Ratings {
     /// - a single file with `rating` in its name, or a single one of those endings, held out as
     ///   above.
     ///
-    /// Each may be compressed by gzip, with `.gz` behind its name or not. The form of each file is
-    /// recognised ([`RatingFormat`](crate::data::RatingFormat)). Ids are mapped: a row or column
-    /// that occurs in train gets an index, in the order of the ids, so that large ids cost nothing;
-    /// ids that are names are kept as names.
+    /// Each may be compressed by gzip, with `.gz` at the end of its name or not. The form of each
+    /// file is recognised ([`RatingFormat`](crate::data::RatingFormat)). Ids are mapped: a row or
+    /// column that occurs in train gets an index, in the order of the ids, so that large ids cost
+    /// nothing; ids that are names are kept as names.
     ///
     /// # Errors
     ///

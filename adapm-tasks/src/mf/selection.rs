@@ -24,8 +24,8 @@
 //! five held back would tell next to nothing, and a fifth held back would be missed. Runs on plain
 //! arrays, in one thread: every node finds the same bits.
 //!
-//! How a run goes on behind each look at such cells, by which penalty and whether at all, is a
-//! [`Descent`].
+//! After each look at such cells a [`Descent`] decides whether the run goes on, and with which
+//! penalty.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -161,8 +161,8 @@ impl<'a> Prepared<'a> {
         Self { epochs, gain: 0.0, cross_fitted: None, schedule, ..self }
     }
 
-    /// Returns the penalty of the epoch behind some, of which these are the errors on what is
-    /// selected on, where it was looked at.
+    /// Returns the penalty of the next epoch. `errors` are those of the epochs before it on the
+    /// cells that are selected on, where these were looked at.
     pub(crate) fn penalty(&self, epochs: usize, errors: impl Iterator<Item = f64>) -> f32 {
         match &self.schedule {
             Schedule::Constant(penalty) => *penalty,
@@ -173,7 +173,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Returns true if training ends behind epochs with these errors.
+    /// Returns true if training ends after epochs with these errors.
     pub(crate) fn is_over(&self, errors: impl Iterator<Item = f64>) -> bool {
         self.ends_early && errors.fold(Descent::new(0.0), Descent::after).is_over()
     }
@@ -344,7 +344,7 @@ pub(crate) struct Descent {
     penalty: f32,
     last: f64,
     best: f64,
-    /// Errors behind the best.
+    /// Number of errors since the best one.
     idle: u32,
 }
 
@@ -354,7 +354,7 @@ impl Descent {
         Self { penalty, last: f64::INFINITY, best: f64::INFINITY, idle: 0 }
     }
 
-    /// Goes on behind an error: halves the penalty if the error has not fallen by half a percent.
+    /// Goes on after an error: halves the penalty if the error has not fallen by half a percent.
     #[must_use]
     pub(crate) fn after(self, error: f64) -> Self {
         let falls = error <= FALL * self.last;

@@ -70,7 +70,7 @@ impl Weights {
 pub(crate) struct WorkerState {
     /// The columns, then the rows.
     keys: Vec<Key>,
-    /// Their values before the chunk, and what they have moved by behind it.
+    /// Their values before the chunk, and after it the amounts by which they have moved.
     pulled: Vec<f32>,
     /// Their values as they move.
     values: Vec<f32>,
@@ -175,7 +175,7 @@ impl Start {
         Self { seed, dim: config.dim, deviation: config.initial_deviation }
     }
 
-    /// Fills a value: uniform factors, AdaGrad's initial accumulators behind them if there is room.
+    /// Fills a value: uniform factors, AdaGrad's initial accumulators after them if there is room.
     /// Uniform, since it needs no function whose last bit depends on the machine.
     pub(crate) fn value(self, key: Key, value: &mut [f32]) {
         // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.

@@ -68,7 +68,8 @@ impl<'a> Factorization<'a> {
     }
 }
 
-/// Returns the errors on what is selected on, of the epochs behind which it was looked at.
+/// Returns the errors on the cells that are selected on, of the epochs after which these were
+/// looked at.
 fn errors(epochs: &[Epoch<RatingMetrics>]) -> impl Iterator<Item = f64> {
     epochs.iter().filter_map(|epoch| epoch.valid.as_ref()).map(|metrics| metrics.rmse)
 }
@@ -212,12 +213,12 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn is_better(&self, figures: &RatingMetrics, best: &RatingMetrics) -> bool {
-        // No number is behind all numbers.
+        // NaN sorts after all numbers.
         figures.rmse.total_cmp(&best.rmse).is_lt()
     }
 }
 
-/// Returns the learning rate behind epochs with these losses: raised by 5 % where the loss fell,
+/// Returns the learning rate after epochs with these losses: raised by 5 % where the loss fell,
 /// halved where it rose.
 fn bold_driver(first: f32, losses: &[f64]) -> f32 {
     losses

@@ -50,7 +50,7 @@ pub(crate) struct Visit {
     pub(crate) value: f32,
 }
 
-/// The cells of one group of columns: its tiles, behind each other.
+/// The cells of one group of columns: its tiles, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// Its columns, each once.

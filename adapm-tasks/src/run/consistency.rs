@@ -71,8 +71,8 @@ impl RunFingerprint {
 }
 
 /// The choices of a configuration that have to be equal on all nodes, by the names of its fields:
-/// as they are, or as what is written behind them. All fields are named, so that a new one cannot
-/// be forgotten; those behind `beside` are told otherwise, or each process's own affair.
+/// as they are, or as the expression after `=>`. All fields are named, so that a new one cannot be
+/// forgotten; those after `beside` are compared elsewhere, or may differ between processes.
 macro_rules! equal {
     ($config:ident: $kind:ident { $($field:ident $(=> $value:expr)?),+ } beside $($other:ident),+) => {{
         let $kind { $($field,)+ $($other: _),+ } = $config;

@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         Err(name.map_or(Fault::Corrupt, Fault::Task))
     }
 
-    /// Takes the values, which are the last of what a task has written, and the checksum behind
+    /// Takes the values, which are the last of what a task has written, and the checksum after
     /// them.
     ///
     /// # Errors

@@ -10,7 +10,7 @@
 //! work are loaded and intent is signaled, what a step does, what the learning rate is, how
 //! parameters are judged and which figures are better. It begins a run with a fingerprint, in which
 //! all that has to be equal on all nodes crosses once (`consistency`), and then trains or evaluates
-//! (`training`). It ends with the best parameters, which go into a file of its own behind a head
+//! (`training`). It ends with the best parameters, which go into a file of its own after a head
 //! common to all (`file`).
 //!
 //! | a task wants | it says |

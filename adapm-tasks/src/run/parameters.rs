@@ -113,8 +113,8 @@ impl fmt::Debug for SamplingDistribution {
     }
 }
 
-/// Groups of keys, one behind the other from key 0; all values of a group are equally long. Cheap
-/// to clone.
+/// Groups of keys, one after the other from key 0; all values of a group are equally long. Cheap to
+/// clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     groups: Arc<[Group]>,
@@ -130,7 +130,7 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the key behind its last.
+    /// Returns the key after its last.
     fn end(&self) -> u64 {
         self.first.saturating_add(self.count)
     }
@@ -159,14 +159,14 @@ impl Shape {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
     }
 
-    /// Returns the start of `key`'s value if all values lie behind each other; also defined one
-    /// behind the last key.
+    /// Returns the start of `key`'s value if all values are contiguous; also defined one past the
+    /// last key.
     pub(crate) fn offset(&self, key: Key) -> usize {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
     /// Returns the start of the value of the key at position `at` of `keys`, which ascend, if their
-    /// values lie behind each other; also defined one behind the last.
+    /// values are contiguous; also defined one past the last.
     pub(crate) fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);
         self.floats(|group| {

@@ -121,7 +121,7 @@ impl<U> Queue<U> {
 }
 
 impl<U> Queue<U> {
-    /// Tells the worker, behind what was loaded, why no more comes.
+    /// Reports to the worker, after the batches that were loaded, why no more come.
     pub(crate) fn fail(self, error: TaskError) {
         // A worker that is gone knows better why.
         let _ = self.sender.send(Err(error));

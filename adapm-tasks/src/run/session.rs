@@ -377,7 +377,7 @@ where
             return Ok(true);
         }
         let chosen = state.verdicts().chosen;
-        // Behind the last epoch the parameters stay as they are.
+        // After the last epoch the parameters stay as they are.
         if chosen == Some(epoch) && (self.job.keeps || epoch < self.job.settings.epochs) {
             self.copy()?;
         }

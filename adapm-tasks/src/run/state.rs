@@ -2,7 +2,7 @@
 //! cut short, answers, decisions.
 //!
 //! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
-//! others read behind it. If nodes are processes each has a state; the first workers make all say
+//! others read after it. If nodes are processes each has a state; the first workers make all say
 //! the same between two barriers, by a [`PhaseSummary`] each. An evaluation is shared out among
 //! workers, each of which evaluates a [`Share`] of the items.
 
@@ -101,14 +101,15 @@ impl<'a, E: Evaluation> RunState<'a, E> {
     ///
     /// # Ordering
     ///
-    /// Relaxed suffices: others read it behind a barrier. A worker that is ahead can only cut a
-    /// later phase, so all read the same answer about a phase behind its barrier.
+    /// Relaxed suffices: others read it after a barrier. A worker that is ahead can only cut a
+    /// later phase, so all read the same answer about a phase after its barrier.
     pub(crate) fn cut(&self, phase: u64) {
         self.cut.fetch_min(phase, Ordering::Relaxed);
     }
 
-    /// Tells, behind the barrier that ends `phase`, whether some worker left it early: of this
-    /// process behind the first barrier, of any behind that which follows the exchange.
+    /// Returns true if a worker left `phase` early; valid after the barrier that ends it. After the
+    /// first barrier this covers the workers of this process, after the one that follows the
+    /// exchange those of all processes.
     pub(crate) fn is_cut(&self, phase: u64) -> bool {
         self.cut.load(Ordering::Relaxed) <= phase
     }
@@ -123,7 +124,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.cut(phase);
     }
 
-    /// Tells, behind a barrier that follows an exchange, whether the run fails.
+    /// Returns true if the run fails; valid after a barrier that follows an exchange.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }

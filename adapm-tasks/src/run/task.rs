@@ -121,7 +121,7 @@ pub(crate) trait Task: Sync {
         parameters: &mut P,
     ) -> Result<f64, StepError<P::Error>>;
 
-    /// Prepares a worker for an epoch behind these, before its first batch.
+    /// Prepares a worker for the epoch after these, before its first batch.
     fn prepare(&self, worker_state: &mut Self::WorkerState, epochs: &[Epoch<FiguresOf<Self>>]) {
         let _ = (worker_state, epochs);
     }
@@ -131,7 +131,7 @@ pub(crate) trait Task: Sync {
         false
     }
 
-    /// Returns true if training ends behind these epochs, before those that are asked for are done.
+    /// Returns true if training ends after these epochs, before those that are asked for are done.
     fn is_over(&self, epochs: &[Epoch<FiguresOf<Self>>]) -> bool {
         let _ = epochs;
         false

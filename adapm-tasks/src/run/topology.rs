@@ -127,7 +127,7 @@ impl WorkerSlot {
     }
 
     /// Returns the keys, of `keys` many, that this worker copies, ascending: those of all workers
-    /// of a process one behind the other are all keys that have their home in it, ascending.
+    /// of a process, one after the other, are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
         let (process, processes) = (self.number / self.here, self.all / self.here);

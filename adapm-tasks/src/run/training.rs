@@ -136,7 +136,7 @@ impl<T: Task> Run<'_, T> {
             workers: topology.workers,
         };
         if let Some((figures, seconds)) = verdicts.test {
-            // What is raised behind the last figure stops nothing.
+            // A stop requested after the last figure stops nothing.
             (trained.test, trained.test_seconds, trained.stopped) = (Some(figures), seconds, false);
             return Ok(trained);
         }

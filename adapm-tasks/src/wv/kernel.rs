@@ -17,7 +17,7 @@ use crate::simd::{self, Kernel};
 pub(crate) const LANES: usize = 16;
 
 /// The vectors of a sentence. A row is a vector of `len` floats and, with AdaGrad, `len` sums of
-/// squares behind it.
+/// squares after it.
 pub(crate) struct Rows<'a> {
     pub(crate) inputs: &'a mut [f32],
     pub(crate) outputs: &'a mut [f32],

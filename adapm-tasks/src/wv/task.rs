@@ -299,8 +299,8 @@ pub(crate) fn name_of(vocabulary: &Vocabulary, key: usize) -> String {
 }
 
 /// Fills a value: an input vector uniform in -0.5 / dim to 0.5 / dim, an output vector 0, AdaGrad's
-/// accumulator behind it if the value is twice as long as a vector. Of seed and key alone, so that
-/// any node can compute any of them.
+/// accumulator after it if the value is twice as long as a vector. Depends on seed and key alone,
+/// so that any node can compute any of them.
 pub(crate) fn initial_value(seed: u64, keys: Keys, dim: usize, key: Key, value: &mut [f32]) {
     let (vector, accumulator) = value.split_at_mut(dim);
     accumulator.fill(AdaGrad::INITIAL);

@@ -276,7 +276,7 @@ pub(crate) struct Pieces<'a> {
     /// Not yet read.
     rest: Range<u64>,
     bytes: Cow<'a, [u8]>,
-    /// The end of the running piece; a word behind it goes on in the next one.
+    /// The end of the current piece; a word that reaches past it goes on in the next one.
     end: usize,
 }
 

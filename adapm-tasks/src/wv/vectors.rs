@@ -134,7 +134,7 @@ impl Vectors {
         writer.flush()
     }
 
-    /// Reads a file of either program. In the binary form the end of a line behind a vector may be
+    /// Reads a file of either program. In the binary form the end of a line after a vector may be
     /// missing, as gensim writes.
     ///
     /// # Errors
@@ -177,7 +177,8 @@ impl Vectors {
 /// The vector a fault is in, from 1, and the fault.
 type Fault = (u64, VectorFault);
 
-/// Vectors, and numbers of each, that the first line says, and what is behind it.
+/// Returns the number of vectors and the numbers in each, as the first line says, and the bytes
+/// after it.
 fn head(bytes: &[u8]) -> Option<(usize, usize, &[u8])> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let mut fields = bytes[..end].split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());

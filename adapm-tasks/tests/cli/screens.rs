@@ -153,7 +153,7 @@ fn everything_else_fits() {
     assert_fits(&on_terminal(&mut at(&folder, &["token", "token"]), 80), 80);
 }
 
-/// Returns the words behind a heading of a help text, which are verbs or tasks.
+/// Returns the words under a heading of a help text, which are verbs or tasks.
 fn listed(help: &str, heading: &str) -> Vec<String> {
     let lines = help
         .lines()

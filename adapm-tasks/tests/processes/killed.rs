@@ -103,7 +103,7 @@ fn a_run_that_replaces_a_model_leaves_the_old_or_the_new_one_whole() {
     for run in 0..runs {
         fs::write(&model, &old).expect("a file can be written");
         let process = saving(&folder, &data, "2", text(&model));
-        // Within the run, and now and then behind its end.
+        // Within the run, and now and then after its end.
         let delay = took.mul_f64(rng.within(0..1_100) as f64 / 1_000.0);
         pass(delay);
         process.signal(Signal::KILL);

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::harness::{Ended, Process, binary, clean, folder, lacks, ring, skip};
 
-/// Returns a run behind `mounts`, which a shell does for it alone in `folder`.
+/// Starts a run in `folder` after `mounts`, which a shell makes in a namespace of the run's own.
 fn behind(mounts: &str, folder: &Path, args: &[&str]) -> Process {
     let script = format!("set -e; {mounts}; exec \"$@\"");
     let mut command = clean(Command::new("unshare"));

@@ -63,7 +63,7 @@ fn all_words_of_the_vocabulary_are_examples_also_those_that_are_thinned() {
     let report = run(&corpus, &small(|config| config.sample = 1e-4)).expect("trains");
     for epoch in &report.epochs {
         let missing = corpus.words() - epoch.examples;
-        // What is behind the last sentence of two kept words.
+        // The words after the last sentence of two kept words.
         assert!(missing < 200, "{missing} of {}", corpus.words());
     }
 }

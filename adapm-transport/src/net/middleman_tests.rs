@@ -293,7 +293,7 @@ impl Scene {
             return Err("anybody can read who the nodes are".into());
         }
         let Some(packet) = packet_of(bytes) else {
-            // Not a packet of this protocol, or a part of one, behind which nothing makes sense.
+            // Not a packet of this protocol, or a part of one: nothing after it makes sense.
             self.ends[to].hang_up();
             return Ok(());
         };

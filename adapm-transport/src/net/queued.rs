@@ -129,7 +129,7 @@ impl QueuedPipe {
         is_broken
     }
 
-    /// Ends pushing: the task tells the other side behind the flushed packets, and goes on reading
+    /// Ends pushing: the task tells the other side after the flushed packets, and goes on reading
     /// for a while.
     pub(super) fn shutdown(&mut self) {
         self.flush();
@@ -294,7 +294,7 @@ impl Queues {
     }
 
     fn has_inward_room(&self) -> bool {
-        // A handshake has one message in flight, and behind its last one the limit changes.
+        // A handshake has one message in flight, and after its last one the limit changes.
         let may_go_on = self.limit > GREETING_BYTES_MAX || self.has_looked;
         may_go_on && self.inward.len() < PACKETS_MAX && self.inward_bytes < BYTES_MAX
     }

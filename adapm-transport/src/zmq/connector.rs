@@ -91,7 +91,7 @@ impl Drop for ZmqConnector {
     }
 }
 
-/// Puts a DEALER behind a connection, and serves it to its end.
+/// Relays a connection to a DEALER socket until the connection ends.
 async fn serve(stream: TcpStream, name: Bytes, home: &Home, task: &PipeTask) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let path = home.socket();

@@ -40,7 +40,7 @@ enum State {
 pub(crate) struct Passed {
     /// Leading bytes that may pass.
     pub(crate) bytes: usize,
-    /// The frame behind them is larger than presently allowed: look again when the limit rises.
+    /// The frame after them is larger than presently allowed: look again when the limit rises.
     pub(crate) is_held: bool,
 }
 

@@ -50,7 +50,7 @@ cases! {
         let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0];
         greeting.extend(b"NULL");
         greeting.resize(64, 0);
-        // The bytes behind a greeting that made another parameter server abort: a frame of 2^46
+        // The bytes after a greeting that made another parameter server abort: a frame of 2^46
         // bytes.
         greeting.extend([0x02, 0, 0, 0x40, 0, 0, 0, 0, 0]);
         refused(&greeting, NOT_OURS);

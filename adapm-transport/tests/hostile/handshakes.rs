@@ -60,7 +60,7 @@ fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     sound.finish(&[]);
 }
 
-/// Sends `bytes` to node 0 behind a right key; the node must end the connection and report why.
+/// Sends `bytes` to node 0 after a right key; the node must end the connection and report why.
 #[track_caller]
 fn does_not_open(bytes: &[u8]) {
     let sound = sound();

@@ -254,8 +254,8 @@ pub(crate) fn fresh() -> [u8; 32] {
     bytes
 }
 
-/// Returns a greeting of another version of the protocol: everything behind the first four bytes
-/// may differ.
+/// Returns a greeting of another version of the protocol: everything after the first four bytes may
+/// differ.
 pub(crate) fn packet_of_version(version: u8, greeting: Greeting) -> Vec<u8> {
     let mut bytes =
         bytes_of(Kind::Greeting(greeting), 0, 0, Frame { head: vec![3; 50], ..Frame::default() });

@@ -54,7 +54,7 @@ impl Follower {
         !self.header.is_empty() || self.body_bytes > 0
     }
 
-    /// Returns true in the middle of a packet's head or values, behind a whole header.
+    /// Returns true in the middle of a packet's head or values, after a whole header.
     pub(crate) fn is_inside_body(&self) -> bool {
         self.body_bytes > 0
     }

@@ -71,7 +71,7 @@ pub(crate) struct Counts {
     pub(crate) ends: u64,
     /// Cuts of either kind in the middle of a packet of the direction that was cut.
     pub(crate) inside: u64,
-    /// Those of them behind a whole header: in the middle of the content.
+    /// Those of them after a whole header: in the middle of the content.
     pub(crate) inside_body: u64,
     pub(crate) flips: u64,
     pub(crate) holds: u64,
@@ -175,7 +175,8 @@ fn accept(listener: &TcpListener, target: SocketAddr, faults: &Faults, shared: &
             break;
         }
         relays.retain(|relay| !relay.is_finished());
-        // The listener behind may have ended: the dialing side then sees the connection end.
+        // The listener behind the proxy may have ended: the dialing side then sees the connection
+        // end.
         let Ok(there) = TcpStream::connect(target) else { continue };
         let number = shared.connections.fetch_add(1, Ordering::Relaxed);
         let mut rng = Rng::new(faults.seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -26,7 +26,7 @@ pub struct FaultCounts {
     pub lost: u64,
     /// Datagrams sent twice.
     pub repeated: u64,
-    /// Copies held back behind later datagrams.
+    /// Copies held back until after later datagrams.
     pub reordered: u64,
     /// Cut datagrams.
     pub cut: u64,
@@ -51,7 +51,7 @@ pub struct FaultCounts {
 /// }
 /// let counts = network.counts();
 /// assert!(counts.lost > 0 && counts.repeated > 0 && counts.reordered > 0 && counts.cut > 0);
-/// // All that is missing was lost, or is still held back: at most four datagrams behind.
+/// // All that is missing was lost, or is still held back: for at most four datagrams.
 /// assert!(arrived.len() as u64 + counts.lost <= 1_000 + counts.repeated);
 /// ```
 #[derive(Clone, Debug)]

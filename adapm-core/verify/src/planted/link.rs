@@ -74,7 +74,7 @@ pub struct PlantedSession {
     has_closed: bool,
     /// The peer's position when the pipe in use came up; `None` without a pipe.
     stands: Option<Seq>,
-    /// The number behind the last numbered packet that was written.
+    /// The number after that of the last numbered packet that was written.
     written: Seq,
     /// Bytes of the frame that is coming in parts; then, how many of them are forgotten.
     parts: usize,

@@ -105,7 +105,7 @@ impl Painter {
         match &self.way {
             Way::Here(here) => {
                 let here = lock(here);
-                // A bar that was never drawn would be drawn behind the lines.
+                // A bar that was never drawn would be drawn after the lines.
                 if here.is_shown { here.bar.suspend(print) } else { print() }
             }
             Way::Nobody | Way::Launcher => print(),

@@ -1,5 +1,5 @@
 //! The first lines of a file of ratings: comments to leave out, and what separates fields; and all
-//! lines behind them, one at a time ([`Lines`]).
+//! lines after them, one at a time ([`Lines`]).
 
 use std::io::{BufRead, Read as _};
 

@@ -91,7 +91,7 @@ impl Record {
         })
     }
 
-    /// Returns the byte behind the last field, from 1.
+    /// Returns the number of the byte after the last field, counted from 1.
     fn end(&self) -> u64 {
         self.places.last().map_or(1, |last| last.column + (last.end - last.start) as u64)
     }
@@ -112,7 +112,7 @@ pub(crate) struct Separated<R> {
 }
 
 impl<R: BufRead> Separated<R> {
-    /// Reads from behind line `number`. Quotes are characters like others if they are not `quoted`.
+    /// Reads the lines after line `number`. Quotes are characters like others unless `is_quoted`.
     pub(crate) fn new(source: R, separator: u8, is_quoted: bool, number: u64) -> Self {
         let mut parser =
             csv_core::ReaderBuilder::new().delimiter(separator).quoting(is_quoted).build();
@@ -193,7 +193,7 @@ impl<R: BufRead> Separated<R> {
     }
 }
 
-/// Bytes of a field that begins with a quote, up to the separator behind it.
+/// Bytes of a field that begins with a quote, up to the separator after it.
 fn quoted_len(line: &[u8], separator: u8) -> usize {
     let mut is_open = false;
     let is_end = |byte: &u8| {
@@ -233,7 +233,7 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Returns the lines behind line `number`.
+    /// Returns the lines after line `number`.
     pub(super) fn new(source: R, number: u64) -> Self {
         Self { source, line: Vec::new(), number }
     }
@@ -272,7 +272,7 @@ pub(crate) struct Split<R> {
 }
 
 impl<R: BufRead> Split<R> {
-    /// Reads the lines behind the running one.
+    /// Reads the lines after the current one.
     pub(crate) fn new(lines: Lines<R>, is_by_colons: bool) -> Self {
         Self { lines, is_by_colons, record: Record::default() }
     }

@@ -5,7 +5,7 @@
 //! | names between tabs, or between spaces where a line has no tab | nothing else fits |
 //! | names between commas or semicolons, in quotes or not (CSV) | the lines have three such fields |
 //! | integer ids (`.del`, as LibKGE writes them), with lists `id name` beside them | the ending |
-//! | OpenKE's ids (`train2id.txt`), `h t r` behind a line with their number | asked for, see [`ColumnOrder`] |
+//! | OpenKE's ids (`train2id.txt`), `h t r` after a line with their number | asked for, see [`ColumnOrder`] |
 //!
 //! The columns are `h r t`, or as asked for, or as a first line of names says
 //! (`head,relation,tail`), which is skipped; columns that it names beside the three are not used.
@@ -148,7 +148,7 @@ impl File {
         self.listed(&self.bytes, 0, |[id, name]| (id, name))
     }
 
-    /// Reads OpenKE's list of `name id`, behind a line with their number.
+    /// Reads OpenKE's list of `name id`, after a line with their number.
     pub(crate) fn counted_names(&self) -> Result<Vec<&[u8]>, DataError> {
         let (skipped, count, rest) = self.count()?;
         let names = self.listed(rest, skipped, |[name, id]| (id, name))?;
@@ -178,7 +178,7 @@ impl File {
         Ok(names.into_iter().flatten().collect())
     }
 
-    /// Returns the number in the first line, how many lines it takes up, and what is behind it.
+    /// Returns the number in the first line, how many lines it takes up, and what follows it.
     fn count(&self) -> Result<(u64, u64, &[u8]), DataError> {
         let Some((number, line)) = lines(&self.bytes).next() else { return Ok((0, 0, &[])) };
         let text = str::from_utf8(line.trim_ascii()).ok();

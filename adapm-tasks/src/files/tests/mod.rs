@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Output;
 
-/// A folder of one test, removed behind it.
+/// A folder of one test, removed after it.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {

@@ -2,7 +2,7 @@
 //!
 //! | in the end | wanted | else |
 //! | --- | --- | --- |
-//! | an earlier epoch is chosen | copied behind it | the same, and judged elsewhere |
+//! | an earlier epoch is chosen | copied after it | the same, and judged elsewhere |
 //! | the last epoch is chosen, or none | copied | evaluated where they are, on test |
 //! | the run was stopped | copied, if no epoch is chosen | nothing |
 //! | no epoch is complete | nothing | nothing |

@@ -21,7 +21,7 @@ use crate::run::topology::WorkerSlot;
 /// Keys that are visited; their values are `[sum of rates | visits' batches]`, of which the first
 /// is kept.
 pub(crate) const BLOCKS: u64 = 6;
-/// Keys that samples are drawn from, behind the others; each counts how often it was drawn.
+/// Keys that samples are drawn from, after the others; each counts how often it was drawn.
 pub(crate) const SAMPLED: u64 = 2;
 
 /// A task that counts, and its number of workers.

@@ -8,7 +8,7 @@ use super::*;
 use crate::optim::AdaGrad;
 use crate::wv::{corpus, task};
 
-/// All values behind each other, negatives by an alias table; writes down what is accessed.
+/// All values in one vector, negatives by an alias table; records which keys are accessed.
 struct Plain {
     len: usize,
     values: Vec<f32>,

@@ -99,7 +99,7 @@ fn a_plain_and_a_compressed_file_are_the_same_text() {
     assert_eq!(bytes_of(&packed_text), bytes.as_bytes());
     assert_eq!(plain_text.source(), &TextSource::File(plain.clone()));
     assert_eq!(packed_text.source(), &TextSource::Compressed(packed.clone()));
-    // Files behind each other are the texts behind each other.
+    // Concatenated files are the concatenated texts.
     let twice = [compressed(b"a "), compressed(b"b")].concat();
     fs::write(&packed, twice).unwrap();
     assert_eq!(bytes_of(&Text::open(&packed).unwrap()), b"a b");

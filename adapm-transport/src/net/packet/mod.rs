@@ -98,7 +98,7 @@ pub struct Incoming {
     frame: Frame,
 }
 
-/// The proof behind the clear part of a header.
+/// The proof after the clear part of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     Checksum([u8; CHECKSUM_BYTES]),
@@ -223,7 +223,7 @@ impl Header {
 }
 
 impl Proof {
-    /// Reads the bytes behind the clear part. Returns `None` if their number is wrong.
+    /// Reads the bytes after the clear part. Returns `None` if their number is wrong.
     fn read(header: &Header, bytes: &[u8]) -> Option<Self> {
         if !header.is_sealed {
             return bytes.try_into().ok().map(Self::Checksum);

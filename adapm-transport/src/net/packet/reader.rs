@@ -163,8 +163,8 @@ impl PacketReader {
         Ok(true)
     }
 
-    /// Reads into the frame, and bytes behind it into the empty staging buffer. Returns false if
-    /// the source would block.
+    /// Reads into the frame, and bytes after it into the empty staging buffer. Returns false if the
+    /// source would block.
     fn fill_body(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
         debug_assert_eq!(self.start, self.end, "the body has taken what was there");
         (self.start, self.end) = (0, 0);
@@ -259,8 +259,8 @@ const STAGING_BYTES: usize = 64 << 10;
 const STAGING_BYTES_MIN: usize = 512;
 /// Missing bytes from which on the frame is read into directly.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
-/// Bytes read behind a large packet at most: the next one is usually as large, and all of it that
-/// is staged is copied once more.
+/// Most bytes read after a large packet: the next one is usually as large, and all of it that is
+/// staged is copied once more.
 const BEHIND_BYTES: usize = 4 << 10;
 /// Bytes by which a frame grows ahead of the received ones.
 const GROWTH_BYTES: usize = 1 << 20;

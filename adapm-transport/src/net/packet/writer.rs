@@ -32,7 +32,7 @@ pub struct Outgoing {
     body: Body,
 }
 
-/// The body behind a header.
+/// The body after a header.
 #[derive(Clone, Debug)]
 enum Body {
     /// Unsealed; shared with holders that may have to write it again.

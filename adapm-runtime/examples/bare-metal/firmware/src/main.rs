@@ -1,5 +1,5 @@
 //! A node of an adapm cluster on a Cortex-M4: engine, fixed store and link session on the chip, the
-//! other node behind the UART.
+//! other node at the far end of the UART.
 //!
 //! Ends by semihosting: exit code 0 if every sum was right.
 

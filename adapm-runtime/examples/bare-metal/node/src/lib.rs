@@ -1,5 +1,5 @@
-//! A node of a cluster behind a serial line, without `std`: the node of the microcontroller, and
-//! both ends of the line.
+//! A node that a serial line connects to its cluster, without `std`: the node of the
+//! microcontroller, and both ends of the line.
 //!
 //! | module | subject |
 //! | --- | --- |

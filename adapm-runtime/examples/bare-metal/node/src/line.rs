@@ -127,7 +127,7 @@ impl Line {
     }
 
     /// Takes a frame for the other end. Returns false if there is no room at the moment. Nothing is
-    /// taken behind a goodbye.
+    /// taken after a goodbye.
     ///
     /// # Errors
     /// If the frame is too long, or the line has failed.
@@ -149,7 +149,7 @@ impl Line {
         }
     }
 
-    /// Says goodbye behind everything sent before.
+    /// Sends a goodbye after everything sent before.
     pub fn close(&mut self, close_reason: CloseReason) {
         self.session.close(close_reason);
     }

@@ -1,4 +1,4 @@
-//! The packets of the line: postcard, a checksum behind it, and COBS around both, so that only the
+//! The packets of the line: postcard, a checksum after it, and COBS around both, so that only the
 //! end of a packet is a zero byte.
 //!
 //! After any garbage the reader starts anew at the next zero byte; the checksum detects damage.

@@ -86,8 +86,8 @@ pub fn keys(node: NodeId, step: u64) -> Vec<Key> {
     HOT.chain(travelling).chain(cold).map(Key).collect()
 }
 
-/// Returns the signals of `node` before `step`, behind the barrier: keys, and the clocks in which
-/// it will access them. The clock of step `s` is `s + 1`.
+/// Returns the signals of `node` before `step`, after the barrier: keys, and the clocks in which it
+/// will access them. The clock of step `s` is `s + 1`.
 ///
 /// The second half is signalled when it begins: signalled earlier, it would overlap with the other
 /// node's first half, and replicas would take the place of some journeys.

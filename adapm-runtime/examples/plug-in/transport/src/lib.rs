@@ -22,7 +22,7 @@ const BYTES_MAX: usize = 32 << 20;
 /// A message in a channel.
 enum Post {
     Frame(NodeId, Frame),
-    /// That node ends; behind all its frames.
+    /// That node ends; comes after all its frames.
     Left(NodeId, CloseReason),
     /// That node is lost.
     Lost(NodeId, Loss),

@@ -63,7 +63,7 @@ impl Given {
     }
 
     /// Returns the flag that sets a field of the library's configurations, and the value that was
-    /// typed behind it, else `value`.
+    /// typed after it, else `value`.
     pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
         let flag = field.replace('_', "-");
         let typed = self.by_hand.get(&flag).map_or(value, String::as_str);
@@ -121,7 +121,7 @@ pub(super) const DATA_FLAGS: [&str; 9] =
 /// Flags that say where the processes of a run are, and how it is told.
 const PLACES: [&str; 6] = ["node", "rendezvous", "bind", "advertise", "token-file", "json"];
 
-/// Returns the words of verb and task, and what was found behind them.
+/// Returns the words of verb and task, and the matches of the flags after them.
 pub(super) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let mut words = Vec::new();
     while let Some((word, deeper)) = matches.subcommand() {

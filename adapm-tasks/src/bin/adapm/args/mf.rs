@@ -97,7 +97,7 @@ pub(crate) struct TrainingArgs {
     /// selected]
     #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
-    /// Order of visits: column by column, in blocks with a barrier behind each (Lapse's), or at
+    /// Order of visits: column by column, in blocks with a barrier after each (Lapse's), or at
     /// random [default: columnwise; dsgd after cross-fitting]
     #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(&["columnwise", "dsgd", "plain"]))]
     pub(crate) order: Option<Order>,
@@ -113,7 +113,7 @@ pub(crate) struct TrainingArgs {
         hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new())]
     pub(crate) bold_driver: bool,
     /// Weight of the squared norms of rows and columns, where what is learnt has deviation 1
-    /// [default: from 0.12 by cell or 4 by vector, halved behind each epoch that does not help; if
+    /// [default: from 0.12 by cell or 4 by vector, halved after each epoch that does not help; if
     /// nothing is selected half of it]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub(crate) l2: Option<f32>,

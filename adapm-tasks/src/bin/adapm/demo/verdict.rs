@@ -185,7 +185,7 @@ fn compare(own: f64, adapm: f64, what: &str) -> String {
     }
 }
 
-/// Figures are shown with four digits behind the point.
+/// Figures are shown with four digits after the decimal point.
 const SHOWN: f64 = 1e4;
 
 /// By which part of adapm's figure another is clearly worse.

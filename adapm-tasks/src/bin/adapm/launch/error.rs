@@ -153,7 +153,7 @@ impl Ending {
         Some(Self { node: cause.0, end: cause.1, forced })
     }
 
-    /// Returns true if nothing but a signal to stop is behind the end.
+    /// Returns true if nothing but a signal to stop has caused the end.
     pub(super) fn is_stop(&self) -> bool {
         self.end.is_stop()
     }

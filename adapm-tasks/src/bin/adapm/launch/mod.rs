@@ -132,7 +132,7 @@ impl Plan<'_> {
             Some(host) => host.meeting(self.args.port).into(),
         };
         let run = Token::fresh_text().map_err(system("random bytes"))?;
-        // With `--json` tables go to stderr, behind the name of the node.
+        // With `--json` tables go to stderr, each line after the name of the node.
         let before = if self.words.iter().any(|word| word == "--json") { PREFIX } else { 0 };
         let width = Stream::Stdout.width() - before;
         let mut variables = vec![

@@ -123,8 +123,8 @@ pub(crate) fn heading(size: u32, colour: &RGBColor, horizontal: HPos) -> TextSty
     (FONT, size, FontStyle::Bold).into_font().color(colour).pos(Pos::new(horizontal, VPos::Center))
 }
 
-/// Returns round numbers in `low..=high`, about `wanted` of them, and the digits behind the point
-/// that tell them apart.
+/// Returns round numbers in `low..=high`, about `wanted` of them, and the digits after the decimal
+/// point that tell them apart.
 pub(crate) fn ticks(low: f64, high: f64, wanted: usize) -> (Vec<f64>, usize) {
     let rough = (high - low) / wanted.max(1) as f64;
     if !(rough > 0.0 && rough.is_finite()) {

@@ -180,7 +180,7 @@ pub struct Sent {
 }
 
 impl Operation {
-    /// Does it once to warm up and then so many times, with `mark` before and behind these.
+    /// Does it once to warm up and then so many times, with `mark` before and after these.
     ///
     /// # Errors
     ///

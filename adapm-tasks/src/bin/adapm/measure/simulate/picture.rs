@@ -154,7 +154,7 @@ fn figure(value: f64, unit: &str) -> String {
     let (value, unit) =
         if unit == "GB" && value < 1.0 { (value * 1_000.0, "MB") } else { (value, unit) };
     let space = if unit == "x" { "" } else { " " };
-    // A power of two or ten: four digits behind the point are enough, and most are none.
+    // A power of two or ten: four digits after the decimal point are enough, and most need none.
     format!("{}{space}{unit}", (value * 1e4).round() / 1e4)
 }
 

@@ -162,7 +162,7 @@ const LEGEND: &str = "M main copy, R replica for at least half of a column's tim
 const COLUMNS: usize = 60;
 /// The most of them below.
 const COLUMNS_MAX: usize = 100;
-/// Columns before and behind a line of time below its numbers.
+/// Columns before and after a time line that stands below its numbers.
 const NARROW_FRAME: usize = 12;
 /// Columns from which on there is room for both.
 const WIDE: usize = 122;
