@@ -106,7 +106,8 @@ fn a_mark_begins_a_round_at_once() -> Result<(), Violation> {
     Ok(())
 }
 
-/// Of keys signalled at once, each round asks for as many as it examines, and none is forgotten.
+/// If many keys are signalled at once, each round asks for as many as it examines; none is
+/// forgotten.
 #[test]
 fn what_is_wanted_beyond_a_bound_waits_for_later_rounds() -> Result<(), Violation> {
     let mut cluster =

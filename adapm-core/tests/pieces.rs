@@ -18,7 +18,7 @@ const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
 const PIECE: usize = 3;
 
-/// Creates the second of two nodes under Lapse, and eight keys of which it is the home.
+/// Creates the second of two nodes under Lapse, and eight keys that have their home there.
 fn owner() -> (Engine, Vec<Key>) {
     let setup = Setup::new(System::Lapse, 2, 1, 40);
     let mut config = NodeConfig::new(N1, 2, 1);

@@ -3,7 +3,7 @@
 //! | store | for | an absent key takes | a pull or push of a held key |
 //! | --- | --- | --- | --- |
 //! | [`DenseStore`] | dense layouts | 8 B | one atomic swap, two places in memory |
-//! | [`SparseStore`] | any `u64` as key, of which few exist | nothing, or 16 B in a map while its location is known | one mutex, one look-up |
+//! | [`SparseStore`] | any `u64` as key, where few keys exist | nothing, or 16 B in a map while its location is known | one mutex, one look-up |
 //! | [`FixedStore`] | no allocator, no threads | as much as a held one: 17 B, value and delta | two writes, two places in memory |
 //!
 //! All keep the contract of [`adapm_core::store::Store`]. The first two are shared by the workers

@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// A store that keeps copies in hash maps, for ranges of keys of which few exist.
+/// A store that keeps copies in hash maps, for ranges in which few keys exist.
 ///
 /// Keys are spread over 64 parts; the latch of a key is the mutex of its part. [`Store::visit`]
 /// first lists the held keys of the range: it takes 8 B for each and time for all held keys (or for

@@ -43,7 +43,7 @@ trait Model: Store<Value = i64> + Send + Sync + Sized + 'static {
         Arc::new(store)
     }
 
-    /// Creates a key of which this node holds a replica.
+    /// Creates a key that this node holds a replica of.
     fn with_replica() -> Arc<Self> {
         let store = Self::empty();
         store.with_slot(KEY, |mut slot| slot.request());

@@ -88,7 +88,7 @@ fn half_of_a_click_batch_is_dense_and_in_every_batch() {
         work.keys.iter().copied().filter(|key| layout.value_len(*key) != Some(1)).collect()
     };
     assert!(works.windows(2).all(|pair| dense(&pair[0]) == dense(&pair[1])));
-    // 52 % of accesses: against 26 x 128 sparse ones, of which some fall together.
+    // 52 % of accesses: against 26 x 128 sparse ones, some of which coincide.
     let elements: usize = dense(&works[0]).iter().filter_map(|key| layout.value_len(*key)).sum();
     let share = elements as f64 / (elements as f64 + 26.0 * 128.0 / 8.0);
     assert!((share - 0.52).abs() < 0.02, "{share}");

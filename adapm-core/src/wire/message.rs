@@ -76,7 +76,7 @@ pub struct SyncRequest {
     /// Keys that a worker of the sender wants moved there.
     pub localizes: Asked,
     /// A mark: the sender waits for everything that is due to it now. The receiver takes the dirty
-    /// flag of every main copy of which the sender holds a replica.
+    /// flag of every main copy that the sender holds a replica of.
     pub sync: bool,
     /// The secret from which the tickets of its intents and localizes derive; [`Ticket::NONE`]
     /// without any.
@@ -111,7 +111,7 @@ pub enum GrantKind {
     Remote,
 }
 
-/// Ownership of keys of which the receiver holds a replica. Values: one for each entry that carries
+/// Ownership of keys that the receiver holds a replica of. Values: one for each entry that carries
 /// one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owners {

@@ -57,8 +57,8 @@ fn the_home_keeps_the_highest_counter() -> Claim {
     Ok(())
 }
 
-/// Lapse §3.5: without caches a node stores locations only for keys of which it is home (and those
-/// it gave away itself).
+/// Lapse §3.5: without caches a node stores locations only for keys that have their home there (and
+/// those it gave away itself).
 #[test]
 fn without_caches_only_homes_store_locations() -> Claim {
     let mut play =

@@ -19,7 +19,7 @@ pub struct Losses {
     told: BTreeSet<(NodeId, NodeId)>,
     /// Keys without a main copy.
     doomed: BTreeSet<Key>,
-    /// Keys of which a fact on its way to the home was lost.
+    /// Keys with a relocation whose report to the home was lost.
     unrecorded: BTreeSet<Key>,
 }
 

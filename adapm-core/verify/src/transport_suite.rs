@@ -300,8 +300,8 @@ pub fn wakes_starve_no_frames_and_frames_no_wakes<T: Transport>(network: &dyn Fn
     assert!(heard + 2 >= WAITING / 2, "frames starve wakes: {heard} heard among {WAITING} frames");
 }
 
-/// Of a frame and a wake that both wait, the frame goes first if the `recv` before told a wake;
-/// then the wake stays for the `recv` after it.
+/// If a frame and a wake both wait, `recv` returns the frame first if the call before returned a
+/// wake; the wake then stays for the call after it.
 pub fn a_wake_stays_for_the_recv_after_the_frame<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let ([mut a, mut b], mut frame) = with_frames_waiting(network);
     let waker = b.waker();

@@ -182,7 +182,7 @@ impl From<usize> for Nodes {
     }
 }
 
-/// The processes of the group, of which this one builds its own node.
+/// The processes of the group; this one builds its own node.
 #[cfg(feature = "tcp")]
 impl From<&Arc<Group>> for Nodes {
     fn from(group: &Arc<Group>) -> Self {

@@ -184,7 +184,7 @@ fn first_of(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(first)
 }
 
-/// Returns the text of which `first` are the first bytes and `reader` has the rest.
+/// Returns the text that begins with the bytes `first` and goes on with those of `reader`.
 fn rest(first: Vec<u8>, head: Head, reader: impl Read + 'static) -> Box<dyn Read> {
     let (Head::Text { mark } | Head::LoneReturns { mark }) = head else {
         return Box::new(Cursor::new(first).chain(reader));

@@ -75,7 +75,7 @@ impl Family {
         family
     }
 
-    /// Facts of which no one is the mirror of another: one of each pair.
+    /// Returns the facts without their mirrors: one of each pair.
     fn facts(&self) -> Vec<(u32, u32, u32)> {
         let people = 0..self.parents.len() as u32;
         let parents = |person: u32| self.parents[person as usize].into_iter().flatten();

@@ -113,8 +113,8 @@ fn create(system: &dyn System, path: &Path, text: &str) -> io::Result<()> {
     write().inspect_err(|_| drop(system.remove(path)))
 }
 
-/// The inputs so far. Of the process, as which files were read is a fact of the process: a reader
-/// that had to be handed a list could be called without one.
+/// The inputs so far. Global to the process: a reader that had to be handed a list could be called
+/// without one.
 static INPUTS: Mutex<BTreeMap<FileId, PathBuf>> = Mutex::new(BTreeMap::new());
 
 #[cfg(test)]

@@ -564,10 +564,10 @@ impl Stream {
 /// A flag that is never raised: libraries are not asked to stop.
 pub(crate) static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Between attempts. Together less than the time after which a node counts as lost.
+/// Pauses between attempts; together less than the time after which a node counts as lost.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
 const BUFFER_BYTES: usize = 1 << 18;
-/// Of a name, in names that say more.
+/// Most characters of the file's name that a longer name begins with.
 const NAME_CHARS: usize = 60;
 
 /// Files of this process that are not complete.

@@ -341,7 +341,7 @@ mod tests {
             [0, 1, 104, 135, 2_034].map(|entities| config.negatives_of(entities)),
             [1, 2, 208, 270, 1000]
         );
-        // The same, and a graph of which little is trained on.
+        // The same, and a graph with far fewer facts in train than in valid.
         let valid = [
             (5_216, 652, 135),
             (32_888, 1_827, 2_034),

@@ -3,14 +3,14 @@
 //!
 //! In evaluation, a score is what the vectors say plus a weight times the logarithm of how much
 //! likelier the candidate is than one that never occurs there, by its count in train. The weight is
-//! the one of [`Weight::ALL`] that is best on valid. Of a graph where the given entity says little,
-//! vectors of many numbers learn by heart what they see and rank worse than frequency does: with
-//! the largest weight frequency decides, and vectors only where it ties; it is also taken if no
-//! other is better by a standard error on valid. Where the given entity says all, the weight is 0.
+//! the one of [`Weight::ALL`] that is best on valid. In a graph where the given entity says little,
+//! vectors of many numbers memorize the training data and rank worse than frequency does: with the
+//! largest weight frequency decides, and vectors only where it ties; it is also taken if no other
+//! is better by a standard error on valid. Where the given entity says all, the weight is 0.
 //!
-//! Of a relation with `n` facts, on one side of which `n1` entities occur once, Good and Turing
-//! expect the next fact to have an entity that is new there with probability `n1 / n`. If the
-//! others share the rest by their counts, smoothed by as much for each of `e` entities, the
+//! Let a relation have `n` facts, and let `n1` entities occur once on one side of them. Good and
+//! Turing expect the next fact to have an entity that is new there with probability `n1 / n`. If
+//! the others share the rest by their counts, smoothed by as much for each of `e` entities, the
 //! candidate with count `c` is
 //!
 //! ```text
@@ -116,7 +116,7 @@ pub(crate) struct Prior {
 #[derive(Clone, Debug)]
 struct Known {
     counts: Counts,
-    /// Of each relation, what a count is multiplied by.
+    /// The factor of a count, for each relation.
     score_gradients: Vec<f32>,
 }
 
@@ -170,12 +170,12 @@ fn slope(counts: &Counts, relation: u32) -> f32 {
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     entities: u32,
-    /// Of all relations, where their entries end.
+    /// The end of the entries of each relation.
     ends: Vec<usize>,
-    /// Of one relation after the other: entity and count, ascending by entity; those that are never
-    /// there left out.
+    /// Entity and count, one relation after the other, each ascending by entity; entities that are
+    /// never there are left out.
     entries: Vec<[u32; 2]>,
-    /// The same entries' counts, of each relation ascending.
+    /// The counts of the same entries, ascending within each relation.
     ordered: Vec<u32>,
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct Ranking<'a> {
 }
 
 impl<'a> Ranking<'a> {
-    /// Ranks a split of `graph` with parameters of `shape`, of whose values the first half counts
-    /// if they carry accumulators.
+    /// Ranks a split of `graph` with parameters of `shape`. If their values carry accumulators,
+    /// only the first half of each value is used.
     pub(crate) fn new(
         graph: &'a Graph,
         split: Split,
@@ -119,15 +119,14 @@ impl<'a> Evaluation for Ranking<'a> {
         Ok(())
     }
 
-    /// Of several weights, the figures of the one that is best; of the last, where frequency
-    /// decides, unless another is better by a standard error: what a few queries say is not worth
-    /// more.
+    /// Returns the figures of the best weight if it beats the last weight, with which frequency
+    /// decides, by a standard error; else those of the last. A smaller difference may be chance.
     fn figures(&self, answers: &[Answer]) -> RankMetrics {
         let weights = self.weighing.weights;
         let ranks: Vec<Vec<Rank>> =
             (0..weights.len()).map(|nth| Self::ranks(answers, nth)).collect();
         let figures: Vec<RankMetrics> = ranks.iter().map(|ranks| RankMetrics::of(ranks)).collect();
-        // Of equally good ones the first: the vectors alone, if they do.
+        // The first of equally good ones: the vectors alone, if these are as good.
         let better =
             |best: usize, nth: usize| if figures[nth].mrr > figures[best].mrr { nth } else { best };
         let (best, last) = ((0..weights.len()).fold(0, better), weights.len() - 1);
@@ -200,8 +199,8 @@ impl Query {
 }
 
 impl<'a> Ranker<'a> {
-    /// Returns a ranker for parameters of `shape`, of whose values the first half counts if they
-    /// carry accumulators.
+    /// Returns a ranker for parameters of `shape`. If their values carry accumulators, only the
+    /// first half of each value is used.
     pub(crate) fn new(
         model: Model,
         shape: Shape,

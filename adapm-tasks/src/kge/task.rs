@@ -196,7 +196,7 @@ impl<S> Batch<S> for Chunk<S> {
     }
 
     fn sample(&mut self) -> Option<&mut S> {
-        // Of a chunk that is many steps, what is chosen now would have to stay here for too long.
+        // Keys chosen now for a chunk of many steps would have to stay here for too long.
         (self.steps == 1).then_some(&mut self.sample)
     }
 }

@@ -194,9 +194,9 @@ impl Checkpoint {
         decode(bytes).map_err(|fault| fault.at(path))
     }
 
-    /// Checks that the factors are of the rows and columns of these ratings. Of generated ratings,
-    /// which have no ids, also that they are those that were trained on; read ones may be others to
-    /// predict.
+    /// Checks that the factors are of the rows and columns of these ratings. Generated ratings have
+    /// no ids, so they also have to be those that were trained on; ratings from a file may be
+    /// others, to predict.
     pub(crate) fn check_data(&self, ratings: &Ratings) -> Result<(), CheckpointError> {
         let (rows, columns) = (u64::from(ratings.rows), u64::from(ratings.columns));
         let are_equal = (self.rows, self.columns) == (rows, columns)

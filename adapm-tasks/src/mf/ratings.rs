@@ -74,7 +74,7 @@ pub struct RatingCounts {
 /// Data points to predict.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Held {
-    /// Those of which row and column occur in train, by column, then by row.
+    /// Those whose row and column occur in train, by column, then by row.
     pub(crate) cells: Vec<Cell>,
     /// The others.
     pub(crate) unseen: Vec<Unseen>,

@@ -33,7 +33,7 @@ struct Files {
 }
 
 impl Ratings {
-    /// Reads ratings: a file, of which one in ten data points is held out as test; or a folder with
+    /// Reads ratings: a file, with one in ten data points held out as test; or a folder with
     ///
     /// - `train`, `test` and perhaps `valid` (or `validation`, `val`, `dev`), each as `.txt`,
     ///   `.tsv`, `.csv`, `.dat`, `.mmc` or `.mtx`,

@@ -20,9 +20,9 @@
 //!   fit 19  fifths that were drawn anew thrice   /
 //! ```
 //!
-//! What is trained then has all cells, as many epochs, and the same penalties. Of a hundred cells
-//! five held back would tell next to nothing, and a fifth held back would be missed. Runs on plain
-//! arrays, in one thread: every node finds the same bits.
+//! What is trained then has all cells, as many epochs, and the same penalties. With a hundred cells
+//! in all, five held back would tell next to nothing, and a fifth held back would be missing in
+//! training. Runs on plain arrays, in one thread: every node finds the same bits.
 //!
 //! After each look at such cells a [`Descent`] decides whether the run goes on, and with which
 //! penalty.
@@ -123,7 +123,7 @@ impl<'a> Prepared<'a> {
         }
         let choice = match selection {
             Selection::CrossFitted { .. } => fit(ratings, config, observer, stop),
-            // Of what no look can tell, nothing is believed.
+            // Without cells to look at there is no basis for a choice.
             Selection::HeldBack { cells: 0, .. } => Choice::default(),
             _ if residuals.deviation() == 0.0 => Choice::default(),
             Selection::Nothing => Choice { epochs: EPOCHS, gain: 1.0, ..Choice::default() },

@@ -45,7 +45,7 @@ impl<S> Batch<S> for Load {
 pub(crate) enum Weights {
     /// 1 for each cell.
     Cell,
-    /// Of each row and each column, for each of its cells.
+    /// The weight of each row and each column, counted for each of its cells.
     Own { rows: Vec<f32>, columns: Vec<f32> },
 }
 

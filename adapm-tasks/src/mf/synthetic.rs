@@ -256,8 +256,8 @@ pub(crate) struct Skew {
 }
 
 impl Skew {
-    /// Returns the least flattened shares of which none exceeds `share_max`, which has to be above
-    /// `1 / len`; an exponent above 1.
+    /// Returns the least flattened shares that are all at most `share_max`, which has to be above
+    /// `1 / len`; `exponent` has to be above 1.
     pub(crate) fn flattened(exponent: f64, len: u32, share_max: f64) -> Self {
         let mut flat = 1.0;
         loop {

@@ -113,8 +113,7 @@ impl Group {
     }
 }
 
-/// Returns the number of cells of each column in the rows of `sweep`, of which it is the first
-/// pass.
+/// Returns the number of cells of each column in the rows of `sweep`. Makes the first pass.
 pub(crate) fn lengths(sweep: &Sweep<'_>) -> Vec<usize> {
     let mut lengths = vec![0; sweep.residuals.columns() as usize];
     sweep.pass(0, |cell| lengths[cell.column as usize] += 1);
@@ -178,8 +177,8 @@ pub(crate) fn cut(
     counts.into_iter().map(|count| groups.by_ref().take(count).collect()).collect()
 }
 
-/// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: the bounds, of
-/// which there is one more.
+/// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: their bounds,
+/// one more than ranges.
 pub(crate) fn row_bounds(residuals: &Residuals<'_>, parts: usize) -> Vec<u32> {
     let total = u128::from(residuals.len());
     let mut bounds = vec![0];

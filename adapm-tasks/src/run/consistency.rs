@@ -40,9 +40,9 @@ pub(crate) struct RunFlags {
 }
 
 impl RunFingerprint {
-    /// Returns a run of `task`, over data that this text tells apart from other data. Of node 0,
-    /// `checkpoint` counts: whether it keeps the parameters. The cluster and the settings are what
-    /// has to be equal on all nodes, by name.
+    /// Returns the fingerprint of a run of `task`. `data` is a text that differs for different
+    /// data; `checkpoint` is true if the run keeps the parameters, and counts on node 0 only. The
+    /// cluster and the settings are what has to be equal on all nodes, by name.
     pub(crate) fn new<'a>(
         task: &str,
         data: String,

@@ -1,5 +1,5 @@
-//! The little of a parameter manager that a step and an evaluation need, and what a loader tells it
-//! ahead; which key has a value of which length, and what samples are drawn from
+//! The part of a parameter manager that a step and an evaluation need, and the announcements of a
+//! loader; the length of each key's value; and the distribution that samples are drawn from
 //! ([`SamplingDistribution`]).
 //!
 //! A worker of the runtime is [`Parameters`], and so are plain arrays ([`crate::run::managed`]).

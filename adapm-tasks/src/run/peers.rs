@@ -89,7 +89,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Does `work`, of which the other processes learn if it fails or panics.
+    /// Does `work`. If it fails or panics, reports that to the other processes.
     pub(crate) fn told_of<R>(
         &self,
         work: impl FnOnce() -> Result<R, TaskError>,

@@ -7,10 +7,10 @@
 //!                                                                 end of an epoch: evaluate a share of valid, compare
 //! ```
 //!
-//! A task is known to all workers of all processes alike and changes in none of its methods.
-//! Whatever changes is a loader's, a worker state's or an evaluator's, of which each worker has its
-//! own, or a parameter. What is decided between epochs follows from what all processes know alike:
-//! the losses so far ([`Course`]) and the figures on valid.
+//! A task is known to all workers of all processes alike and changes in none of its methods. All
+//! state that changes is in parameters, or in a loader, worker state or evaluator: each worker has
+//! its own. What is decided between epochs follows from what all processes know alike: the losses
+//! so far ([`Course`]) and the figures on valid.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -147,7 +147,7 @@ pub(crate) trait Task: Sync {
     ) -> Option<Self::Evaluation>;
 
     /// Returns true if an epoch with these figures on valid is to be preferred to one with the
-    /// `best` so far, of which the first may be NaN: any number is better.
+    /// `best` so far. The first `best` may be NaN: any number is better.
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
 }
 

@@ -110,7 +110,7 @@ fn without_anything_to_evaluate_the_last_epoch_is_kept() {
     assert_eq!(f64::from(sum), (rates(EPOCHS) + f64::from(EPOCHS)) * task.examples() as f64);
 }
 
-/// Trains as one process a node, of which node 1 has a task of its own.
+/// Trains as one process a node; node 1 gets the task `odd`.
 fn train_apart(
     task: &Count,
     odd: &Count,
@@ -162,7 +162,7 @@ fn a_stop_in_one_process_ends_all_in_the_same_epoch_with_the_best_so_far() {
     assert!(!stops[0].load(Ordering::Relaxed) && !stops[2].load(Ordering::Relaxed));
 }
 
-/// Returns the ends of all processes, of which node 1 has a task of its own.
+/// Returns the errors of all processes; node 1 trains the task `odd`.
 fn ends(odd: &Count) -> Vec<String> {
     let ended = train_apart(&count(), odd, &[&NoProgress; NODES], &flags());
     ended.into_iter().map(|process| process.outcome.expect_err("one fails").to_string()).collect()

@@ -169,7 +169,8 @@ impl<T: Task> Run<'_, T> {
     }
 }
 
-/// Parameters that are to be judged: how, of which shape, by whom.
+/// Parameters that are to be evaluated: their shape, the evaluation, and the workers that take
+/// part.
 pub(crate) struct EvaluationRun<'a, E: Evaluation> {
     pub(crate) evaluation: &'a E,
     pub(crate) shape: Shape,
@@ -180,7 +181,7 @@ pub(crate) struct EvaluationRun<'a, E: Evaluation> {
 
 /// Result of an evaluation, the same in all processes.
 pub(crate) struct Evaluated<A> {
-    /// Of all items, in order; none if stopped.
+    /// The answers of all items, in order; none if stopped.
     pub(crate) answers: Vec<A>,
     /// The manager's counts.
     pub(crate) stats: ManagerStats,

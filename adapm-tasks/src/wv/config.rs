@@ -10,8 +10,8 @@ use crate::{Scheme, System};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Negatives {
-    /// Up to 32 words of a sentence and all their pairs share one set, of which each counts for a
-    /// share.
+    /// Up to 32 words of a sentence and all their pairs share one set; each negative of it counts
+    /// for a share in each pair.
     #[default]
     Sentence,
     /// The pairs of one word with its context share one set.
@@ -106,8 +106,8 @@ impl Default for TrainConfig {
 impl TrainConfig {
     /// Passes over a text of `words` words of a vocabulary of `distinct` ones: as many as show each
     /// of these 5,000 times on average, or 50 million words in all, but 5 at least, as in word2vec,
-    /// and 50 at most. Of a short text five passes leave vectors that answer fewer questions than
-    /// the baseline (`docs/wv.md` has the figures).
+    /// and 50 at most. After five passes over a short text, vectors answer fewer questions than the
+    /// baseline (`docs/wv.md` has the figures).
     #[must_use]
     pub fn epochs_for(&self, words: u64, distinct: usize) -> u32 {
         let wanted = SHOWN.saturating_mul(distinct as u64).min(WORDS_SEEN);

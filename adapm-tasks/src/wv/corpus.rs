@@ -303,7 +303,7 @@ impl Vocabulary {
     }
 }
 
-/// Returns a table that draws words of these counts, of which there are some, none of them 0.
+/// Returns a table that draws words by these counts, which must not be empty or contain 0.
 pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
     let weights: Vec<f64> = counts.iter().map(|count| (*count as f64).powf(0.75)).collect();
     AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")

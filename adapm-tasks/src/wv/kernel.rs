@@ -68,7 +68,7 @@ impl<const ADAGRAD: bool> Kernel for Descent<'_, '_, ADAGRAD> {
 
 #[inline(always)]
 fn descend_plain<const ADAGRAD: bool>(work: &Work<'_>, rows: &mut Rows<'_>) {
-    // Of the usual vectors, of 100 numbers, the compiler keeps a whole one in registers.
+    // The compiler keeps a whole vector of the usual length, 100 numbers, in registers.
     match rows.len / LANES {
         7 => descend_by::<ADAGRAD, 7>(work, rows),
         _ => descend_by::<ADAGRAD, 0>(work, rows),
@@ -89,7 +89,8 @@ fn descend_by<const ADAGRAD: bool, const CHUNKS: usize>(work: &Work<'_>, rows: &
     }
 }
 
-/// Trains an input row with output rows, of which the first `there` are of words that are there.
+/// Trains an input row with output rows. The first `there` of them belong to words that do occur
+/// there, the rest to negatives.
 #[inline(always)]
 pub(crate) fn train_input<const ADAGRAD: bool, const CHUNKS: usize>(
     input: u32,

@@ -275,8 +275,8 @@ impl Passage {
         self.sentence.keys(keys).into_iter().chain(negatives).collect()
     }
 
-    /// Returns the sum of the losses of all pairs, by values of `value_len` floats of which the
-    /// first `dim` are the vectors; each pair with `negatives` negatives, all of the passage by
+    /// Returns the sum of the losses of all pairs. A value has `value_len` floats; the first `dim`
+    /// are the vector. Each pair counts `negatives` negatives: all negatives of the passage, by
     /// equal shares.
     ///
     /// The loss of a pair is `-ln s(v u) - sum ln s(-v n)`, and 0.69 * (1 + `negatives`) before

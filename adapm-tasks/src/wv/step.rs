@@ -126,7 +126,7 @@ impl Step {
         }
     }
 
-    /// Trains on one sentence, of which `keys` are [`Sentence::keys`] and `sample` holds
+    /// Trains on one sentence. `keys` are its [`Sentence::keys`]; `sample` holds
     /// [`Recipe::sampled`] keys. Ends the step.
     pub(crate) fn train<P: Parameters>(
         &mut self,
@@ -153,8 +153,8 @@ impl Step {
         Ok(())
     }
 
-    /// Returns the sum of the losses of the pairs of `passage`, of which `keys` are
-    /// [`Passage::keys`]. Ends the step.
+    /// Returns the sum of the losses of the pairs of `passage`; `keys` are its [`Passage::keys`].
+    /// Ends the step.
     pub(crate) fn judge<P: Parameters>(
         &mut self,
         passage: &Passage,

@@ -47,7 +47,7 @@ fn assert_numbers(object: &Value, fields: &[&str]) {
     }
 }
 
-/// Checks that an object says of which program it is, when it began, and what each flag came to.
+/// Checks that an object names its program's version, its start time, and the value of each flag.
 #[track_caller]
 fn assert_repeats(object: &Value, settings: &[(&str, Value)]) {
     assert_eq!(object["version"], env!("CARGO_PKG_VERSION"), "{object}");

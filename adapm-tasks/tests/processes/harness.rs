@@ -138,7 +138,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Of a process that has ended, this does nothing.
+        // No effect on a process that has ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -29,7 +29,7 @@ impl Group {
         Err(reasons.pop().unwrap_or_else(|| "no control groups are mounted".to_owned()))
     }
 
-    /// Returns a command of which this group allows `most` processes and threads.
+    /// Returns a command that runs in this group, which allows `most` processes and threads.
     fn command(&self, most: usize) -> Command {
         fs::write(self.0.join("pids.max"), most.to_string()).expect("root may limit its own group");
         let mut command = clean(Command::new("sh"));

@@ -89,8 +89,8 @@ impl Draw {
         (0..len).map(|_| StandardNormal.sample(&mut self.random)).collect()
     }
 
-    /// Of each cell: a low-rank product of variance 1, effects of its row and its column, noise,
-    /// all of deviation 1.
+    /// Returns for each cell: a low-rank product of variance 1, effects of its row and its column,
+    /// noise, all of deviation 1.
     fn parts(&mut self, rank: usize) -> Vec<[f64; 4]> {
         let (w, h) = (self.normal(self.rows * rank), self.normal(self.columns * rank));
         let (of_row, of_column) = (self.normal(self.rows), self.normal(self.columns));

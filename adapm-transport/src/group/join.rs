@@ -284,7 +284,7 @@ impl<'a> Attempt<'a> {
                 }
                 (Some(Place { address, .. }), false) => return Ok((address, None)),
                 (None, _) => "node n0 has not written it so far",
-                // Of an earlier run, if node 0 is about to write another one.
+                // This file may be of an earlier run, and node 0 about to write another one.
                 (Some(_), true) => {
                     "it holds no secret: node n0 was given one, or --insecure; give this node the same"
                 }

@@ -32,7 +32,7 @@ pub(super) struct Peer {
     pub(super) incarnation: Option<Incarnation>,
     /// The secret shared only with that life of the peer, if there is a token.
     pub(super) link: Option<LinkSecret>,
-    /// Secrets of earlier handshakes, of which the peer may know one instead.
+    /// Secrets of earlier handshakes: the peer may know one of these instead.
     earlier: Vec<LinkSecret>,
     /// A packet of the link has come: the peer knows that it was met, and by which handshake.
     is_heard: bool,

@@ -11,8 +11,7 @@ use adapm_transport::net::{Address, Kind, LinkFault, Net, NetConfig};
 use crate::cluster::Cluster;
 use crate::support::{Faults, Proxy};
 
-/// Returns two endpoints of a kind, the second of which dials the first through a proxy with
-/// `faults`.
+/// Returns two endpoints of a kind; the second dials the first through a proxy with `faults`.
 fn pair(kind: Kind, dead_after: Duration, faults: Faults) -> (Cluster, Proxy) {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);

@@ -179,7 +179,7 @@ impl Relay {
             return self.flip(index);
         }
         let buffer = &mut self.ways[index].buffer;
-        // Of a packet or two, mostly.
+        // Mostly a part of one or two packets.
         let from = self.rng.within(0..buffer.len());
         let to = buffer.len().min(from + self.rng.within(1..300));
         match trick {

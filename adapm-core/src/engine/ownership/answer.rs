@@ -127,7 +127,7 @@ impl Ownership {
         }
     }
 
-    /// Takes the dirty flags of keys of which `from` holds replicas, for `wait_sync`: the answer
+    /// Takes the dirty flags of the keys that `from` holds replicas of, for `wait_sync`: the answer
     /// then covers all earlier changes of workers here.
     fn take_dirty_for(&mut self, ctx: &Ctx<impl Env>, from: NodeId, dirty: &[Key]) {
         // Deferred keys are left out: they can only have become main copies, whose dirty flag is
@@ -176,8 +176,8 @@ impl Ownership {
         }
     }
 
-    /// Completes the answer. `localized` are keys of which `to` holds a replica and asked to become
-    /// owner.
+    /// Completes the answer. `localized` are the keys that `to` holds a replica of and asked to
+    /// own.
     fn respond(
         &mut self,
         ctx: &mut Ctx<impl Env>,

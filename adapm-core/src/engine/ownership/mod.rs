@@ -56,7 +56,7 @@ struct Answering {
     asked: Vec<(Key, Counter, bool)>,
     /// Number of them that are answered.
     done: usize,
-    /// Keys of which `from` has a replica and asks to become owner.
+    /// Keys that `from` has a replica of and asks to own.
     handing: Vec<Key>,
 }
 
@@ -74,7 +74,7 @@ struct ReplicaSet {
 /// Pending reports to one other node about keys owned here.
 #[derive(Debug, Default)]
 struct Holder {
-    /// Keys of which it lacks a change, or whose hand-over to it is decided, oldest first; may
+    /// Keys with a change that the holder lacks or a decided hand-over to it, oldest first; may
     /// contain duplicates and obsolete entries.
     due: VecDeque<Key>,
     /// Number of keys that have left `due` at its front, and the number at which everything is

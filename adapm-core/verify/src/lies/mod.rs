@@ -1,9 +1,9 @@
 //! A node that lies: it has the token, runs a real engine, and injects messages that no engine
 //! sends (protocol, *What a message is checked against*).
 //!
-//! Whatever it sends, no honest node is blamed; and keys with which it has had nothing to do, of
-//! which it was neither home nor owner nor holder, stay sound: one owner, each push once, no
-//! operation waits forever. Its pushes are believed, so it only pushes zeros here.
+//! Whatever it sends, no honest node is blamed; and keys with which it has had nothing to do, as
+//! neither home nor owner nor holder, stay sound: one owner, each push once, no operation waits
+//! forever. Its pushes are believed, so it only pushes zeros here.
 //!
 //! Engines over reference stores in lockstep, as in [`crate::cluster`], but without its checkers: a
 //! liar would violate them with every step.

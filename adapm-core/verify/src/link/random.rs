@@ -35,7 +35,7 @@ pub struct Met {
     pub left: u64,
     /// Ends that gave the other up.
     pub dead: u64,
-    /// Packets of which a part came first.
+    /// Packets that came in parts.
     pub trickles: u64,
     /// Cuts with a part of a frame at its reader, and more of it in flight or to come.
     pub cut_frames: u64,

@@ -118,8 +118,9 @@ impl Outputs {
         self.outputs.iter().any(|(other, _)| *other == flag)
     }
 
-    /// Writes the file of this flag, if it is wanted; where it cannot be, elsewhere. Of what is not
-    /// known to be good, an older file keeps its place: the new one comes beside it.
+    /// Writes the file of this flag, if it is wanted; in another folder if it cannot be written
+    /// there. A result that was not evaluated does not replace an older file: it goes beside that
+    /// file.
     pub(crate) fn save(
         &mut self,
         flag: &'static str,

@@ -78,7 +78,7 @@ pub(super) struct Quality {
     mae: Option<f64>,
     predicted: Option<u64>,
     unseen: Option<u64>,
-    /// Of the means alone, the baseline.
+    /// RMSE of predictions by the means alone, the baseline.
     means_rmse: Option<f64>,
     means_mae: Option<f64>,
     /// The best RMSE on test that is possible, where it is known: on generated data.

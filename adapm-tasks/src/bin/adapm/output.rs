@@ -1,5 +1,5 @@
 //! The streams of results: tables to stdout, or, with `--json`, JSON lines to stdout and tables to
-//! stderr. Of several processes only node 0 prints results.
+//! stderr. Among several processes only node 0 prints results.
 
 use std::io::{self, Write};
 

@@ -20,7 +20,7 @@ pub(crate) struct Summary {
     /// Seconds of the training of each epoch that is over.
     #[serde(rename = "epoch_seconds")]
     pub(crate) seconds: Vec<f64>,
-    /// Of the last epoch that is over, mean over examples.
+    /// Loss of the last epoch that is over, mean over examples.
     pub(crate) loss: Option<f64>,
     /// The epoch whose parameters are kept.
     #[serde(rename = "chosen_epoch")]

@@ -3,9 +3,9 @@
 //! A first line without a number names the columns, and is believed in any order; case, blanks and
 //! signs in names do not count, nor does a type after a colon (`user_id:token`). If one of the
 //! three is not among the names that are known here, and a single column is left that is neither
-//! known nor a time, it is that one. Of several names for one of the three the one listed first
-//! here counts, so that `movieId` goes before `title`. Without names the order is row, column,
-//! value, and perhaps a time.
+//! known nor a time, it is that one. If several names stand for one of the three, the one listed
+//! first here counts, so that `movieId` goes before `title`. Without names the order is row,
+//! column, value, and perhaps a time.
 
 use crate::data::error::{Problem, RatingFault, UnknownColumns};
 

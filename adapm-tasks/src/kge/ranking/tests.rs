@@ -260,7 +260,7 @@ fn candidates_are_ranked_by_their_count_without_the_known_ones_and_ties_count_ha
     assert_eq!(objects([5, 0, 0]), Rank { better: 0, tied: 2 });
     assert_eq!(objects([1, 1, 0]), Rank { better: 1, tied: 4 }, "of another relation");
     // Subjects of relation 0 with object 3: 4 counts two, 5 three, but is known: rank 1; the object
-    // 3 of 4 is the third, of which 1 and 2 are known: rank 1 too.
+    // 3 of 4 is the third, but the two before it, 1 and 2, are known: rank 1 too.
     let figures = frequency_baseline(&graph_of(6, &train, &[[4, 0, 3]]), Split::Test);
     assert_eq!((figures.queries, figures.mrr), (2, 1.0));
 }

@@ -245,7 +245,7 @@ fn field(path: &str, name: &str) -> Option<usize> {
     Some(kib * 1024)
 }
 
-/// Of the times that Linux tells, whatever its own clock does.
+/// Unit of the process times that Linux reports, whatever the frequency of its timer.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 #[cfg(test)]

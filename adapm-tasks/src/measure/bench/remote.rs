@@ -193,7 +193,7 @@ impl Echo {
 
 const KEYS: u64 = 4_000;
 
-/// Of a message, about, and of a key in it.
+/// Bytes of a message, about, and of each key in it.
 const HEAD: usize = 64;
 const PER_KEY: usize = 8;
 

@@ -129,5 +129,5 @@ pub(super) const LEN: usize = 25;
 /// Calls under way at once.
 pub(super) const WINDOW: usize = 64;
 
-/// Keys of which both nodes have a copy.
+/// Keys that both nodes have a copy of.
 pub(super) const REPLICAS: u64 = 10_000;

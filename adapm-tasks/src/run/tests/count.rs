@@ -18,8 +18,8 @@ use crate::run::task::{
 };
 use crate::run::topology::WorkerSlot;
 
-/// Keys that are visited; their values are `[sum of rates | visits' batches]`, of which the first
-/// is kept.
+/// Keys that are visited; their values are `[sum of rates | visits' batches]`; only the sum is
+/// kept.
 pub(crate) const BLOCKS: u64 = 6;
 /// Keys that samples are drawn from, after the others; each counts how often it was drawn.
 pub(crate) const SAMPLED: u64 = 2;

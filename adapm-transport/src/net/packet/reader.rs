@@ -144,8 +144,8 @@ impl PacketReader {
         self.body.is_some() || self.start < self.end
     }
 
-    /// Reads into the staging buffer, of which less than a header is in use. Returns false if the
-    /// source would block.
+    /// Reads into the staging buffer, which holds less than a header. Returns false if the source
+    /// would block.
     fn fill(&mut self, source: &mut impl Read) -> Result<bool, Fault> {
         if self.start > 0 {
             self.staging.copy_within(self.start..self.end, 0);

@@ -331,8 +331,8 @@ pub(crate) struct TraceKeysArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TRACE_EXAMPLES, args_override_self = true)]
 pub(crate) struct TraceArgs {
-    /// Trace of a run, or FILE of which processes have written FILE.n0, FILE.n1, ...; or several
-    /// such parts
+    /// Trace of a run. If processes have written parts FILE.n0, FILE.n1, ..., give FILE or the
+    /// parts
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Draw it to OUT: a panel for each key, a row for each node

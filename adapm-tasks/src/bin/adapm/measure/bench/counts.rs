@@ -66,8 +66,8 @@ fn counting_begins_or_ends(times: u64) {
     black_box(times ^ 0x5eed_c0de);
 }
 
-/// Instructions, allocations, messages and bytes of one unit, of which those are left out that
-/// nobody counts or that do not repeat.
+/// Returns the instructions, allocations, messages and bytes per unit. Figures that were not
+/// counted or that differ from run to run are `None`.
 fn figures(operation: &Operation, sent: Sent, profile: Option<Profile>) -> [Option<Figure>; 4] {
     let figure = |[of_call, of_key]: [&'static str; 2], count: u64| {
         let unit = if operation.unit() == "key" { of_key } else { of_call };

@@ -223,7 +223,7 @@ impl<'t> Frame<'t> {
     }
 }
 
-/// Returns a share as one of a few steps, the lowest of which can be seen.
+/// Returns a share as one of a few steps; any share above 0 is visible.
 fn level(share: f64) -> u8 {
     if share <= 0.0 {
         0
@@ -249,11 +249,11 @@ const MARGIN: i32 = 24;
 const HEAD: i32 = 84;
 /// Below the panels.
 const FOOT: i32 = 52;
-/// Of a panel.
+/// Height of a panel's title.
 const TITLE: i32 = 24;
 const GAP: i32 = 16;
 const TITLE_CHARS: usize = 150;
-/// Of a panel's rows together, as far as the bounds of a row allow.
+/// Height of a panel's rows together, as far as the bounds of a row allow.
 const PANEL_HEIGHT: i32 = 136;
 const ROW_MIN: i32 = 4;
 const ROW_MAX: i32 = 24;

@@ -69,7 +69,7 @@ fn read(files: &[PathBuf]) -> Result<Trace, TraceFailure> {
 /// Reads the parts that processes have written in the place of `file`.
 fn read_parts(file: &Path, parts: &mut Vec<Trace>) -> Result<(), TraceFailure> {
     let first = part_of(file, NodeId(0));
-    // Of a file that is not there either way, the name that was given is told.
+    // If neither file exists, the error names the one that was given.
     let first = read_one(if first.exists() { &first } else { file })?;
     let nodes = first.nodes();
     parts.push(first);

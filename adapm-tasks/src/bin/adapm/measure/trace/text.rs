@@ -60,8 +60,8 @@ fn stretch(trace: &Trace, window: Span) -> String {
     format!("{from:.3} s to {until:.3} s of {whole}")
 }
 
-/// Returns the moments of the window of which the program said something, each with how far it is
-/// from the start; of what several processes have said the first.
+/// Returns the program's marks inside the window, each with the span from the start of the window
+/// to it. A mark that several processes have made is returned once, at its first time.
 pub(super) fn marks(trace: &Trace, window: Span) -> impl Iterator<Item = (Span, &str)> {
     let several = trace.parts().len() > 1;
     let mut last: Vec<&str> = Vec::new();
@@ -134,7 +134,7 @@ fn share(spans: &[Span], window: Span) -> String {
     }
 }
 
-/// Spans of which some part lies in the window.
+/// Returns the number of spans that overlap the window.
 fn within(spans: &[Span], window: Span) -> String {
     let count =
         spans.iter().filter(|span| span.end > window.start && span.start < window.end).count();
