@@ -56,7 +56,7 @@ pub struct NodeConfig {
     /// ([`crate::engine::Input::Heard`]).
     pub unresponsive_nanos: Option<u64>,
     /// Random numbers, different for each engine, from which the node's tickets are derived
-    /// ([`crate::ticket`]). Anyone who knows them can forge answers to this node. Defaults to
+    /// ([`crate::ticket`]). A node that knows them can forge answers to this one. Defaults to
     /// zeros.
     pub secret: [u64; 2],
 }

@@ -1,5 +1,5 @@
-//! The messages that an engine sends at a time are bounded in bytes, heads included, whatever is
-//! pending (protocol, "Messages").
+//! The messages that an engine sends at a time are bounded in bytes, heads included, however much
+//! is pending (protocol, "Messages").
 //!
 //! Random schedules check the same of every message (`MessagesBounded`); these tests have many
 //! keys, and values of the longest kind.

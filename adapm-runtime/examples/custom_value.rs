@@ -1,8 +1,8 @@
 //! Elements of your own: counters of 32 bits that stop at their end instead of wrapping around.
 //!
-//! Whatever way a push takes to its key, and whatever it is added to before, the sum is that of
-//! all pushes one after the other. Test a new type with `adapm_verify::value_suite!`. `cargo run
-//! -p adapm-runtime --example custom_value`
+//! A push may be added to others on its way to its key. For any way and any such sums, the value
+//! must end as if all pushes were added one after the other. Test a new type with
+//! `adapm_verify::value_suite!`. `cargo run -p adapm-runtime --example custom_value`
 
 use adapm_runtime::prelude::*;
 

@@ -64,7 +64,7 @@
 //! | `adapm-store`: `loom_latch`, `loom_slot` | one thread at a time is in a slot, the next sees what it wrote, no memory is another key's |
 //! | `adapm-store`: `loom_fast_path` | a push is counted once or refused while its key leaves, arrives, is promoted or sent |
 //! | `loom_worker` | worker, engine and peer together: a worker reads its own pushes while its key leaves |
-//! | `loom_order`, `loom_ticket` | no access overtakes an operation in flight; every wait ends, even if nobody serves |
+//! | `loom_order`, `loom_ticket` | no access overtakes an operation in flight; every wait ends, even if no engine serves it |
 //! | `loom_mailbox`, `loom_dirty` | nothing is lost or overtaken; threads that sleep or wait for room are woken |
 //! | `loom_clocks`, `loom_intent` | a clock seen is work seen; nothing posted by a worker follows its end |
 //!

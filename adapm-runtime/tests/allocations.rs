@@ -1,4 +1,4 @@
-//! Allocations of a worker: local accesses never allocate, whatever their number of keys.
+//! Allocations of a worker: local accesses never allocate, for any number of keys.
 //!
 //! Only the worker's own thread is counted, as engines allocate.
 

@@ -70,7 +70,7 @@ fn a_node_that_there_is_not_is_refused() {
 fn a_node_with_another_number_of_keys_ends_the_run() {
     let nodes = (0..).zip(inproc::network(3)).map(|(node, end)| {
         thread::spawn(move || {
-            // Node 2 has a key more, which nobody ever touches.
+            // Node 2 has a key more, which no worker ever accesses.
             let keys = if node == 2 { 41 } else { 40 };
             let layout = Layout::dense(&[(keys, 2)]).expect("a legal layout");
             // A peer may have introduced itself by the time the node is built, or later.

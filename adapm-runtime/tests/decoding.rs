@@ -1,4 +1,4 @@
-//! The memory needed to decode a frame: at most twice its bytes and 1 MiB, whatever its bytes.
+//! The memory needed to decode a frame: at most twice its length plus 1 MiB, for any content.
 
 use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;

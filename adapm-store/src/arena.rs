@@ -178,9 +178,9 @@ impl<V: Value> Arena<V> {
         let slot = take();
         let value_bytes = extent.value_len * size_of::<V>();
         let delta_bytes = if with_delta { value_bytes } else { 0 };
-        // SAFETY: the slab gives slots of header, value and, with a delta, as much again, which
-        // nobody else uses. The slot that is kept belongs to this key, whose latch is held, and has
-        // at least header and value. All-zero bytes are a valid `V`, which is plain old data.
+        // SAFETY: the slab gives slots of header, value and, with a delta, as much again, and no
+        // other slot overlaps. The slot that is kept belongs to this key, whose latch is held, and
+        // has at least header and value. All-zero bytes are a valid `V`, which is plain old data.
         unsafe {
             watch(slot).exclusively(|| {
                 let value = slot.add(HEADER_BYTES);
@@ -328,7 +328,7 @@ struct Borrowed {
 
 impl Borrowed {
     /// # Safety
-    /// `slot` is an initialized slot that nobody else uses before this is dropped.
+    /// `slot` is an initialized slot that no other reference uses before this is dropped.
     #[inline]
     unsafe fn new(slot: *mut u8) -> Self {
         // SAFETY: the caller's promise.

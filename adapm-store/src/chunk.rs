@@ -91,7 +91,7 @@ impl Drop for Chunk {
 /// `slot` lies in a chunk, which stays as long as the watch is used.
 #[inline]
 pub(crate) unsafe fn watch<'a>(slot: *mut u8) -> &'a Watch {
-    // SAFETY: `Chunk::new` has put one there, aligned, and nobody writes there.
+    // SAFETY: `Chunk::new` has put one there, aligned, and no code writes there.
     unsafe { &*slot.add(size_of::<Header>()).cast::<Watch>() }
 }
 

@@ -59,8 +59,8 @@ impl Drop for Memory {
         if is_mapped(self.bytes) {
             system::unmap(self.base, self.bytes);
         } else {
-            // SAFETY: allocated by `new` with this layout, and whoever had this piece has let it
-            // go.
+            // SAFETY: allocated by `new` with this layout, and the former user of this piece has
+            // given it back.
             unsafe { dealloc(self.base.as_ptr(), layout(self.bytes)) };
         }
     }
@@ -107,7 +107,7 @@ impl<T> Deref for Elements<T> {
 
 impl<T> Drop for Elements<T> {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, and nobody sees them any more.
+        // SAFETY: made by `new`, and no reference to them is left.
         unsafe { ptr::drop_in_place(ptr::slice_from_raw_parts_mut(self.start(), self.len)) };
     }
 }

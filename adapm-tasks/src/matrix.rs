@@ -1,7 +1,7 @@
 //! Products of small dense matrices in f32, on plain slices that the compiler vectorises.
 //!
 //! Every element of a product is one sum in the order of the inner index, a multiplication and an
-//! addition per term, never contracted and never split: the same bits whatever the shape of the
+//! addition per term, never contracted and never split: the same bits for every shape of the
 //! matrices, the machine or the instruction set. Evaluation counts on it: a candidate's score must
 //! not depend on the block it was pulled in.
 

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn ties_count_half_with_the_answer_included() {
         let rank = |better, tied| Rank { better, tied };
-        // T includes the answer: nobody else tied is T = 1, floor(1 / 2) = 0.
+        // T includes the answer: with no other tied, T = 1 and floor(1 / 2) = 0.
         assert_eq!(rank(0, 0).mean(), 1);
         assert_eq!(rank(0, 1).mean(), 2);
         assert_eq!(rank(0, 2).mean(), 2);

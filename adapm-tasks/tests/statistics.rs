@@ -1,4 +1,4 @@
-//! Statistics of a run agree with each other, whatever system decides and whatever is trained.
+//! Statistics of a run agree with each other, under every system and for every task.
 
 use std::sync::atomic::AtomicBool;
 

@@ -3,10 +3,10 @@
 //!
 //! # Which peer to blame
 //! An operation may have been passed on, and a barrier waits for workers: a delay says nothing
-//! about the node that was asked. A request is different: its receiver answers it at once, whatever
-//! it asks for, so a missing answer is evidence against the receiver and no other node. A node that
-//! waits for others therefore sends a request, possibly empty, to each peer that owes it nothing;
-//! so a node whose operation was passed on finds the unresponsive node itself.
+//! about the node that was asked. A request is different: its receiver answers any request at once,
+//! so a missing answer is evidence against the receiver and no other node. A node that waits for
+//! others therefore sends a request, possibly empty, to each peer that owes it nothing; so a node
+//! whose operation was passed on finds the unresponsive node itself.
 //!
 //! # Time
 //! While something is waited for, the peers are checked six times in the time allowed. A peer is

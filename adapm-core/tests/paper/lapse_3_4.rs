@@ -79,7 +79,8 @@ fn a_changing_location_cache_does_not_reorder() -> Claim {
     // n2 believes the key at n1. Its first push goes there and is slow.
     play.push(of(N2), &[key])?;
     play.deliver(N2, N1)?;
-    // The home would know better: whatever n2 learns, its second operation waits for the first.
+    // The home would know better. Still n2's second operation waits for the first, even if n2
+    // learns that.
     let pull = play.pull(of(N2), &[key])?;
     assert!(play.network().first(N2, N3).is_none() && play.network().first(N2, N0).is_none());
     play.run()?;

@@ -433,7 +433,7 @@ impl Cluster {
         message: Message,
     ) -> Result<(), Violation> {
         let text = self.describe(&message);
-        // Before some messages a driver hands over dirty keys of workers, whatever their sender.
+        // Before some messages, from any sender, a driver hands over dirty keys of workers.
         let said = self.picture.members[to.index()].feed_dirty();
         self.take_said(to, said)?;
         let before = self.memory_of(to);

@@ -7,7 +7,7 @@
 //! threads of its own passes too. Every rule runs over endpoints under watch ([`Watched`]): a call
 //! that does not return, and a frame that is lost, repeated, overtaken or changed, fail the rule in
 //! which they happen. No duration is asserted; the one clock is the [`patience`] after which a
-//! frame counts as lost. An endpoint that nobody drives must not be given up as lost before.
+//! frame counts as lost. An endpoint that no thread drives must not be given up as lost before.
 //!
 //! Not here: connections that break, and how a peer that says nothing is given up, which is each
 //! transport's own.
@@ -200,8 +200,8 @@ pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
     }
 }
 
-/// However large frames are, a way that nobody drains refuses them before they take all memory, and
-/// those that it took arrive.
+/// A way from one node to another that its receiver does not drain refuses frames before they take
+/// all memory, however large they are; those that it took arrive.
 pub fn a_way_is_bounded_in_bytes<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let [mut a, mut b] = pair(network(2));
     let (sent, mut refused) = fill(&mut a, NodeId(1), LARGE_BYTES);
@@ -265,8 +265,8 @@ pub fn a_wake_ends_the_next_wait<T: Transport>(network: &dyn Fn(usize) -> Vec<T>
     }
 }
 
-/// Wakes that nobody has heard yet may be told as one, but not as none, and not as more than there
-/// were.
+/// Wakes that no `recv` has returned yet may be returned as one, but not as none, and not as more
+/// than there were.
 pub fn many_wakes_may_end_in_one<T: Transport>(network: &dyn Fn(usize) -> Vec<T>) {
     let mut ends = network(2);
     let waker = ends[0].waker();

@@ -74,7 +74,7 @@ fn ends_and_names(name: &str, call: Call) {
     let rendezvous = rendezvous();
     let victim = Mutex::new(start("lost::the_victim", &rendezvous));
     let (killed, victim, rendezvous) = (&AtomicBool::new(false), &victim, &rendezvous);
-    // Leaving a group is a loss to the others: nobody leaves before both have checked.
+    // The others count a node that leaves as lost: no node leaves before both have checked.
     let groups = thread::scope(|scope| {
         let survivor = |node| {
             scope.spawn(move || {

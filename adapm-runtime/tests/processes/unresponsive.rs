@@ -157,8 +157,8 @@ fn settings_beside(mute: NodeId) -> Vec<u8> {
     told[mute.index()][(mute.index() + 1) % NODES].clone()
 }
 
-/// Runs `work` on each node and returns the results. Leaving a group is a loss to the others:
-/// nobody leaves before all are done.
+/// Runs `work` on each node and returns the results. The others count a node that leaves as lost:
+/// no node leaves before all are done.
 fn together<R: Send>(work: impl Fn(&Arc<Group>) -> R + Sync) -> Vec<R> {
     let rendezvous = rendezvous();
     let done: Vec<(R, Arc<Group>)> = thread::scope(|scope| {

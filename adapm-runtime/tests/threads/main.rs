@@ -1,4 +1,4 @@
-//! Whole clusters in threads: totals are exact whatever the schedule, under every system, on 1 to 4
+//! Whole clusters in threads: totals are exact in every schedule, under every system, on 1 to 4
 //! nodes.
 //!
 //! Values are integers. Visibility is established by `quiesce` and `wait_sync`; eventual effects

@@ -55,7 +55,7 @@ const TEMPLATES: [&[Slot]; 4] = {
     ]
 };
 
-/// Writes `sentences` sentences, one a line; a few hundred bytes of memory whatever their number.
+/// Writes `sentences` sentences, one a line; takes a few hundred bytes of memory for any number.
 /// The same seed writes the same bytes.
 pub(crate) fn write(seed: u64, sentences: u64, mut writer: impl Write) -> io::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);

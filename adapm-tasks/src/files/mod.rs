@@ -40,7 +40,7 @@ pub use output::{Output, OutputWriter, discard};
 /// `no such file or directory`.
 #[must_use]
 pub fn reason(error: &std::io::Error) -> String {
-    // What is no word of the system's is somebody's own text.
+    // An error that is not the system's carries a text of its own.
     let text = match error.get_ref() {
         Some(own) => own.to_string(),
         None => return SystemError::from(error).reason(),

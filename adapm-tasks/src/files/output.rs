@@ -316,7 +316,8 @@ impl Partial {
     pub(super) fn claim(place: &Place, system: &Arc<dyn System>) -> Result<Self, OutputError> {
         let folder = File::open(&place.folder).map_err(OutputError::Refused)?;
         let is_locked = || system.lock(&folder).is_ok();
-        // A folder that cannot be locked, or that somebody keeps locked, is done without.
+        // Goes on without the lock if the folder cannot be locked, or another process keeps it
+        // locked.
         (0..FOLDER_TRIES).any(|_| {
             is_locked() || {
                 system.pause(FOLDER_PAUSE);
@@ -345,7 +346,7 @@ impl Partial {
             file,
             is_committed: false,
         };
-        // Without locks on this file system, nobody removes what a killed run left.
+        // Without locks on this file system, no run removes what a killed run left.
         let _ = system.lock(&partial.file);
         if place.is_of_another(&partial.file.metadata()?) {
             return Err(io::ErrorKind::PermissionDenied.into());
@@ -369,7 +370,7 @@ impl Partial {
                 fchown(&self.file, owner.0, owner.1).or_else(|_| fchown(&self.file, None, owner.1));
         }
         self.system.sync(&self.file)?;
-        // Another file may have this name if somebody has cleaned up.
+        // Another file may have this name if a user has removed this one.
         if fs::symlink_metadata(&self.path)?.ino() != self.file.metadata()?.ino() {
             return Err(io::ErrorKind::NotFound.into());
         }

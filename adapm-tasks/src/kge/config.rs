@@ -74,7 +74,7 @@ pub struct TrainConfig {
     /// `None`.
     pub negative_count: Option<usize>,
     /// The parameter manager's sampling of negatives; `None`: the usual scheme of the system
-    /// ([`Scheme::of`]). Plain arrays draw uniformly whatever it is. Defaults to `None`.
+    /// ([`Scheme::of`]). Plain arrays always draw uniformly. Defaults to `None`.
     pub scheme: Option<Scheme>,
     /// Positives of a chunk, with shared negatives; `None`: a fortieth of a worker's part of the
     /// data, 16 to 256 ([`chunk_of`](Self::chunk_of)). Defaults to `None`.
@@ -218,7 +218,7 @@ impl TrainConfig {
         self.check_values()
     }
 
-    /// Checks that each field has a value that it can have, whatever the data.
+    /// Checks that each field has a value that is valid for any data.
     ///
     /// # Errors
     ///

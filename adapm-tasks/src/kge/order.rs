@@ -135,7 +135,7 @@ impl<'a> Order<'a> {
             let mut slot =
                 if slots.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
             if room[slot] == 0 && !slots.is_empty() {
-                // Somebody of the same node.
+                // Another worker of the same node.
                 let first = slot - slot % of_node as usize;
                 slot =
                     (first..first + of_node as usize).find(|slot| room[*slot] > 0).unwrap_or(slot);

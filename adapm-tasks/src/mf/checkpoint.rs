@@ -294,7 +294,7 @@ fn counts(reader: &mut Reader<'_>, len: u64) -> Result<Vec<u64>, Fault> {
     if count != 0 && count != len {
         return Err(Fault::Corrupt);
     }
-    // Grows as there are bytes, whatever the count claims.
+    // Grows with the bytes that are there, not by the count, which may be wrong.
     (0..count).map(|_| reader.count()).collect()
 }
 

@@ -208,7 +208,7 @@ impl TrainConfig {
         self.check_values()
     }
 
-    /// Checks that each field has a value that it can have, whatever the data.
+    /// Checks that each field has a value that is valid for any data.
     ///
     /// # Errors
     ///

@@ -97,7 +97,7 @@ impl Ids {
     /// Bytes that are missing, ids that do not ascend.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let (form, count) = (reader.count()?, reader.count()?);
-        // What is read grows as there are bytes, whatever the count claims.
+        // The list grows with the bytes that are there, not by the count, which may be wrong.
         let ids = match form {
             INDICES => Self::Indices(u32::try_from(count).map_err(|_| Fault::Corrupt)?),
             NUMBERS => Self::Numbers(

@@ -303,7 +303,7 @@ impl Ratings {
         self.column_ids.add_to(&mut digest);
         match &self.train {
             Train::Cells { cells, .. } => cells.iter().for_each(|cell| add(&mut digest, cell)),
-            // Whatever there is to say is said by the configuration.
+            // A generated matrix is described by its configuration.
             Train::Synthetic(_) => {}
         }
         if let RatingsSource::Generated(config) = &self.source {

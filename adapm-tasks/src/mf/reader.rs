@@ -144,7 +144,7 @@ fn explain(error: DataError, path: &Path) -> DataError {
         return error;
     }
     match looks_like(path) {
-        // Whatever is wrong with it as ratings.
+        // This takes precedence over the file's faults as ratings.
         Some(looks) if looks != Looks::Ratings => {
             DataError::OtherTask { path: path.to_path_buf(), looks }
         }

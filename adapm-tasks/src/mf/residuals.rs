@@ -1,9 +1,9 @@
 //! The residuals that are trained on: the training cells of ratings but those held back, less their
 //! means, in units of the deviation of what is left.
 //!
-//! So a learning rate and a penalty mean the same whatever the values are like. Generated cells
-//! exist only where they are trained on. Their means are 0 by construction, and their deviation is
-//! known, so that no node needs the cells of another.
+//! So a learning rate and a penalty mean the same for values of any scale. Generated cells exist
+//! only where they are trained on. Their means are 0 by construction, and their deviation is known,
+//! so that no node needs the cells of another.
 
 use std::ops::Range;
 

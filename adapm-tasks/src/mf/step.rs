@@ -6,8 +6,8 @@
 //!
 //! A chunk is one pull and one push, so that a cell costs a share of a key each way, not two keys.
 //! Every cell sees what this worker did before, as if it were pulled and pushed alone; what others
-//! did meanwhile it sees a chunk later. What a vector has moved by is added to whatever it is by
-//! then, so no update is lost.
+//! did meanwhile it sees a chunk later. The amount by which a vector has moved is added to the
+//! value that it has by then, so no update is lost.
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
@@ -189,8 +189,8 @@ impl Start {
 }
 
 /// AdaGrad's initial accumulator: about the square of a first gradient. From a smaller one the
-/// first steps are as long as the rate whatever the gradient, which is far for factors that begin
-/// near 0.
+/// first steps are as long as the rate for any gradient, which is far for factors that begin near
+/// 0.
 const ACCUMULATOR: f32 = 0.1;
 
 #[cfg(test)]

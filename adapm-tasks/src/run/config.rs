@@ -6,7 +6,7 @@ use adapm_runtime::trace::Tracer;
 
 use crate::System;
 
-/// The settings of a training run, whatever is trained.
+/// The settings of a training run that all tasks share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
     /// `None`: plain arrays, one node, one worker.

@@ -165,7 +165,7 @@ where
             if is_cut || self.select(epoch)? {
                 return self.end(true);
             }
-            // All read the same: nobody adds an epoch before all have begun the next one.
+            // All read the same: no worker adds an epoch before all have begun the next one.
             if self.job.task.is_over(&self.job.state.verdicts().epochs) {
                 break;
             }

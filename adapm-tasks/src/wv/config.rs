@@ -58,7 +58,7 @@ pub struct TrainConfig {
     pub drawn: Negatives,
     /// The parameter manager's sampling of negatives; `None`: `preloc` on several nodes that
     /// replicate on intent, else the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
-    /// as the law says whatever it is. Defaults to `None`.
+    /// as the law says in any case. Defaults to `None`.
     pub scheme: Option<Scheme>,
     /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
     pub sample: f64,

@@ -7,7 +7,7 @@
 //!
 //! Vectors come in blocks, in any order, so no more than a block of the model has to be in one
 //! place, and answers that were found among different vectors can be brought together. A cosine has
-//! the same bits in whatever block it is computed.
+//! the same bits in any block.
 
 use adapm_transport::threads;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@
 //!
 //! Within a sentence every pair sees what the pairs before it did, as in word2vec with one thread;
 //! what other workers do meanwhile is seen from the next sentence on. What a row has moved by is
-//! added to whatever its key is by then.
+//! added to the value that its key has by then.
 //!
 //! # Negatives that are shared
 //!

@@ -111,7 +111,7 @@ fn check(config: &TrainConfig, peers: &Peers<'_>) -> Result<(), ConfigError> {
 }
 
 impl TrainConfig {
-    /// Checks that each field has a value that it can have, whatever the data.
+    /// Checks that each field has a value that is valid for any data.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl TrainConfig {
     }
 }
 
-/// Answers `questions` with vectors of whatever origin. The answers do not depend on the number of
-/// nodes and workers. Raising `stop` ends it early, without figures.
+/// Answers `questions` with vectors of any origin. The answers do not depend on the number of nodes
+/// and workers. Raising `stop` ends it early, without figures.
 ///
 /// # Errors
 ///

@@ -143,7 +143,7 @@ impl Collected {
     }
 }
 
-/// The variables of whoever runs the tests that the binary sees: none that say where data is, who
+/// The environment variables of the tests that the binary sees: none that say where data is, what
 /// started a process or how screens look.
 const KEPT: [&str; 6] =
     ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE", "RUST_BACKTRACE"];

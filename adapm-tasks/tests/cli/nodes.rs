@@ -85,8 +85,8 @@ fn nodes_with_different_secrets_say_so_on_both_sides() {
         assert!(ran.stdout.is_empty(), "{ran:?}");
         holds(&ran.stderr, "token");
     }
-    // Neither takes the other's word for it, as anybody on the way could end a run by one: both
-    // wait for one that knows the secret.
+    // Neither trusts the other's refusal, as any host between them could forge one and end a run:
+    // both wait for one that knows the secret.
     assert_eq!([ran[0].code, ran[1].code], [Some(75), Some(75)], "{ran:?}");
     holds(
         &ran[1].stderr,

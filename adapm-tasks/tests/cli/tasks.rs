@@ -24,7 +24,7 @@ fn object(args: &[&str]) -> Value {
 }
 
 /// Ratings of 12 users and 8 items, whose ids have gaps, and some to predict, one of them of an
-/// item that nobody rated.
+/// item that no user rated.
 fn ratings(folder: &Path) {
     let line = |(user, item): (u32, u32)| {
         format!("{} {} {}\n", 10 * user, item + 3, 1 + (user + item) % 5)

@@ -40,7 +40,7 @@ pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
         command.env("TERM", "xterm-256color");
     }
     let mut child = command.spawn().expect("the binary starts");
-    // The terminal is over once nobody can write to it.
+    // The terminal ends once no process can write to it.
     command
         .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())

@@ -40,7 +40,7 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 /// As [`small`], for tests of quality: 180 runs on one node to four ended within 1.01 of each
 /// other.
 ///
-/// Its epochs take a moment, so that steps of all nodes for one column add up before anyone sees
+/// Its epochs take a moment, so that steps of all nodes for one column add up before any node sees
 /// them. With three times this step size, a good one for one node, one run in 60 on four nodes
 /// ended at 1.3, under full replication, too.
 fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {

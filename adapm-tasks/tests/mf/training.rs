@@ -1,4 +1,4 @@
-//! The results of training, and that they are the same whatever the topology.
+//! The results of training, and that they are the same on every topology.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -56,7 +56,7 @@ fn mpirun_starts_nodes_that_train_together() {
     let data = ring(&folder);
     let mut command = clean(Command::new("mpirun"));
     command.args(["--oversubscribe", "-n", "3"]).env("TMPDIR", &folder);
-    // Open MPI refuses root unless it is told twice; containers have nobody else.
+    // Open MPI refuses root unless it is told twice; containers have no other user.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.arg(binary()).args(["train", "kge", "--data", &data]).args(TRAIN);
     is_one_run(&Process::start("mpirun", &mut command).end(), 3, 100);

@@ -116,7 +116,7 @@ impl Machines {
         let folder = self.files_of(machine);
         let written = fs::create_dir_all(&folder)
             .and_then(|()| fs::write(folder.join("hosts"), hosts))
-            // Nobody is asked: whoever is not there answers after seconds only.
+            // No name server is asked: one that is not there costs seconds.
             .and_then(|()| {
                 fs::write(
                     folder.join("resolv.conf"),

@@ -46,7 +46,7 @@ fn the_name_of_node_0_may_come_late_even_to_itself() {
 
 #[test]
 fn all_addresses_of_a_name_are_tried() {
-    // The first one is n1's own, where nobody listens.
+    // The first one is n1's own, where no process listens.
     let Some(machines) = machines("name_twice", ["10.77.0.1 a", "10.77.0.9 a\n10.77.0.1 a"]) else {
         return;
     };
@@ -139,7 +139,7 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     let knock = |request: &str| {
         let mut stream = TcpStream::connect(address.trim()).expect("node 0 listens");
         stream.write_all(request.as_bytes()).expect("it takes a request");
-        // It says nothing to whoever speaks another language, and hangs up.
+        // Node 0 does not answer a client of another protocol, and hangs up.
         let _ = stream.read_to_end(&mut Vec::new());
     };
     knock("GET / HTTP/1.1\r\nHost: a machine of another kind\r\n\r\n");

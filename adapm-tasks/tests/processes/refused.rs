@@ -1,5 +1,5 @@
 //! Machines that allow few processes and threads: a run ends with a line that names the limit,
-//! whatever thread or process is the first that cannot be had, and leaves nobody behind.
+//! whichever thread or process is the first that cannot be started, and leaves no process behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};

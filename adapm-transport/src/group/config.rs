@@ -91,7 +91,7 @@ impl GroupConfig {
     }
 
     /// Returns true if this node was given no token, and is to find one at the meeting point: in a
-    /// file that nobody else can read.
+    /// file that no other user can read.
     pub(super) fn finds_token(&self) -> bool {
         self.rendezvous.file().is_some() && self.token.is_none() && !self.insecure
     }

@@ -41,7 +41,7 @@ pub enum NetError {
         /// The cause.
         error: SystemError,
     },
-    /// Listening there would let anybody join.
+    /// Listening there would let any process that reaches the port join.
     #[error(
         "listening at {at} without a token lets anybody join: give all nodes --token-file, or --insecure in a \
          network that you trust"

@@ -21,8 +21,8 @@
 //! | does not report why it could not connect | the relay connects, and reports |
 //!
 //! The relay is one more copy of all bytes, through a Unix socket in a directory that only this
-//! user can open, and the socket copies them twice: this is the slowest kind. Without a token
-//! anybody who reaches the port can join, as with all kinds. Not here: ZeroMQ's own authentication
+//! user can open, and the socket copies them twice: this is the slowest kind. Without a token any
+//! process that reaches the port can join, as with all kinds. Not here: ZeroMQ's own authentication
 //! and encryption, which the crate lacks.
 
 #[cfg(feature = "zmq")]

@@ -38,7 +38,7 @@ fn a_listening_peer_that_was_started_anew_is_lost() {
     cluster.until("it is lost", |cluster| cluster.state(1, 0) == PeerState::Lost);
     assert_eq!(cluster.told[1].losses, [(0, Loss::Restarted)]);
     assert!(cluster.told[1].errors.is_empty(), "{:?}", cluster.told[1]);
-    // The new one learns of it too, if only as a notice: it has met nobody.
+    // The new one learns of it too, if only as a notice: it has met no peer.
     let notice = cluster.end(0).poll_notice().expect("it has turned somebody away").to_string();
     assert!(notice.contains("started anew"), "{notice}");
 }

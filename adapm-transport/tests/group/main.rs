@@ -30,7 +30,7 @@ fn path(rendezvous: &Rendezvous) -> PathBuf {
     }
 }
 
-/// Returns a free address of this machine, which the system assigns to nobody else for a while.
+/// Returns a free address of this machine, which the system assigns to no other socket for a while.
 fn free_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("it is bound").to_string()

@@ -84,7 +84,7 @@ fn another_cluster() {
 
 #[test]
 fn another_token() {
-    // A node with a token does not trust refusals without proof of the token: anybody on the way
+    // A node with a token does not trust refusals without proof of the token: any host on the path
     // could end the run.
     let stranger = |config: &mut GroupConfig| {
         (config.token, config.join_timeout) = (token(2), Duration::from_millis(300));

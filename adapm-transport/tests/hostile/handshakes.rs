@@ -16,7 +16,7 @@ fn sound() -> SoundNodes {
     SoundNodes::start(4, &[0, 1, 2], |_| {})
 }
 
-/// Starts sound nodes without a token, to which anybody may claim any identity.
+/// Starts sound nodes without a token: any peer may claim any identity to them.
 fn open_crew() -> SoundNodes {
     SoundNodes::start(4, &[0, 1, 2], |config| config.token = None)
 }
@@ -45,8 +45,8 @@ fn recorded(sound: &SoundNodes) -> [Vec<u8>; 2] {
     [open, hello]
 }
 
-/// Sends `steps` one after the other, whatever the answers; then node 0, which has no token, must
-/// have refused, and have reported it on both sides.
+/// Sends `steps` one after the other, regardless of the answers; then node 0, which has no token,
+/// must have refused, and have reported it on both sides.
 #[track_caller]
 fn makes_no_sense(steps: &[(Greeting, Vec<u8>)]) {
     let sound = open_crew();

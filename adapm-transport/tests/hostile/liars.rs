@@ -82,7 +82,7 @@ fn comes_back(sound: &SoundNodes, token: Option<Token>) {
 }
 
 /// Sends bytes that no node with the token can have sent: they end the connection and nothing else,
-/// as anybody on the way can have inserted them. Without a token the node is blamed in the end.
+/// as any host on the path can have inserted them. Without a token the node is blamed in the end.
 #[track_caller]
 fn spoils_the_connection(bytes: &[u8]) {
     let sound = sound();

@@ -172,7 +172,8 @@ impl Intents {
     /// Processes signals: forgets those taken back, lets those through that the policy acts on,
     /// then retires those that have expired, so that an intent that continues another keeps the
     /// key. Stops after the signal with which it has examined as many keys as a round may, so that
-    /// the end of an intent for millions of keys blocks no one; the rest waits for the next rounds.
+    /// the end of an intent for millions of keys blocks no peer or worker; the rest waits for the
+    /// next rounds.
     pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);

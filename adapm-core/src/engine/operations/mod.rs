@@ -3,8 +3,8 @@
 //! "Routing").
 //!
 //! Per key a node has at most one unanswered operation message; later operations wait in program
-//! order, and waiting pushes add up. So asynchronous operations keep their order whatever happens
-//! to the key (Lapse §3.4, Theorems 1 and 2).
+//! order, and waiting pushes add up. So asynchronous operations keep their order even if the key
+//! moves meanwhile (Lapse §3.4, Theorems 1 and 2).
 //!
 //! # Departure
 //! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the

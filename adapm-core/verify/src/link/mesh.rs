@@ -58,8 +58,8 @@ impl MeshCounts {
 }
 
 /// Runs the mesh of `seed`: every node sends to every other, one of them may vanish, the others
-/// leave. Every frame arrives once, whole and in order; nobody is lost but nodes that vanish or
-/// fail, and those are; what is kept stays bounded; all links come to an end.
+/// leave. Every frame arrives once, whole and in order; all nodes that vanish or fail are lost, and
+/// no others; what is kept stays bounded; all links come to an end.
 ///
 /// # Errors
 /// If a claim breaks.
@@ -447,8 +447,8 @@ impl Mesh {
         Ok(are_closed)
     }
 
-    /// Only nodes that vanished or failed are lost, and they are. Goodbyes have arrived: nobody had
-    /// to be given up for silence.
+    /// Exactly the nodes that vanished or failed are lost. Goodbyes have arrived: no node had to be
+    /// given up for silence.
     fn judge_losses(&self) -> Result<(), Broken> {
         for (at, member) in self.nodes.iter().enumerate().filter(|(_, member)| !member.is_gone) {
             for to in (0..NODES).filter(|to| *to != at) {

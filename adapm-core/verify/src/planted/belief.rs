@@ -50,9 +50,8 @@ impl Mistake for BelieveAnyForward {
     }
 }
 
-/// Replies about unanswered entries get their tickets, whatever their sender. Has the kinds of
-/// messages that are believed, and the secrets of this node's last requests and operations on each
-/// key.
+/// Replies about unanswered entries get their tickets, from any sender. Has the kinds of messages
+/// that are believed, and the secrets of this node's last requests and operations on each key.
 struct BelieveAny {
     believes: fn(&Body) -> bool,
     requests: BTreeMap<Key, Ticket>,

@@ -11,7 +11,7 @@ pub enum DatagramBug {
     DeliverTwice,
     /// Acknowledgements count one packet more than has come.
     CountAhead,
-    /// Nobody hears goodbyes.
+    /// Goodbyes are lost.
     ForgetGoodbye,
     /// Datagrams of earlier processes count as those of the present ones.
     TrustAnyLife,

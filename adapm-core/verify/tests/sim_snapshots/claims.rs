@@ -112,7 +112,7 @@ fn full_replication_reads_locally_and_sends_more() {
     }
 }
 
-/// AdaPM §5.1: AdaPM serves almost every read locally, whatever the pattern.
+/// AdaPM §5.1: AdaPM serves almost every read locally, under every access pattern.
 #[test]
 fn adapm_reads_locally_whatever_the_pattern() {
     for pattern in Pattern::ALL {

@@ -22,7 +22,7 @@ pub(crate) trait Figure {
     fn figure(&self) -> f64;
 }
 
-/// An epoch that is over, of whatever task.
+/// An epoch that is over, of any task.
 #[derive(Clone, Debug)]
 pub(crate) struct EpochDone {
     pub(crate) epoch: u32,

@@ -66,7 +66,7 @@ fn is_silent(failure: &Failure) -> bool {
 /// one line.
 pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        // Help that nobody reads is no failure.
+        // It is no failure if the help cannot be printed.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
@@ -155,7 +155,7 @@ fn print_line(text: &str) {
         // One line for programs; a terminal would break it within words.
         line = format::wrapped(&line, Stream::Stderr.width());
     }
-    // Nobody is left to be told if stderr is closed.
+    // If stderr is closed, the line cannot be reported anywhere.
     let _ = writeln!(io::stderr(), "{line}");
 }
 

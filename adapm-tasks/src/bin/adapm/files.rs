@@ -89,8 +89,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// Checks that none of them is a file that was read, whatever led to it, or the one that stdout
-    /// goes to.
+    /// Checks that none of them is a file that was read, by any path, or the one that stdout goes
+    /// to.
     pub(crate) fn check_inputs(&self) -> Result<(), Failure> {
         self.outputs.iter().try_for_each(|(flag, output)| check_input(flag, output))
     }

@@ -162,7 +162,7 @@ impl Interrupt {
         let line =
             format!("state: {place}process {}, {seconds} s: {}{ending}", process::id(), told.state);
         drop(told);
-        // Who asks reads stderr; if nobody does, nobody asked.
+        // A user who has sent the signal reads stderr; if it is closed, there is no such user.
         let _ = writeln!(io::stderr(), "{line}");
     }
 

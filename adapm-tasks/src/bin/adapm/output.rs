@@ -44,7 +44,7 @@ impl Output {
             return Ok(());
         }
         if self.json {
-            // Whoever reads the JSON need not listen to stderr.
+            // A reader of the JSON may have closed stderr.
             let _ = io::stderr().write_all(text.as_bytes());
             return Ok(());
         }

@@ -138,7 +138,7 @@ impl<'a> Screen<'a> {
 
 impl<F: Figure> Observer<F> for Screen<'_> {
     fn training(&self, moment: &Training) {
-        // Where nobody knows how many epochs there will be, the bar is that of one.
+        // Where the number of epochs is unknown, the bar is that of one epoch.
         let (epochs, before) = if moment.may_end_early {
             (1, 0)
         } else {

@@ -68,7 +68,7 @@ impl Recipe {
     }
 }
 
-/// Returns the recipe of a task with this name, whatever its case.
+/// Returns the recipe of a task with this name, in upper or lower case.
 pub(crate) fn find(task: &str, name: &str) -> Result<Recipe, UnknownRecipe> {
     let found = all(task).into_iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name));
     found.ok_or_else(|| UnknownRecipe { task: task.to_owned(), name: name.to_owned() })

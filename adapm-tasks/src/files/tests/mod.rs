@@ -1,4 +1,5 @@
-//! Claims about the file layer: what is there stays whole, whatever fails, and whoever else writes.
+//! Claims about the file layer: existing files stay whole, whichever call fails, and whichever
+//! other process writes.
 
 mod faults;
 mod kinds;

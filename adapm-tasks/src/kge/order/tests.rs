@@ -65,8 +65,8 @@ fn facts_with_the_same_rarer_entity_are_together_but_for_what_makes_sizes_equal(
     assert!((200..300).contains(&together(&train, 256)), "by chance");
 }
 
-/// Returns two families of 50, in each of which everybody knows 30 others; one in ten facts is with
-/// somebody of the other one.
+/// Returns two families of 50 entities each. Each entity has facts with 30 others of its family;
+/// one fact in ten is with an entity of the other family.
 fn two_families() -> Vec<Triple> {
     let other = |subject: u32, nth: u32| {
         let family = if nth.is_multiple_of(10) { 1 - subject % 2 } else { subject % 2 };

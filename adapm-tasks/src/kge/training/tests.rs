@@ -195,7 +195,7 @@ fn training_that_diverges_in_one_process_ends_all_with_the_same_reason() {
     let stops = flags();
     let progress: [&dyn Observer<RankMetrics>; NODES] = [&NoProgress; NODES];
     let sound = config(|config| config.epochs = 1000);
-    // No update of such a rate is pushed: nobody else sees a number that is none.
+    // No update of such a rate is pushed: no other worker sees a NaN.
     let diverging = TrainConfig { learning_rate: f32::INFINITY, ..sound.clone() };
     let ended = train_each(&[&sound, &diverging, &sound], &progress, &stops);
     let texts = ended.into_iter().map(|process| match process.outcome {

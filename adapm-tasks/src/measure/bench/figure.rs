@@ -141,7 +141,7 @@ impl Desk<'_> {
     /// is skipped.
     pub(super) fn has_room(&mut self, what: &str, bytes: usize) -> bool {
         let Some(room) = memory_available() else { return true };
-        // Half is left to everybody else.
+        // Half is left to other processes.
         let fits = bytes <= room / 2;
         if !fits {
             let gib = |bytes: usize| bytes as f64 / f64::from(1 << 30);

@@ -413,7 +413,7 @@ impl Pattern for Mf {
     }
 
     fn hot(&self) -> Vec<Key> {
-        // Rows are accessed by one node, however often: replicating them would help nobody.
+        // Each row is accessed by one node only, however often: replicas would help no node.
         let mean = 2.0 / (MF_ROWS + MF_COLUMNS) as f64;
         (0..self.columns.at_least(100.0 * mean)).map(Key).collect()
     }

@@ -422,11 +422,11 @@ fn sample_naively(work: &mut Work, sample_keys: u64, chance: &mut Chance) {
     work.keys.dedup();
 }
 
-/// Appends those of the local keys that are sampled which other nodes hold too. Nobody hears of the
-/// others.
+/// Appends those sampled local keys that other nodes hold too. Sampling the other local keys causes
+/// no messages.
 ///
-/// Of many uniform draws only the number that meets such keys is drawn, then the keys. A drawn key
-/// that is not local falls on one near it, which nobody else holds in all likelihood.
+/// Draws only the number of uniform draws that meet such keys, then the keys. A drawn key that is
+/// not local is replaced by a local one near it, which most likely no other node holds.
 fn sample_locally(
     sampled: &Sampled,
     store: &LightStore,

@@ -30,7 +30,7 @@ fn a_failure_is_the_last_exchange_of_all() {
     let ended = as_each(3, |peers, place| {
         let own = if peers.node() == 1 { Err(ConfigError::NoWorkers.into()) } else { Ok(()) };
         let first = peers.share(own).expect_err("one failed").to_string();
-        // Whatever comes next does not wait for anybody.
+        // Later exchanges do not wait for any process.
         let again = peers.share(Ok(())).expect_err("all have failed").to_string();
         assert_eq!(
             peers.fail(ConfigError::NoNodes.into()).to_string(),
@@ -96,7 +96,7 @@ fn a_process_that_is_gone_fails_those_that_wait() {
     assert_eq!(ended, [gone.clone(), gone, String::new()]);
 }
 
-/// Says what it is told to, whatever it is given.
+/// Returns the messages it was created with, regardless of the one that it is given.
 struct Liar(Vec<Vec<u8>>);
 
 impl Exchange for Liar {

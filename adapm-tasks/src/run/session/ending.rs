@@ -32,12 +32,12 @@ where
             let verdicts = state.verdicts();
             (verdicts.chosen, self.job.settings.epochs == 0 || !verdicts.epochs.is_empty())
         };
-        // Before an epoch is complete there is nothing that anybody could want instead of what was.
+        // Before an epoch is complete there are no parameters worth keeping.
         if state.has_failed() || (self.job.keeps && (chosen.is_some() || !is_trained)) {
             return Ok(());
         }
         if self.job.keeps {
-            // Nobody chooses before all have looked.
+            // No worker chooses before all have looked.
             self.end_phase()?;
             return self.copy();
         }

@@ -1,7 +1,7 @@
 //! The secret that the processes of a run share: its origin, and who else may read it.
 //!
 //! In this order: a flag that names a file, `ADAPM_TOKEN`, `ADAPM_TOKEN_FILE`. Never a command
-//! line, which everybody on the host can read.
+//! line, which every user of the host can read.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -122,9 +122,9 @@ fn weakness(fault: WeakToken) -> String {
     }
 }
 
-/// Returns true if a file with these permissions may hold a secret. A file that nobody can write to
-/// and a group can read was made so on purpose, as orchestrators do: it is private if the process
-/// is of that group.
+/// Returns true if a file with these permissions may hold a secret. A read-only file that a group
+/// can read was made so on purpose, as orchestrators do: it is private if the process is of that
+/// group.
 fn is_private(mode: u32, is_own_group: bool) -> bool {
     mode & OTHERS == 0 || mode == GROUP_READS && is_own_group
 }

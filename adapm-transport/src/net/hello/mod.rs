@@ -12,7 +12,7 @@
 //!
 //! The channel is opened by Noise ([`crate::net::noise`]). Each side may end with Refuse {reason}
 //! instead of its next message. In the clear a refusal concerns version and token only, and a node
-//! with a token does not trust it: anybody on the way can forge it. A node that resumes a link
+//! with a token does not trust it: any host on the path can forge it. A node that resumes a link
 //! proves by a mark that it is the one that was met; so does the other, even in refusals. The
 //! listening node sends its position last, once it has identified its peer: only then may a new
 //! pipe replace the one in use.

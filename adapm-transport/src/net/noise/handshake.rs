@@ -16,7 +16,7 @@ pub type Entropy = [u8; 32];
 /// The dialing side, which waits for the answer.
 pub struct Initiator(Box<HandshakeState>);
 
-/// The outcome of a handshake: the other side knows the token, and nobody else can interfere.
+/// The outcome of a handshake: the other side knows the token, and no third party can interfere.
 #[derive(Debug)]
 pub struct Secured {
     /// Seals and opens all that follows.

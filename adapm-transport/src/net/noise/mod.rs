@@ -1,5 +1,5 @@
-//! Protection of links against anybody who does not know the token, be it reading, altering or
-//! taking over: Noise, and sealed packets. Sans-I/O.
+//! Protection of links against parties that do not know the token: reading, altering or taking
+//! over: Noise, and sealed packets. Sans-I/O.
 //!
 //! ```text
 //!   dialing node                              listening node

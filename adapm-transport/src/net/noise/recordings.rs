@@ -4,7 +4,7 @@ use std::collections::{HashSet, VecDeque};
 
 /// The keys of the last handshakes with this node.
 ///
-/// Each handshake has a key of its own, so a repeated one is a recording. It would admit nobody,
+/// Each handshake has a key of its own, so a repeated one is a recording. It would admit no peer,
 /// but an answer costs a Diffie-Hellman. Only keys of nodes that know the token are kept, so
 /// strangers cannot displace them.
 #[derive(Debug, Default)]

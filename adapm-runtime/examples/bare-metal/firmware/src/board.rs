@@ -40,8 +40,8 @@ static RECEIVED: Mutex<RefCell<Queue>> = Mutex::new(RefCell::new(Deque::new()));
 
 /// Gives the heap its memory and starts clock and UART; once, before anything allocates.
 pub(crate) fn start() -> Board {
-    // SAFETY: `main` calls this once, first: nothing was allocated yet, and nobody else has a way
-    // to that memory.
+    // SAFETY: `main` calls this once, first: nothing was allocated yet, and no other code has
+    // access to that memory.
     unsafe {
         embedded_alloc::init!(HEAP, HEAP_BYTES);
     }

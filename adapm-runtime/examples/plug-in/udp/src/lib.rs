@@ -2,8 +2,8 @@
 //! whole and in order over a network that loses, repeats and reorders, and that peers which are
 //! gone are missed, is done by [`Links`]; left are the socket, the addresses and the clock.
 //!
-//! Not here: addresses of other machines, encryption and authentication. Whoever can send to the
-//! socket can disturb it: keep it on networks that you trust.
+//! Not here: addresses of other machines, encryption and authentication. Any host that can send to
+//! the socket can disturb it: keep it on networks that you trust.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -177,7 +177,8 @@ impl UdpEnd {
             match self.socket.recv_from(&mut bytes) {
                 Ok((len, from)) => {
                     if let Some(node) = self.addresses.iter().position(|peer| *peer == from) {
-                        // What is refused is dropped; it may be a wake, or anybody's.
+                        // A datagram that is refused is dropped: it may be a wake, or from a
+                        // stranger.
                         let (now, node) = (self.now(), NodeId(node as u16));
                         self.links.handle_datagram(now, node, &bytes[..len]).ok();
                     }

@@ -95,7 +95,7 @@ pub(crate) struct ProcessArgs {
     /// Transport between the processes [default: tcp]
     #[arg(long, value_name = "NAME", value_parser = transport())]
     pub(crate) transport: Option<Kind>,
-    /// File with the secret of the processes, 32 bytes or more; nobody else may read it [default:
+    /// File with the secret of the processes, 32 bytes or more; no other user may read it [default:
     /// one made for the run where they meet by a file]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,

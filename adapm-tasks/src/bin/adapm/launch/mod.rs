@@ -62,7 +62,7 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
     match (outcome.ending, outcome.interrupted) {
-        // Node 0 has learnt that nobody reads on, and has asked all to stop.
+        // The reader of stdout has left: node 0 has seen that, and has asked all to stop.
         (Some(ending), None) if ending.is_stop() && relays.is_unread() => Ok(()),
         (None, None) => Ok(()),
         (Some(ending), None) => Err(LaunchError::Ended(ending).into()),
@@ -120,8 +120,8 @@ impl Plan<'_> {
         Ok(running)
     }
 
-    /// Returns the variables that are the same for all. They name a run apart from others, so that
-    /// nobody joins the wrong one.
+    /// Returns the variables that are the same for all. They include an identity of the run, so
+    /// that no process joins another run.
     fn common_variables(&self) -> Result<Vec<(&'static str, OsString)>, Failure> {
         let rendezvous = match self.hosts.first() {
             None => {

@@ -18,7 +18,7 @@ use crate::painter::{MARK, Moment, Painter};
 pub(super) struct Relays {
     /// Changes whenever a process prints something.
     life: Arc<AtomicU64>,
-    /// Nobody reads stdout any more.
+    /// The reader of stdout has left.
     is_unread: Arc<AtomicBool>,
     /// Draws what node 0 tells of, and keeps lines above it.
     painter: Arc<Painter>,
@@ -48,8 +48,8 @@ impl Relays {
         let (life, painter) = (Arc::clone(&self.life), Arc::clone(&self.painter));
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
-            // Whoever closed stderr does not want to hear; the process must be able to go on all
-            // the same.
+            // If stderr is closed, lines are dropped: the process must be able to go on all the
+            // same.
             let print = |text: &[u8]| painter.aside(|| drop(io::stderr().lock().write_all(text)));
             read_all(stream, |bytes| {
                 let text = lines.feed(bytes);

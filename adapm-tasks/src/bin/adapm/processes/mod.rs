@@ -69,7 +69,7 @@ pub(crate) fn with(
     let group = Group::join(config.clone(), &mut |membership| {
         watch.look(&view(membership));
         if let Some(code) = interrupt.exit_code() {
-            // Nothing has begun: there is nothing to drain and nobody to tell.
+            // Nothing has begun: there is nothing to drain, and no other process to notify.
             process::exit(code.into());
         }
     });

@@ -84,7 +84,7 @@ impl Watch {
             }
         };
         match &self.shown {
-            // Most often all are there before anybody could read that some are missing.
+            // Most often all are there before a user could read that some are missing.
             None if !complete && patient => return text,
             None => {
                 text.push_str(&self.heading);

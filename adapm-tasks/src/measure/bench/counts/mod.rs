@@ -171,7 +171,7 @@ impl FromStr for Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
-    /// Calls or keys, whatever [`Operation::unit`] says.
+    /// Calls or keys, as [`Operation::unit`] says.
     pub units: u64,
     /// Messages, of all nodes.
     pub messages: u64,
@@ -330,7 +330,7 @@ impl Course<'_> {
         cluster: &Cluster<f32>,
         step: &mut dyn FnMut() -> Result<(), OpError>,
     ) -> Result<Option<Sent>, OpError> {
-        // Nobody does more before the other has found everything at rest.
+        // Neither node does more before the other has found everything at rest.
         let mut done = 0;
         let mut in_step = || {
             if done == 1 {
@@ -345,7 +345,8 @@ impl Course<'_> {
             (0..=self.times).try_for_each(|_| in_step())?;
             None
         };
-        // Whoever leaves earlier says so to the other.
+        // The wait keeps the two nodes' ends together: a node that left earlier would report it to
+        // the other.
         gate.wait();
         Ok(counted)
     }

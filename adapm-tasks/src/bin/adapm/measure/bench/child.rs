@@ -59,7 +59,7 @@ fn wait(child: &mut Child, ending: Signal, interrupt: &Interrupt) -> io::Result<
         if interrupt.exit_code().is_some() && !is_told {
             is_told = true;
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            // Ctrl-C went to it as well; if it has ended, nobody need be told.
+            // Ctrl-C went to it as well; if it has ended, this fails, which is fine.
             let _ = pid.map(|pid| kill_process(pid, ending));
         }
         thread::sleep(LOOK);

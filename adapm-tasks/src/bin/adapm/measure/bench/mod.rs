@@ -46,7 +46,7 @@ pub(crate) fn run(args: &BenchArgs, interrupt: &Interrupt) -> Result<(), Failure
                 printed = shown;
             }
             if printed.is_err() {
-                // Nobody takes what comes.
+                // The reader of stdout has left.
                 interrupt.stop().store(true, Ordering::Relaxed);
             }
             if let Outcome::Measured(figure) = outcome {

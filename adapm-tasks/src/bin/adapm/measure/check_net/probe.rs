@@ -296,7 +296,7 @@ impl<'a, T: Transport> Probe<'a, T> {
                     let received = self.receive(LOOK_AGAIN)?;
                     self.waiting.extend(received);
                 }
-                // Nobody here sends so much that is not asked for.
+                // No probe sends so much unasked.
                 Err(SendError::Full) => return Err(ProbeError::Odd { node: to }),
             }
         }
@@ -321,7 +321,7 @@ const BATCH_BYTES_MAX: usize = 1 << 20;
 /// An answer within this time lets the next batch be twice as large.
 const SOON: Duration = Duration::from_millis(50);
 
-/// A pair is measured for at most this long, whatever node 0 says.
+/// A pair is measured for at most this long, even if node 0 asks for more.
 const SLICE_MAX: Duration = Duration::from_secs(60);
 /// A node that answers at all does so within this time, also on a slow link.
 const PATIENCE: Duration = Duration::from_secs(60);

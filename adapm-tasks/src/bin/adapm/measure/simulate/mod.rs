@@ -157,7 +157,7 @@ fn start(runs: &[Run]) -> Result<mpsc::Receiver<News>, Failure> {
 
 fn work(order: &[(usize, Run)], next: &AtomicUsize, news: &Sender<News>) {
     while let Some((at, run)) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-        // Nobody listens any more if another run has failed.
+        // The receiver is gone if another run has failed.
         if news.send(News::Begun(*at)).is_err()
             || news.send(News::Done(*at, simulate::simulate(run))).is_err()
         {
