@@ -44,7 +44,7 @@ fn signals_taken_back_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_take_backs, "one_seed_with_take_backs");
 }
 
-/// Runs all schedules, prints those that fail, and counts meetings of entries and states.
+/// Runs all schedules, prints those that fail, and counts arrivals of entries by kind and state.
 fn run_all(seeds: u64, make: MakeSetup, again: &str) -> Pairs {
     let seeds = number("ADAPM_SEEDS").unwrap_or(seeds);
     let next = AtomicU64::new(0);

@@ -473,7 +473,7 @@ impl Cluster {
         self.picture.members.swap_remove(node.index())
     }
 
-    /// Returns counts of meetings of entry kinds and states.
+    /// Returns the number of arrivals of each entry kind in each state.
     #[must_use]
     pub fn pairs(&self) -> &Pairs {
         &self.pairs

@@ -214,8 +214,8 @@ fn through_bytes(message: Message) -> Message {
     decoded
 }
 
-/// Counts of meetings of entry kinds with states of the receiver: the table of (state, message)
-/// pairs.
+/// Number of arrivals of each entry kind in each state of the key at the receiver: the table of
+/// (state, message) pairs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pairs([[u64; STATES.len()]; Kind::ALL.len()]);
 
@@ -230,12 +230,12 @@ impl Default for Pairs {
 }
 
 impl Pairs {
-    /// Counts one meeting.
+    /// Counts one arrival.
     pub fn record(&mut self, state: State, kind: Kind) {
         self.0[kind as usize][state as usize] += 1;
     }
 
-    /// Returns the number of meetings of the two.
+    /// Returns the number of arrivals of `kind` in `state`.
     #[must_use]
     pub fn count(&self, state: State, kind: Kind) -> u64 {
         self.0[kind as usize][state as usize]

@@ -73,8 +73,8 @@ pub fn setup_with_take_backs(seed: u64) -> Setup {
     setup
 }
 
-/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; adds the meetings of
-/// entries and states to `pairs`.
+/// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; adds the arrivals of
+/// entries, by kind and state, to `pairs`.
 ///
 /// # Errors
 /// The first violation.

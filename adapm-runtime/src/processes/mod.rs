@@ -58,7 +58,7 @@ pub(crate) trait ProcessGroup: Send + Sync {
     fn watch(&mut self, failure: &Arc<Failure>);
 
     /// Waits until all processes have called this under the same `label`; a process that has failed
-    /// gives its reason as `own`. The deadline of the links counts from the first meeting on.
+    /// gives its reason as `own`. The deadline of the links counts from the first such call on.
     fn meet(&self, label: &str, own: Result<(), BuildError>) -> Result<(), BuildError>;
 
     /// Returns the traffic of each channel's links, at most about a second old.

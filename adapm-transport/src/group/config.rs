@@ -25,7 +25,7 @@ pub struct GroupConfig {
     pub node: NodeId,
     /// Number of nodes.
     pub nodes: usize,
-    /// The meeting point.
+    /// The address or file by which the processes find each other.
     pub rendezvous: Rendezvous,
     /// The cluster; processes of different ones refuse each other. Defaults to 0.
     pub cluster: ClusterId,
@@ -50,7 +50,7 @@ pub struct GroupConfig {
     pub join_timeout: Duration,
 }
 
-/// The meeting point of the processes of a group.
+/// The address or file by which the processes of a group find each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rendezvous {
     /// `host:port`, at which node 0 listens.
@@ -84,14 +84,14 @@ impl GroupConfig {
     }
 
     /// Returns true if only the nodes of the run can join it and read or change its traffic: there
-    /// is a token, or there will be one at the meeting point.
+    /// is a token, or there will be one in the rendezvous file.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         self.token.is_some() || self.finds_token()
     }
 
-    /// Returns true if this node was given no token, and is to find one at the meeting point: in a
-    /// file that no other user can read.
+    /// Returns true if this node was given no token, and is to find one in the rendezvous file,
+    /// which no other user can read.
     pub(super) fn finds_token(&self) -> bool {
         self.rendezvous.file().is_some() && self.token.is_none() && !self.insecure
     }

@@ -35,7 +35,7 @@ pub enum GroupError {
         missing: Vec<NodeId>,
         /// Time waited.
         waited: Duration,
-        /// The meeting point.
+        /// The rendezvous.
         rendezvous: String,
         /// A likely reason, if this node knows one.
         hint: Option<String>,
@@ -119,7 +119,7 @@ pub enum GroupError {
         /// The fault.
         reason: String,
     },
-    /// The folder is unusable as a meeting point.
+    /// The folder is unusable for a rendezvous file.
     #[error(transparent)]
     Folder(#[from] FolderError),
     /// Neither a launcher nor a variable tells which node this is.

@@ -12,7 +12,7 @@ use crate::error::SystemError;
 #[derive(Debug)]
 pub(super) struct JobFolder(PathBuf);
 
-/// Errors of a meeting folder.
+/// Errors of the folder of a rendezvous file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {

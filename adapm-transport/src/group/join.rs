@@ -35,14 +35,14 @@ pub(super) struct Joined {
     pub(super) advertise: IpAddr,
     /// Kept as long as the group.
     pub(super) file: Option<RendezvousFile>,
-    /// The token that was given, or found at the meeting point.
+    /// The token that was given, or found in the rendezvous file.
     pub(super) token: Option<Token>,
 }
 
 /// One attempt to join.
 pub(super) struct Attempt<'a> {
     config: &'a GroupConfig,
-    /// The token that was given, or that of the meeting point.
+    /// The token that was given, or that of the rendezvous file.
     token: Option<Token>,
     watch: Watch<'a>,
     membership: Membership,
@@ -74,7 +74,7 @@ impl<'a> Attempt<'a> {
         Ok(joined)
     }
 
-    /// Opens the meeting point, on node 0.
+    /// Opens the rendezvous, on node 0.
     fn host(&mut self) -> Result<Joined, GroupError> {
         let config = self.config;
         let secret = if config.finds_token() {
@@ -112,7 +112,7 @@ impl<'a> Attempt<'a> {
         Ok(Joined { handle, listens, advertise, file, token: self.token.clone() })
     }
 
-    /// Listens at the meeting point: at an address of the name that this machine has, once there is
+    /// Listens at the rendezvous: at an address of the name that this machine has, once there is
     /// one.
     fn open_meeting(&mut self) -> Result<(Net, IpAddr, IpAddr), GroupError> {
         let config = self.config;
@@ -429,7 +429,7 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
 enum Waited {
     /// All nodes are there.
     Joined,
-    /// The data of the meeting point were of an earlier run: node 0 has another secret by now.
+    /// The content of the rendezvous file is of an earlier run: node 0 has another secret by now.
     Apart,
 }
 

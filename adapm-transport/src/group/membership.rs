@@ -71,7 +71,7 @@ impl Membership {
         self.members.iter().flatten().filter(|member| Some(&member.host) == host).count()
     }
 
-    /// Returns the meeting point: an address or a file.
+    /// Returns the rendezvous: an address or a file.
     #[must_use]
     pub fn rendezvous(&self) -> &str {
         &self.rendezvous

@@ -210,7 +210,7 @@ impl Meeting {
         })
     }
 
-    /// Makes the other thread's call. Returns false once the meeting is over.
+    /// Makes the other thread's call. Returns false once the trial is over.
     fn intrude(&self, round: u32, call: &(dyn Fn() + Sync)) -> bool {
         self.wait(|| {
             self.inside.load(Ordering::SeqCst) == round || self.left.load(Ordering::SeqCst) >= round
@@ -331,7 +331,7 @@ fn assert_whole<V: Value>(value: &[V]) {
     assert!(value.windows(2).all(|two| two[0] == two[1]), "a torn or foreign value");
 }
 
-/// Number of meetings of two threads in one slot, for each call.
+/// Number of times that two threads try to be in one slot, for each call.
 const ROUNDS: u32 = if cfg!(miri) { 2 } else { 20 };
 /// Number of turns that a thread in a slot gives another one to enter.
 const ROOM_TO_INTRUDE: usize = if cfg!(miri) { 5 } else { 50 };

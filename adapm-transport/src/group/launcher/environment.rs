@@ -1,5 +1,5 @@
 //! The environment variables of a process, read through a closure so that tests need not set any,
-//! and the parsing of variables and flags: meeting points, and settings of links.
+//! and the parsing of variables and flags: the rendezvous, and settings of links.
 
 use core::time::Duration;
 use std::ffi::OsStr;

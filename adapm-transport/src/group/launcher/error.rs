@@ -57,7 +57,7 @@ pub enum LauncherError {
         /// The flag or variable that tells so.
         because: &'static str,
     },
-    /// The meeting point is unknown.
+    /// The rendezvous is unknown.
     #[error("{}", no_rendezvous(because, *nodes, &VARIABLES))]
     NoRendezvous {
         /// The flag or variable that makes the process one of several.

@@ -5,7 +5,7 @@
 //!   after it.
 //! - Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and all that speak
 //!   PMIx or PMI. They tell ranks, not hosts. If all ranks are on one host they meet through a file
-//!   named after the job; else the user has to name the meeting point.
+//!   named after the job; else the user has to name the rendezvous.
 //! - Slurm, for processes started by `srun`.
 //! - Kubernetes, for the pods of an indexed job.
 
@@ -230,8 +230,8 @@ fn first_number(
 /// Finds the index of a pod of an indexed job.
 ///
 /// A pod knows nothing else. `ADAPM_NODES` and `ADAPM_RENDEZVOUS` in the job's template give the
-/// number of pods and the meeting point; without them an index implies no other pods, and the
-/// process runs alone.
+/// number of pods and the rendezvous; without them an index implies no other pods, and the process
+/// runs alone.
 pub(super) fn find_kubernetes(
     environment: &Environment<'_>,
 ) -> Result<Option<Found>, LauncherError> {

@@ -1,9 +1,9 @@
 //! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes tell a process its node, the number
-//! of nodes, and the meeting point.
+//! of nodes, and the rendezvous.
 //!
 //! Flags count first, then `ADAPM_*`, then the first launcher that is found, each value for itself:
-//! under `mpirun` on several hosts the ranks are Open MPI's and `--rendezvous` names the meeting
-//! point. Every value remembers its origin.
+//! under `mpirun` on several hosts the ranks are Open MPI's and `--rendezvous` names the place.
+//! Every value remembers its origin.
 //!
 //! | launcher | node | nodes | rendezvous |
 //! |---|---|---|---|

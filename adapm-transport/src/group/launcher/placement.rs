@@ -42,7 +42,7 @@ pub struct Position {
     pub node: Sourced<usize>,
     /// The number of nodes.
     pub nodes: Sourced<usize>,
-    /// The meeting point.
+    /// The rendezvous.
     pub rendezvous: Sourced<Rendezvous>,
     /// The name of this run, if the launcher that numbered the nodes gives one.
     pub job: Option<String>,

@@ -21,7 +21,8 @@ pub struct Hardship {
     /// Longest pause between two steps, in microseconds.
     pause_micros: u64,
     workers: BTreeMap<NodeWorker, Worker>,
-    /// Steps of all workers together, each after a part of the operations.
+    /// Barriers and quiesces (`None`: clock advances) of all workers, each after a part of the
+    /// operations.
     meetings: Vec<Option<Step>>,
     operations_each: u64,
     /// Number of accesses of keys that are set: bounded, so that a search can decide if an order
