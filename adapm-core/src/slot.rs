@@ -336,7 +336,7 @@ impl<V: Value> Slot<'_, V> {
         dirty
     }
 
-    /// Sets if a main copy has holders, which must be told of local pushes.
+    /// Sets if a main copy has holders, which must be notified of local pushes.
     pub fn watch(&mut self, watched: bool) {
         self.expect(State::Main, "only a main copy is watched");
         self.packed.set_flag(WATCHED, watched);

@@ -140,7 +140,7 @@ impl fmt::Display for Stall {
     }
 }
 
-/// The load of the link to a peer, for drivers that judge whether the peer answers.
+/// The load of the link to a peer, for drivers that decide whether the peer answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Way {
     /// Unacknowledged pieces of frames to it: at least as many as frames.
@@ -149,7 +149,7 @@ pub struct Way {
     pub received: u64,
 }
 
-/// The position of the last request to a peer among the frames sent to it: tells if its answer may
+/// The position of the last request to a peer among the frames sent to it: shows if its answer may
 /// be late because of the link.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LastRequest {
@@ -231,8 +231,8 @@ pub trait Transport {
     /// Returns a handle that ends a wait from any thread.
     fn waker(&self) -> Self::Waker;
 
-    /// Tells all peers that this node ends, and waits a bounded time until they have received all
-    /// earlier frames; called last.
+    /// Notifies all peers that this node ends, and waits a bounded time until they have received
+    /// all earlier frames; called last.
     ///
     /// An endpoint dropped without this call counts as failed. Does nothing by default: for
     /// transports whose peers see each other end.

@@ -83,7 +83,7 @@ pub trait Value: Pod + Default + Debug + PartialEq + Send + Sync + 'static {
     fn accumulate(&mut self, update: Self);
 
     /// The size of an update, for filters that hold small ones back: 0 for the default, never
-    /// negative or NaN. Defaults to 0 for all, and nothing can be told apart by it.
+    /// negative or NaN. Defaults to 0 for all, with which a filter cannot tell updates apart.
     #[must_use]
     fn magnitude(self) -> f64 {
         0.0

@@ -164,7 +164,8 @@ fn an_end_before_the_call_is_refused() {
     accepts(&mut node, N0, Quiesce::Done { number: 1 });
 }
 
-/// A node that waits at a barrier is told of other missing nodes; otherwise the report is refused.
+/// A node that waits at a barrier receives reports of other missing nodes; at other times it
+/// refuses them.
 #[test]
 fn a_false_word_of_missing_nodes_is_refused() {
     let mut node = engine(N1);

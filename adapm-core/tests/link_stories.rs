@@ -315,8 +315,8 @@ fn what_is_under_way_follows_the_speed_of_the_pipe() {
     assert!(fast > Duration::from_millis(10), "a fast pipe has {fast:?} under way only");
 }
 
-/// A peer that was never met is not judged: the session does not decide when to give up waiting for
-/// it.
+/// A peer that was never met is not declared lost: the session does not decide when to give up
+/// waiting for it.
 #[test]
 fn a_peer_that_was_not_met_is_not_judged() {
     let mut session = Session::new(config());

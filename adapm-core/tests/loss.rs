@@ -189,7 +189,7 @@ fn nothing_is_granted_to_a_node_that_is_known_to_be_lost() -> Case {
 }
 
 /// A survivor waits for a grant that is gone: nodes that ask it for the key, because the home was
-/// told, are not kept waiting, nor blamed for late refusals.
+/// notified, are not kept waiting, nor blamed for late refusals.
 #[test]
 fn a_key_whose_grant_is_gone_keeps_no_question() -> Case {
     for (receiver_hears, parked_max) in [(true, 9), (false, 9), (false, 0)] {

@@ -72,9 +72,9 @@ struct Outside<S: Store> {
     ops: HashMap<OpId, Waiter<S::Value>, FixedState>,
     /// The operation that ends this thread.
     leave: Option<OpId>,
-    /// The outcome of `leave`, reported after the peers have been told.
+    /// The outcome of `leave`, reported after the peers have been notified.
     left: Option<Ended<S::Value>>,
-    /// Operations that have ended since workers were last told.
+    /// Operations that have ended since workers were last notified.
     ended: Vec<Ended<S::Value>>,
     /// The reason why nothing can be sent any more.
     broken: Option<RunError>,
@@ -246,8 +246,8 @@ impl<S: Store> Channel<S> {
         }
     }
 
-    /// Tells the engine, before it checks its peers, which of them may be late because of a slow
-    /// way.
+    /// Reports to the engine, before it checks its peers, which of them may be late because of a
+    /// slow way.
     fn look_at_ways(&mut self, now: Instant) -> Result<(), RunError> {
         if self.driver.engine().next_look_at().is_none_or(|at| at > now) {
             return Ok(());
@@ -263,8 +263,8 @@ impl<S: Store> Channel<S> {
         Ok(())
     }
 
-    /// Tells the engine of peers that any thread of this process has lost. Returns false if this
-    /// node is given up itself.
+    /// Reports to the engine the peers that any thread of this process has lost. Returns false if
+    /// this node is given up itself.
     fn handle_losses(&mut self) -> Result<bool, RunError> {
         while let Some(PeerLoss { node, .. }) = self.outside.failure.lost(self.lost_seen) {
             self.lost_seen += 1;

@@ -1,6 +1,6 @@
 //! Errors of building and running a cluster; operations have [`adapm_core::error::OpError`].
 //!
-//! The variant tells who is to blame: the caller, the system, another process or a peer. A lost
+//! The variant shows who is to blame: the caller, the system, another process or a peer. A lost
 //! node is never the caller's fault, whichever call noticed it. Texts are one line: the fault, its
 //! place, the remedy. The underlying error is the source.
 

@@ -1,7 +1,7 @@
 //! The failure of a cluster: its first error, which ends all channel threads, and the peers that
 //! were lost.
 //!
-//! A lost peer does not end the threads at once: they tell their engines
+//! A lost peer does not end the threads at once: they notify their engines
 //! ([`adapm_core::engine::Input::PeerLost`]), which fail operations that can no longer be done, so
 //! that workers learn which node is missing. The threads end when the workers have.
 //!
@@ -74,7 +74,7 @@ impl Failure {
         self.wake();
     }
 
-    /// Records a lost peer, unless it is known, and wakes all channel threads, which tell their
+    /// Records a lost peer, unless it is known, and wakes all channel threads, which notify their
     /// engines.
     pub(crate) fn lose(&self, peer: PeerLoss) {
         let PeerLoss { node, address, loss } = peer;

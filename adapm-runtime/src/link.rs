@@ -151,7 +151,7 @@ impl Link {
         self.lost[node.index()]
     }
 
-    /// Tells all peers that this node ends; called last.
+    /// Notifies all peers that this node ends; called last.
     pub(crate) fn leave(&mut self, reason: CloseReason) {
         self.endpoint.leave(reason);
     }

@@ -86,7 +86,7 @@ impl<V: Value> Port<V> {
         body: OpBody<V>,
     ) {
         let command = Command::Op { waiter: Waiter::new(Arc::clone(promise), part), worker, body };
-        // A refused command is dropped, which tells its waiter.
+        // A refused command is dropped, which notifies its waiter.
         if let Ok(true) = self.mailbox.post(command, Urgency::AtOnce) {
             (self.wake)();
         }

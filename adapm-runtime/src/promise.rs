@@ -27,7 +27,7 @@ struct State<V> {
     waker: Option<Waker>,
 }
 
-/// The worker's record of calls in flight, to be told when all parts are done.
+/// The worker's record of calls in flight, to be notified when all parts are done.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The record.

@@ -61,7 +61,7 @@ impl Transport for Lying {
     }
 }
 
-/// Runs a cluster over TCP in which node 2 tells `lie`, until every worker has failed. Returns the
+/// Runs a cluster over TCP in which node 2 sends `lie`, until every worker has failed. Returns the
 /// error of the run.
 fn ends_with(lie: impl Fn(NodeId, &mut Frame) + Send + Sync + 'static) -> RunError {
     let (lie, is_time): (Lie, _) = (Arc::new(lie), Arc::new(AtomicBool::new(false)));

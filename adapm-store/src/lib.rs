@@ -89,8 +89,8 @@
 //! - `look` may always answer `Unknown`. Any other answer must be true for the thread that calls
 //!   `reserve` and `release`.
 //! - `push` and `is_held` are optional, for speed: the first does everything that a push to the
-//!   slot does, under the latch; the second tells if a key has a value, exactly if no other thread
-//!   is at the key.
+//!   slot does, under the latch; the second returns if a key has a value, exactly if no other
+//!   thread is at the key.
 //!
 //! Then run the whole contract in one line (of `adapm-verify`, as a dev-dependency). This example
 //! uses the simplest store, a map behind a mutex; its source is a good start:

@@ -83,7 +83,7 @@ fn workers_of(messages: &[Vec<u8>]) -> usize {
 }
 
 /// Names the cores this process may use: those of the running system, as far as it is restricted to
-/// some. Empty where the operating system does not tell: such nodes count as sharing.
+/// some. Empty where the operating system does not report it: such nodes count as sharing.
 fn place() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

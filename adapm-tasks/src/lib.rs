@@ -3,7 +3,7 @@
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
 //! [`mf`], [`wv`]) holds model, step and evaluation of results, [`run`] what every task's run has
 //! in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
-//! [`exchange`] what nodes tell each other if they are processes, [`measure`] the tools that
+//! [`exchange`] the messages between nodes if they are processes, [`measure`] the tools that
 //! measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every system,
 //! on one node or many.
 //!

@@ -50,7 +50,7 @@
 //! | a peer is silent for the dead time (10 s) | `recv` reports it lost, once; frames to it are dropped |
 //! | a peer ends | in order: nothing is reported. After a failure: it is lost, and so are the nodes that it has lost |
 //! | a peer has given this node up | that peer is lost, with that reason ([`GaveUp`](adapm_core::transport::Loss::GaveUp)) |
-//! | a peer is started anew | its state is gone: it is lost, and is told so; with a token only once the peer's first life is silent, as any holder of the token could claim a restart |
+//! | a peer is started anew | its state is gone: it is lost, and is notified of that; with a token only once the peer's first life is silent, as any holder of the token could claim a restart |
 //! | nodes do not belong together | both sides report why: version, cluster, token, node id and count, channel, layout |
 //! | an unauthenticated peer connects | at most 4 KiB, 5 s and 64 of them at a time; no effect on others |
 //! | the user of an endpoint is slow | the ways of its peers to it fill up, and no others |

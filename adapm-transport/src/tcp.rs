@@ -122,7 +122,7 @@ impl StreamPipe {
         }
     }
 
-    /// Tells the peer that nothing more comes.
+    /// Notifies the peer that nothing more comes.
     pub(crate) fn shutdown(&mut self) {
         self.stream.shutdown();
     }
@@ -308,7 +308,7 @@ impl Stream {
     }
 
     fn shutdown(&self) {
-        // Fails only if it is not connected, when there is no peer to tell.
+        // Fails only if it is not connected, when there is no peer to notify.
         let _ = either!(self, Self, stream => stream.shutdown(Shutdown::Write));
     }
 }

@@ -107,7 +107,7 @@ fn listen() -> Vec<Net> {
     KINDS.iter().enumerate().map(open).collect()
 }
 
-/// Tells every node the addresses of those below it, as changed by `route` for the node that dials.
+/// Gives every node the addresses of those below it, as changed by `route` for the node that dials.
 fn connect(mut ends: Vec<Net>, mut route: impl FnMut(usize, Address) -> Address) -> Vec<Net> {
     let addresses: Vec<Address> = ends.iter().map(|end| end.address().clone()).collect();
     let kinds: Vec<Kind> = addresses.iter().map(Address::kind).collect();

@@ -1,5 +1,5 @@
-//! Target `environment`: with any variables of a launcher, a process has a sensible place, or is
-//! told in one line why it has none; a list of hosts expands to hosts, within its bound.
+//! Target `environment`: with any variables of a launcher, a process has a sensible place, or gets
+//! one line on why it has none; a list of hosts expands to hosts, within its bound.
 //!
 //! The input sets some of the variables of launchers, to their usual values or to any text. Not
 //! here: the machine's own variables.

@@ -1,7 +1,7 @@
 //! The home's knowledge of the owners of its keys (Lapse §3.5; protocol, "Routing").
 //!
-//! A key moves from owner to owner; each tells the home where the key went, and these facts may
-//! overtake each other. A fact is believed if it continues the record: it comes from the recorded
+//! A key moves from owner to owner; each notifies the home where the key went, and these facts may
+//! overtake each other. A fact is accepted if it continues the record: it comes from the recorded
 //! owner, and its counter is the next. Until then it is kept aside. So a node that never owned a
 //! key cannot mislead its home, and a home is at most as far behind as the slowest of these
 //! messages.
@@ -60,7 +60,8 @@ impl Residences {
     ) -> Result<(), Fault> {
         let facts = || residence.at.iter().zip(&residence.owners);
         for ((key, counter), owner) in facts() {
-            // Only homes are told; no node is told about its own arrivals, or that a key stays.
+            // Only homes are notified; no node receives facts about its own arrivals, or keys that
+            // stay.
             let away = Layout::home(key, ctx.config.nodes) != ctx.config.node;
             if away || *owner == ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
@@ -75,9 +76,9 @@ impl Residences {
     fn hear_fact(&mut self, ctx: &mut Ctx<impl Env>, key: Key, fact: Fact) {
         let packed = ctx.packed(key);
         let known = route::believed(packed, key, ctx.config.nodes);
-        // The node that gave the home a copy has told it the counter: it cannot be behind.
+        // The node that gave the home a copy has also sent the counter: the home cannot be behind.
         let is_held = matches!(packed.state(), State::Main | State::Replica);
-        // After a loss the fact in between may be gone, so survivors are believed.
+        // After a loss the fact in between may be gone, so facts from survivors are accepted.
         let is_believed = fact.follows(known) || ctx.first_lost.is_some();
         if is_held || fact.to.counter <= known.counter {
             self.settle_early(ctx, key);

@@ -494,7 +494,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 }
 
-/// Checks that the node that grants a key owns it or has just owned it, as far as can be told.
+/// Checks that the node that grants a key owns it or has just owned it, as far as this node can
+/// know.
 fn check_grants(config: &NodeConfig, from: NodeId, grants: &Grants) -> Result<(), Fault> {
     for ((key, counter), kind) in grants.at.iter().zip(&grants.kinds) {
         // A key that was never relocated is owned by its home; that much is certain.

@@ -128,7 +128,7 @@ fn without_caches_the_home_forwards_every_time() -> Claim {
     Ok(())
 }
 
-/// AdaPM §B.2.3: the old owner tells the home of a relocation.
+/// AdaPM §B.2.3: the old owner notifies the home of a relocation.
 #[test]
 fn the_home_is_told_by_the_old_owner() -> Claim {
     let mut play = Play::new(System::Adapm);

@@ -92,7 +92,7 @@ fn overtaking(parked_max: usize) -> Result<(Play, Key, OpId), Violation> {
     play.round(N2)?;
     play.deliver(N2, N0)?;
     play.deliver(N0, N1)?;
-    // n1 has told the home, and the grant to n2 is slow.
+    // n1 has notified the home, and the grant to n2 is slow.
     play.deliver(N1, N0)?;
     let push = play.push(of(N3), &[key])?;
     play.deliver(N3, N0)?;

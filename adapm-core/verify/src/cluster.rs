@@ -337,8 +337,8 @@ impl Cluster {
         }
     }
 
-    /// Tells `survivor` that `node`, which has vanished, is lost. Its messages still in flight are
-    /// too late.
+    /// Reports to `survivor` that `node`, which has vanished, is lost. Its messages still in flight
+    /// are too late.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -351,7 +351,7 @@ impl Cluster {
         self.finish_step(survivor)
     }
 
-    /// Makes `node` vanish, if it has not yet, and tells all survivors.
+    /// Makes `node` vanish, if it has not yet, and notifies all survivors.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -382,7 +382,7 @@ impl Cluster {
         self.look_behind(node)
     }
 
-    /// Tells `node` that messages still travel between it and `peer`.
+    /// Reports to `node` that messages still travel between it and `peer`.
     ///
     /// # Errors
     /// If that breaks an invariant.

@@ -11,8 +11,8 @@
 //! | [`cluster`], [`setup`] | whole clusters in lockstep, one thread, virtual time; nodes that vanish or stop answering |
 //! | [`picture`], [`member`], [`network`], [`calls`], [`losses`] | the parts of a cluster, and the record of events |
 //! | [`lies`] | a node that lies to the others |
-//! | [`link`] | two link sessions over a pipe that breaks, and links over datagrams, judged step by step |
-//! | [`oracle`], [`digits`] | values that reveal which pushes they contain, and the judge of reads |
+//! | [`link`] | two link sessions over a pipe that breaks, and links over datagrams, checked step by step |
+//! | [`oracle`], [`digits`] | values that reveal which pushes they contain, and the check of reads |
 //! | [`invariants`], [`check`], [`violation`] | the checkers of the protocol's invariants, by file and by name |
 //! | [`random`], [`rng`] | schedules from seeds |
 //! | [`script`] | scenarios in text files |

@@ -15,7 +15,7 @@ use crate::flight::{Entry, Kind};
 pub struct Losses {
     /// Nodes that vanished, in order.
     gone: Vec<NodeId>,
-    /// (survivor, vanished node) for every survivor that was told.
+    /// (survivor, vanished node) for every survivor that was notified.
     told: BTreeSet<(NodeId, NodeId)>,
     /// Keys without a main copy.
     doomed: BTreeSet<Key>,
@@ -36,13 +36,13 @@ impl Losses {
         self.gone.contains(&node)
     }
 
-    /// Returns true if `survivor` was told of a loss.
+    /// Returns true if `survivor` was notified of a loss.
     #[must_use]
     pub fn is_told(&self, survivor: NodeId) -> bool {
         self.gone.iter().any(|node| self.knows(survivor, *node))
     }
 
-    /// Returns true if `survivor` was told of the loss of `node`.
+    /// Returns true if `survivor` was notified of the loss of `node`.
     #[must_use]
     pub fn knows(&self, survivor: NodeId, node: NodeId) -> bool {
         self.told.contains(&(survivor, node))
@@ -84,7 +84,7 @@ impl Losses {
         self.gone.push(node);
     }
 
-    /// Records that `survivor` is told of the loss of `node`.
+    /// Records that `survivor` is notified of the loss of `node`.
     pub(crate) fn note_told(&mut self, survivor: NodeId, node: NodeId) {
         self.told.insert((survivor, node));
     }

@@ -1,8 +1,8 @@
-//! The record of all accesses, key by key, that judges what reads and main copies may contain.
+//! The record of all accesses, key by key, which decides what reads and main copies may contain.
 //!
 //! Each access of one key is recorded when it is issued, in program order, and again when it is
 //! done. Values are encoded as in [`digits`]: each push of a key adds a digit of its own, and each
-//! set writes its own number, so that a value tells which pushes and which set it contains.
+//! set writes its own number, so that a value shows which pushes and which set it contains.
 //!
 //! Here: soundness of values, and loss at rest (invariant 2). The order of reads (invariants 8 and
 //! 9) is checked in [`crate::invariants`] on the same record.

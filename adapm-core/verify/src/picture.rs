@@ -174,7 +174,7 @@ impl Picture {
         self.nodes().filter(move |node| !gone.contains(node))
     }
 
-    /// Returns survivors that have not been told of a loss, with the vanished node.
+    /// Returns survivors that have not been notified of a loss, with the vanished node.
     #[must_use]
     pub fn untold(&self) -> Vec<(NodeId, NodeId)> {
         let pairs =

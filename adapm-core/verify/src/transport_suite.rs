@@ -9,8 +9,8 @@
 //! which they happen. No duration is asserted; the one clock is the [`patience`] after which a
 //! frame counts as lost. An endpoint that no thread drives must not be given up as lost before.
 //!
-//! Not here: connections that break, and how a peer that says nothing is given up, which is each
-//! transport's own.
+//! Not here: connections that break, and how a silent peer is given up: each transport has its own
+//! way.
 
 mod drive;
 mod endings;
@@ -137,7 +137,8 @@ where
             let mut frame = Frame::default();
             while done.load(Ordering::SeqCst) < NODES {
                 let received = expect(end.recv(None, &mut frame));
-                // Once all are done, endpoints are dropped, and may say so before the wake arrives.
+                // Once all are done, endpoints are dropped, and may report that before the wake
+                // arrives.
                 let is_over = done.load(Ordering::SeqCst) == NODES;
                 assert!(
                     received == Received::Woken || is_over,
@@ -163,8 +164,8 @@ pub fn frames_of_any_size_arrive_whole<T: Transport>(network: &dyn Fn(usize) -> 
     }
 }
 
-/// Checks that a full link refuses frames in the end, changes none of them, and its sender is told
-/// of room once there is some.
+/// Checks that a full link refuses frames in the end and changes none of them, and that its sender
+/// is notified once there is room.
 pub fn a_full_way_keeps_the_frame_and_reports_room<T: Transport>(
     network: &dyn Fn(usize) -> Vec<T>,
 ) {

@@ -86,7 +86,7 @@ fn ends_with(frames: u64, mishap: Mishap) -> (Vec<u64>, NumberedError<adapm_tran
                 numbers.push(u64::from_le_bytes(head));
             }
             Ok(Received::TimedOut) => {
-                // The sender has nothing else to do than to tell how many frames it has sent.
+                // The sender has nothing else to do than to report how many frames it has sent.
                 let told = a.recv(Some(Duration::from_millis(1)), &mut Frame::default());
                 assert_eq!(told, Ok(Received::TimedOut));
             }

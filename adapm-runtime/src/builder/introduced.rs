@@ -1,5 +1,5 @@
-//! Endpoints that introduce themselves: the first frame to each peer says what values this node
-//! holds, so that nodes of different layouts do not run on in silence.
+//! Endpoints that introduce themselves: the first frame to each peer describes the layout of this
+//! node, so that nodes of different layouts do not run on in silence.
 //!
 //! Not here: groups of processes, whose handshake does that ([`crate::processes`]).
 
@@ -141,7 +141,8 @@ mod tests {
         };
         differs(&mut ends[0]);
         drop(ends.remove(0));
-        // What n0 said on its way out ends n2; what n2 said then ends n1, which has sent nothing.
+        // The frame that n0 sent on its way out ends n2; that of n2 then ends n1, which has sent
+        // nothing.
         differs(&mut ends[1]);
         drop(ends.remove(1));
         differs(&mut ends[0]);

@@ -300,7 +300,7 @@ where
         let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
         let stores: Vec<(NodeId, S)> = made.collect();
         let taste = |node, channel: ChannelId| {
-            // A place does not tell the number of channels.
+            // A place does not determine the number of channels.
             let config = NodeConfig::new(node, nodes, workers).on_channel(channel, 1);
             let policy = settings.decisions.policy(&Place::from(&config));
             (policy, settings.watchers.observer_of(node, channel))

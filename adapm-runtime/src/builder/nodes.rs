@@ -65,7 +65,7 @@ impl Nodes {
     /// `network` creates for each channel.
     ///
     /// Layout, initial values, channels and system must be the same on all nodes. The first frame
-    /// to each peer says what layout this node has, and a peer with another one, such as another
+    /// to each peer describes the layout of this node, and a peer with another one, such as another
     /// number of keys, ends the run. All else is for the transport's own handshake to compare, and
     /// so is the layout if a node is to be refused before it sends anything:
     /// [`Layout::digest`](adapm_core::Layout::digest) is the number to exchange. A group of
@@ -83,10 +83,10 @@ impl Nodes {
         Self(Place::Only { node, nodes, network, introduces: true })
     }
 
-    /// Leaves out the first frame that says the layout, towards peers that expect none: nodes that
-    /// drive an engine themselves, without a [`crate::Builder`]. Then the transport must compare
-    /// [`Layout::digest`](adapm_core::Layout::digest), or nodes of different layouts run on in
-    /// silence. Changes nothing but [`Nodes::only`].
+    /// Leaves out the first frame that describes the layout, towards peers that expect none: nodes
+    /// that drive an engine themselves, without a [`crate::Builder`]. Then the transport must
+    /// compare [`Layout::digest`](adapm_core::Layout::digest), or nodes of different layouts run on
+    /// in silence. Changes nothing but [`Nodes::only`].
     #[must_use]
     pub fn without_introduction(mut self) -> Self {
         if let Place::Only { introduces, .. } = &mut self.0 {

@@ -203,8 +203,8 @@ where
     /// Ends the cluster in order: everything sent is applied, and all threads end. Workers still in
     /// use end, too. Dropping the cluster does the same, but ignores errors.
     ///
-    /// After this, dropping the process group tells its other processes that this node has finished
-    /// and is not lost.
+    /// After this, dropping the process group reports to its other processes that this node has
+    /// finished and is not lost.
     ///
     /// # Errors
     /// The error that made the cluster fail, if any.

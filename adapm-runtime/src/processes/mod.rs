@@ -35,7 +35,8 @@ pub(crate) trait ProcessGroup: Send + Sync {
     fn dead_after(&self) -> Duration;
 
     /// Checks that all processes have the same settings, and agrees on the number of channels: the
-    /// number `told` by users, else the largest of the numbers `fitting` the machines.
+    /// number `told`, which users have chosen, else the largest of the numbers `fitting` the
+    /// machines.
     fn agree(
         &self,
         terms: Result<Terms, BuildError>,

@@ -181,8 +181,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.intent_for(IntentKind::ReadWrite, keys, clocks)
     }
 
-    /// Like [`Worker::intent`], for a kind of access. The kind has no effect: no policy is told of
-    /// it (AdaPM §4.1 ignores it, too).
+    /// Like [`Worker::intent`], for a kind of access. The kind has no effect: no policy receives it
+    /// (AdaPM §4.1 ignores it, too).
     ///
     /// # Errors
     /// As [`Worker::intent`].

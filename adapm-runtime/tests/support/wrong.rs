@@ -58,7 +58,7 @@ pub(crate) enum Mistake {
     StayUrgent,
     /// An item that fills the mailbox wakes no thread.
     SleepWhileFull,
-    /// Posters are not told that a full mailbox has room again.
+    /// Posters are not woken when a full mailbox has room again.
     ForgetRoom,
 }
 

@@ -78,7 +78,7 @@ pub(crate) fn read_binary(path: &Path) -> Result<Vec<u8>, DataError> {
     Ok(inner)
 }
 
-/// Tells the form of a file by its first bytes, as many as are at hand up to [`HEAD_BYTES`].
+/// Determines the form of a file by its first bytes, as many as are at hand up to [`HEAD_BYTES`].
 ///
 /// # Errors
 ///
@@ -174,7 +174,7 @@ impl Read for Source {
     }
 }
 
-/// Returns the first bytes of a file, as many as tell what it is.
+/// Returns the first bytes of a file, as many as determine its form.
 fn first_of(reader: &mut impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut first = Vec::with_capacity(HEAD_BYTES);
     reader

@@ -1,4 +1,4 @@
-//! Tells from the first lines of a file what data looks like, whatever it was given for.
+//! Detection of the task that a file's data looks like, by its first lines.
 
 use std::collections::HashSet;
 use std::io::Read as _;
@@ -9,8 +9,8 @@ use crate::data::lines::lines;
 use crate::data::looks::Looks;
 use crate::data::ratings::{Separator, names_ratings};
 
-/// Tells what a file looks like by its first 64 KiB, a folder by its training data; `None` if that
-/// is not clear, or cannot be read.
+/// Determines what a file looks like by its first 64 KiB, a folder by its training data; `None` if
+/// that is not clear, or cannot be read.
 #[must_use]
 pub fn looks_like(path: &Path) -> Option<Looks> {
     let file = if path.is_dir() { training_file(path)? } else { path.to_path_buf() };

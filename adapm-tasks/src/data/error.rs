@@ -393,7 +393,7 @@ pub(super) enum Problem {
 }
 
 impl Problem {
-    /// Tells the problem of the names that are `shown`.
+    /// Returns the problem of the names that are `shown`.
     fn told(self, shown: &str) -> String {
         match self {
             Self::Missing(part) => format!(

@@ -60,7 +60,7 @@ impl OutputError {
     }
 }
 
-/// Tells the operating system's refusal, and what to do.
+/// Returns the words for a refusal of the operating system, and what to do.
 fn refused(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => {

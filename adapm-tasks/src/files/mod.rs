@@ -2,7 +2,7 @@
 //!
 //! | what | how |
 //! | --- | --- |
-//! | an input | [`read`] and [`open`] note its device and inode; [`input`] tells whether a file is one |
+//! | an input | [`read`] and [`open`] note its device and inode; [`input`] checks whether a file is one |
 //! | an output | [`Output::prepare`] before the work, [`Output::save`] after it |
 //! | a file, or none yet | written under another name in its folder, synced, renamed, the folder synced |
 //! | a link to a file | the same with the file that the link leads to |
@@ -48,8 +48,8 @@ pub fn reason(error: &std::io::Error) -> String {
     lowered(&text)
 }
 
-/// Tells why `path` cannot be read, and what to do: one line. `flag` is the flag that names it, if
-/// that is known.
+/// Returns one line on why `path` cannot be read, and what to do. `flag` is the flag that names it,
+/// if that is known.
 #[must_use]
 pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String {
     let name = match flag {

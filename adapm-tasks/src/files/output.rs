@@ -226,7 +226,7 @@ fn replace(
     })
 }
 
-/// Says of a full disk how full it is.
+/// Adds to the error of a full disk how full it is.
 fn told(error: OutputError, place: &Place, needed: u64) -> OutputError {
     let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     match free(&place.folder) {
@@ -554,7 +554,7 @@ impl Stream {
     fn is_ready(&self) -> io::Result<bool> {
         let mut polled = [PollFd::new(&self.file, PollFlags::OUT)];
         match poll(&mut polled, Some(&POLL)) {
-            // What has no reader any more is told by the write.
+            // If the reader has left, the write reports it.
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),

@@ -209,7 +209,7 @@ impl Graph {
         &self.source
     }
 
-    /// Returns true if the graph is generated, which has to be said wherever a figure of it is
+    /// Returns true if the graph is generated, which has to be stated wherever a figure of it is
     /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {

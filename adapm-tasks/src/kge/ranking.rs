@@ -71,7 +71,7 @@ impl<'a> Ranking<'a> {
         Self { weighing, ..self }
     }
 
-    /// Returns the same, which tells the weight that is best.
+    /// Returns the same ranking, which also reports the best weight.
     pub(crate) fn choosing(self, chosen: &'a Chosen) -> Self {
         Self { chosen: Some(chosen), ..self }
     }

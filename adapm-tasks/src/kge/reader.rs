@@ -71,7 +71,7 @@ impl Graph {
 
 /// [`Graph::load_with`].
 fn load(path: &Path, options: &GraphOptions) -> Result<Graph, DataError> {
-    // What is told in which order its columns are is no data of another task; a pipe can be read
+    // A file whose column order the user gives is not data of another task; a pipe can be read only
     // once.
     let looks =
         if options.column_order.is_some() || is_shared(path) { None } else { looks_like(path) };

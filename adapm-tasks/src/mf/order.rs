@@ -232,8 +232,8 @@ impl<'a> Division<'a> {
     /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`. Nothing of other
     /// nodes is kept.
     ///
-    /// Goes over the cells twice, and tells how far it is. What the workers of a node share is made
-    /// by as many threads.
+    /// Goes over the cells twice, and reports its progress. What the workers of a node share is
+    /// made by as many threads.
     pub(crate) fn part(&self, worker: usize, tell: &Tell<'_>) -> Part {
         let (residuals, seed) = (self.residuals, self.seed);
         let sweep = |rows, threads| Sweep { residuals, rows, threads, passes: 2, tell };

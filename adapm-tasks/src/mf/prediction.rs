@@ -21,7 +21,7 @@
 //! Sums run in the order of cells, in f64: every node has the same bits.
 //!
 //! # Gain
-//! The gain is the share of predictions that is worth adding, judged on cells that they were not
+//! The gain is the share of predictions that is worth adding, measured on cells that they were not
 //! made from.
 //!
 //! For residuals `r` and predictions `p` of them, the factor with the least squared error is `g =

@@ -233,8 +233,8 @@ impl Ratings {
         &self.source
     }
 
-    /// Returns true if the ratings are generated, which has to be said wherever a figure of them is
-    /// printed.
+    /// Returns true if the ratings are generated, which has to be stated wherever a figure of them
+    /// is printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
         matches!(self.source, RatingsSource::Generated(_))

@@ -206,7 +206,7 @@ pub(crate) struct Sweep<'a> {
     pub(crate) threads: usize,
     /// Passes in all.
     pub(crate) passes: u64,
-    /// Is told of rows, of those of all passes.
+    /// Receives the number of rows done, and of those in all passes together.
     pub(crate) tell: &'a Tell<'a>,
 }
 

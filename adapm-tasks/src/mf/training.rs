@@ -1,5 +1,5 @@
 //! Training, and how far the predictions of a checkpoint are off: with all nodes in this process,
-//! or as one node of a group. How it fails is told by [`TaskError`].
+//! or as one node of a group. Failures are reported as [`TaskError`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

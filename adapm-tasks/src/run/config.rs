@@ -69,7 +69,7 @@ pub enum ConfigError {
     NothingToTrain,
 }
 
-/// The values that a field of a configuration can have. Its text says what to give.
+/// The values that a field of a configuration can have. Its text lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Wanted {

@@ -86,13 +86,13 @@ macro_rules! equal {
 }
 pub(crate) use equal;
 
-/// Returns a choice that may be left to the program, as others are told of it.
+/// Returns a choice that may be left to the program, as text for the other processes.
 pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
     choice.map_or_else(|| "by default".to_owned(), |choice| choice.to_string())
 }
 
-/// Makes sure that all processes mean the same run, or says which one does not. `own` is an error
-/// if this process cannot start. Collective; free if all nodes are in this process.
+/// Checks that all processes mean the same run; the error names one that does not. `own` is an
+/// error if this process cannot start. Collective; free if all nodes are in this process.
 ///
 /// # Errors
 ///

@@ -104,7 +104,8 @@ fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// Returns the memory left by machine and control groups; `None` where the system tells nothing.
+/// Returns the memory left by machine and control groups; `None` where the system does not report
+/// it.
 fn available(read: &ReadFile<'_>) -> Option<Available> {
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let machine = machine(read).map(|bytes| Available { bytes, bound: Bound::Machine });

@@ -6,14 +6,14 @@
 //!                                        in the end: evaluate test where the parameters are, if no copy is wanted
 //! ```
 //!
-//! A task says what is its own (`task`): its parameters' shape and initial values, how batches of
+//! A task defines its own parts (`task`): its parameters' shape and initial values, how batches of
 //! work are loaded and intent is signaled, what a step does, what the learning rate is, how
 //! parameters are judged and which figures are better. It begins a run with a fingerprint, in which
 //! all that has to be equal on all nodes crosses once (`consistency`), and then trains or evaluates
 //! (`training`). It ends with the best parameters, which go into a file of its own after a head
 //! common to all (`file`).
 //!
-//! | a task wants | it says |
+//! | a task wants | it defines |
 //! | --- | --- |
 //! | barriers within an epoch (blocks of DSGD) | `rounds`: all workers see all updates of the round before |
 //! | another learning rate after each epoch (bold driver) | `learning_rate` from the losses so far |

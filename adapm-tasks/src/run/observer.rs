@@ -24,7 +24,7 @@ pub struct Training {
     /// Training examples of an epoch.
     pub total: u64,
     /// Mean loss per training example so far in this epoch; while it runs, over the workers of this
-    /// process, or no number (NaN) if the task judges each epoch in its end.
+    /// process, or NaN if the task evaluates each epoch at its end.
     pub loss: f64,
     /// Seconds of training in this epoch so far.
     pub seconds: f64,
@@ -169,7 +169,7 @@ impl ManagerStats {
         sum
     }
 
-    /// Returns the counts as one process tells them to another.
+    /// Returns the counts as one process sends them to another.
     pub(crate) fn told(&self) -> Told {
         let Histogram { buckets, sum, max } = self.staleness;
         let (fine, coarse) = buckets.split_at(BUCKETS / 2);

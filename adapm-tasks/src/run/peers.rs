@@ -20,7 +20,7 @@ pub(crate) struct Peers<'a> {
     exchange: Option<&'a dyn Exchange>,
     /// Joins the nodes of a cluster.
     group: Option<&'a Arc<Group>>,
-    /// The first node that failed, with its reason, as told at the last exchange.
+    /// The first node that failed, with its reason, as reported at the last exchange.
     failed: OnceLock<(NodeId, Reason)>,
 }
 
@@ -103,8 +103,8 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// Tells the others that this process fails, unless all are failing; returns the error to end
-    /// with.
+    /// Reports to the others that this process fails, unless all are failing; returns the error to
+    /// end with.
     fn fail(&self, error: TaskError) -> TaskError {
         match self.share::<()>(Err(error)) {
             Err(error) => error,

@@ -30,7 +30,7 @@ pub(crate) struct Queue<U> {
     sender: Sender<Loaded<U>>,
     /// Batches that may be sent, besides the next one, before there is more room.
     room: Cell<usize>,
-    /// Tells of a lot of batches that were taken.
+    /// Receives a message for each lot of batches that was taken.
     taken: Receiver<()>,
     lot: usize,
     round: Round,

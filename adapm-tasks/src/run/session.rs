@@ -101,8 +101,8 @@ where
         A: IntentSignaler<Sample = P::Sample> + Send,
     {
         let (peers, is_first) = (self.job.state.peers, self.slot.is_first());
-        // The worker is gone when others are told: they may have to pass a barrier, which it would
-        // hold up.
+        // The worker has ended before the others are notified: they may have to pass a barrier,
+        // which it would hold up.
         let live = move || self.live(signaler);
         if is_first { peers.told_of(live) } else { live() }
     }
@@ -173,8 +173,8 @@ where
         self.end(false)
     }
 
-    /// Ends a phase: all workers have come here, and everything pushed is applied everywhere. Tells
-    /// whether some worker left the phase early.
+    /// Ends a phase: all workers have come here, and everything pushed is applied everywhere.
+    /// Returns true if a worker left the phase early.
     fn end_phase(&mut self) -> Result<bool, TaskError> {
         self.parameters.quiesce()?;
         self.phase += 1;
@@ -286,11 +286,11 @@ where
         task.learning_rate(&Course { epoch, epochs: settings.epochs, done, examples, losses })
     }
 
-    /// Tells the observer how far training is, as far as this process can tell.
+    /// Reports the progress of training to the observer, as far as this process knows it.
     fn tell(&self, epoch: u32) {
         let state = self.job.state;
         let (done, loss) = state.totals();
-        // What is judged at the end of an epoch is not known before.
+        // A loss that is evaluated at the end of an epoch is not known before.
         let mean =
             if self.job.task.judged().is_some() { f64::NAN } else { loss / done.max(1) as f64 };
         self.tell_of(epoch, state.estimate(self.job.task.examples()), mean);
@@ -346,7 +346,7 @@ where
         Ok(())
     }
 
-    /// Says in the trace, if there is one, what begins.
+    /// Marks in the trace, if there is one, what begins.
     fn mark(&self, what: &str) {
         self.job.settings.trace.iter().for_each(|tracer| tracer.mark(what));
     }
@@ -358,8 +358,8 @@ where
         self.job.valid.filter(|_| is_due)
     }
 
-    /// Evaluates valid if that is due, and copies the parameters if they are the best so far. Tells
-    /// whether some worker left early.
+    /// Evaluates valid if that is due, and copies the parameters if they are the best so far.
+    /// Returns true if a worker left early.
     fn select(&mut self, epoch: u32) -> Result<bool, TaskError> {
         let state = self.job.state;
         let Some(evaluation) = self.due(epoch) else { return Ok(false) };

@@ -2,8 +2,8 @@
 //! cut short, answers, decisions.
 //!
 //! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
-//! others read after it. If nodes are processes each has a state; the first workers make all say
-//! the same between two barriers, by a [`PhaseSummary`] each. An evaluation is shared out among
+//! others read after it. If nodes are processes each has a state; the first workers make all states
+//! equal between two barriers, by a [`PhaseSummary`] each. An evaluation is shared out among
 //! workers, each of which evaluates a [`Share`] of the items.
 
 use std::ops::Range;
@@ -31,9 +31,9 @@ pub(crate) struct RunState<'a, E: Evaluation> {
     tallies: Vec<Tally>,
     /// The first phase that some worker did not complete.
     cut: AtomicU64,
-    /// The reason of the failure, with the worker that says so, the first of them.
+    /// The reason of the failure, with the worker that reported it: the first one.
     failure: Mutex<Option<(usize, TaskError)>>,
-    /// The exchange told that the run fails.
+    /// The exchange has reported that the run fails.
     has_failed: AtomicBool,
     verdicts: Mutex<Verdicts<E>>,
 }
@@ -89,7 +89,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         Self { observer, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
     }
 
-    /// Returns true if this worker has to leave `phase` here; then tells the others.
+    /// Returns true if this worker has to leave `phase` here; then notifies the others.
     pub(crate) fn must_stop(&self, phase: u64) -> bool {
         if self.stop.load(Ordering::Relaxed) {
             self.cut(phase);
@@ -152,9 +152,8 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         (done * self.peers.processes() as u64).min(total)
     }
 
-    /// Makes the states of all processes say the same about `phase`, which has ended: where it was
-    /// cut, and if `evaluated` the answers. By the first worker of each process, between two
-    /// barriers.
+    /// Makes the states of all processes equal for `phase`, which has ended: where it was cut, and
+    /// if `evaluated` the answers. By the first worker of each process, between two barriers.
     ///
     /// # Errors
     ///
@@ -283,7 +282,7 @@ impl Totals {
         let tallies = || summaries.iter().flat_map(|summary| &summary.tallies);
         let stats = summaries.iter().map(|summary| ManagerStats::from_told(&summary.stats));
         Self {
-            // What others say may be too much to sum up.
+            // The numbers of other processes may be too large to add up.
             done: tallies().fold(0, |sum: u64, (done, _)| sum.saturating_add(*done)),
             loss: tallies().map(|(_, loss)| loss).sum(),
             stats: stats.fold(ManagerStats::default(), |sum, stats| sum.plus(&stats)),

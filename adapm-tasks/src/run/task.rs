@@ -78,7 +78,7 @@ pub(crate) trait Task: Sync {
     /// quarters of them always are.
     fn prefetch_depth(&self) -> usize;
 
-    /// Returns the loader of the worker in this slot; tells how far it is with dividing the data if
+    /// Returns the loader of the worker in this slot; reports its progress in dividing the data if
     /// that may take long.
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Self::Loader;
 
@@ -151,7 +151,8 @@ pub(crate) trait Task: Sync {
     fn is_better(&self, figures: &FiguresOf<Self>, best: &FiguresOf<Self>) -> bool;
 }
 
-/// Judges parameters that stand still, item by item, on any number of workers with the same result.
+/// Evaluates parameters that do not change meanwhile, item by item, on any number of workers with
+/// the same result.
 pub(crate) trait Evaluation: Sync {
     /// The answer for one item; crosses between processes, so that it may hold anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
@@ -201,7 +202,7 @@ pub(crate) enum Form {
     Best,
 }
 
-/// Tells how much is done, and of how much.
+/// Reports how much is done, and of how much.
 pub(crate) type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
 /// Writes the initial value of a key.

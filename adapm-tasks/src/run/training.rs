@@ -190,8 +190,8 @@ pub(crate) struct Evaluated<A> {
 }
 
 impl<E: Evaluation> EvaluationRun<'_, E> {
-    /// Judges the parameters that `initial` writes: on every node those that have their home there.
-    /// Collective if nodes are processes.
+    /// Evaluates the parameters that `initial` writes: on every node those that have their home
+    /// there. Collective if nodes are processes.
     ///
     /// # Errors
     ///

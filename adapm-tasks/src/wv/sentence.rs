@@ -8,12 +8,12 @@
 //! What a sentence is depends on seed, worker and epoch alone; its negatives are drawn by the
 //! sampling of the parameter manager.
 //!
-//! # Judging
-//! An epoch is judged by the loss of a fixed sample of the text ([`Judged`]).
+//! # Evaluation
+//! The loss of an epoch is that of a fixed sample of the text ([`Judged`]).
 //!
 //! The losses of training cannot be compared: of negatives that are shared, and of vectors that
 //! other nodes have moved meanwhile, they say more about how negatives are drawn than about the
-//! vectors. So after each epoch the same pairs with the same negatives are judged, while nothing
+//! vectors. So after each epoch the same pairs with the same negatives are evaluated, while nothing
 //! moves. They follow from text, seed, window, thinning and negatives alone: not from the number of
 //! nodes and workers, the system, or which pairs share negatives in training.
 
@@ -253,7 +253,7 @@ impl Judged {
         self.pairs
     }
 
-    /// Returns the passages by which worker `number` of `all` judges, with their numbers.
+    /// Returns the passages that worker `number` of `all` evaluates, with their numbers.
     pub(crate) fn of_worker(
         &self,
         number: usize,
@@ -329,7 +329,7 @@ const WORDS_MAX: usize = 1000;
 
 /// Passages of a long text.
 const PASSAGES: u64 = 500;
-/// Words of the vocabulary for each passage, so that judging takes a small part of an epoch.
+/// Words of the vocabulary for each passage, so that the evaluation takes a small part of an epoch.
 const WORDS_PER_PASSAGE: u64 = 2000;
 /// Words of a passage at most.
 const WORDS: usize = 40;

@@ -51,7 +51,7 @@ pub(crate) struct SentenceBatch<S> {
 enum What<S> {
     /// Trains on a sentence, with negatives of a sample.
     Train(Sentence, S),
-    /// Judges the vectors by the passage of this number.
+    /// Evaluates the vectors on the passage of this number.
     Judge(usize),
 }
 
@@ -155,7 +155,7 @@ impl<'a> Task for WordVectors<'a> {
         Some(self.judged.pairs())
     }
 
-    /// The second round judges what the first has trained.
+    /// The second round evaluates what the first has trained.
     fn rounds(&self) -> u32 {
         2
     }

@@ -143,7 +143,7 @@ impl Text {
         &self.source
     }
 
-    /// Returns true if the text is generated, which has to be said wherever a figure of it is
+    /// Returns true if the text is generated, which has to be stated wherever a figure of it is
     /// printed.
     #[must_use]
     pub fn is_generated(&self) -> bool {
@@ -310,7 +310,7 @@ impl Source for Pieces<'_> {
     }
 }
 
-/// Returns the first bytes of a file, as many as tell what it is.
+/// Returns the first bytes of a file, as many as determine its form.
 fn first_of(file: &File) -> io::Result<Vec<u8>> {
     let mut first = vec![0; HEAD_BYTES];
     let mut len = 0;

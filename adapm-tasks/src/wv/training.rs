@@ -1,5 +1,5 @@
 //! Training, and answers to analogy questions with trained vectors: with all nodes in this process,
-//! or as one of several. While it goes, an [`Observer`] is told.
+//! or as one of several. An [`Observer`] receives its progress.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

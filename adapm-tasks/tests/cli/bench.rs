@@ -1,4 +1,4 @@
-//! The verb `bench`: lines, objects, and what it refuses. How fast anything is, no test says.
+//! The verb `bench`: lines, objects, and what it refuses. No test checks speeds.
 
 use serde_json::Value;
 

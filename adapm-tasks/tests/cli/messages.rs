@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::harness::{adapm, finish, folder, ring, run, text, write};
 use crate::together::{launch, together};
 
-/// Checks that `command` says `message` and nothing else, and ends with this exit code.
+/// Checks that `command` prints `message` and nothing else, and ends with this exit code.
 #[track_caller]
 fn assert_says(command: &mut Command, code: i32, message: &str) {
     let ran = finish(command.spawn().expect("the binary starts"));

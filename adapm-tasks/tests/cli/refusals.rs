@@ -81,7 +81,7 @@ fn words_that_are_no_value_are_named_the_same_way() {
     }
 }
 
-/// Checks what is said of folders of these names and files, given as graphs.
+/// Checks the errors for folders of these names and files, given as graphs.
 #[track_caller]
 fn assert_graphs(folder: &Path, cases: &[(&str, Files<'_>, &str)]) {
     for (name, files, message) in cases {

@@ -52,7 +52,7 @@ fn shown(folder: &Path, args: &[&str]) -> [Seen; 2] {
 
 const MATRIX: [&str; 8] = ["--rows", "60", "--columns", "40", "--cells", "600", "--dim", "4"];
 
-/// Returns a quick training of each task, in which all there is to be said of it is said.
+/// Returns a quick training of each task, in which everything that can be printed of it is printed.
 fn trainings(folder: &Path) -> Vec<Vec<String>> {
     ring(folder);
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! `--trace-keys` and `trace`: from a run to a picture, and what is said of files that are no
+//! `--trace-keys` and `trace`: from a run to a picture, and the errors for files that are no
 //! traces.
 
 use std::fs;

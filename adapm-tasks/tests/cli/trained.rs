@@ -32,7 +32,7 @@ fn quick<'a>(folder: &'a Path, epochs: &'a str) -> Vec<&'a str> {
     ]
 }
 
-/// A launch that goes on until it is ended, and what its first node said of the processes.
+/// A launch that goes on until it is ended, and what its first node printed about the processes.
 struct Going {
     launcher: Child,
     stdout: Collected,
@@ -248,8 +248,8 @@ fn nodes_that_train_something_else_are_named() {
         assert!(ran.code != Some(0) && ran.stdout.is_empty(), "{ran:?}");
         holds(ran.stderr.lines().last().expect("a line"), "error: node n");
     }
-    // What only one of them can know: the others are told that it ended, and that starting again
-    // may help.
+    // What only one of them can know: the others report that it ended, and that starting again may
+    // help.
     let ran = together(vec![node("0", &[]), node("1", &["--data", "no/such/folder"])]);
     assert_eq!([ran[0].code, ran[1].code], [Some(75), Some(2)], "{ran:?}");
     holds(&ran[0].stderr, "error: node n1 (127.0.0.1:");

@@ -9,7 +9,7 @@ use adapm_tasks::kge::Graph;
 use crate::processes::train_all;
 use crate::{run, small};
 
-/// Returns the folder of a benchmark, `None` (said aloud) if it is not there.
+/// Returns the folder of a benchmark, `None` (and a line that says so) if it is not there.
 fn folder(name: &str) -> Option<PathBuf> {
     let folder = locate("kge", Path::new(name)).ok();
     if folder.is_none() {

@@ -269,7 +269,7 @@ pub(crate) fn lacks(programs: &[&str], needs_root: bool) -> Option<String> {
         .then(|| "only root may do this".to_owned())
 }
 
-/// Says that a test was not run. Returns so that it can end a test.
+/// Prints that a test was not run. Returns so that it can end a test.
 pub(crate) fn skip(name: &str, reason: &str) {
     println!("SKIPPED {name}: {reason}");
 }

@@ -8,7 +8,7 @@ use crate::harness::{Ended, Process, adapm, binary, clean, folder, lacks, ring, 
 
 const TRAIN: [&str; 8] = ["--json", "--no-eval", "--dim", "8", "--epochs", "100", "--workers", "1"];
 
-/// The run has ended well, and node 0 alone has told of it.
+/// Checks that the run has ended well, and that only node 0 has printed results.
 #[track_caller]
 pub(crate) fn is_one_run(ended: &Ended, nodes: usize, epochs: usize) {
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -56,7 +56,7 @@ fn mpirun_starts_nodes_that_train_together() {
     let data = ring(&folder);
     let mut command = clean(Command::new("mpirun"));
     command.args(["--oversubscribe", "-n", "3"]).env("TMPDIR", &folder);
-    // Open MPI refuses root unless it is told twice; containers have no other user.
+    // Open MPI refuses root unless two variables allow it; containers have no other user.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.arg(binary()).args(["train", "kge", "--data", &data]).args(TRAIN);
     is_one_run(&Process::start("mpirun", &mut command).end(), 3, 100);

@@ -145,7 +145,7 @@ fn connections_that_were_refused_are_named_at_once_and_counted_in_the_last_table
     knock("GET / HTTP/1.1\r\nHost: a machine of another kind\r\n\r\n");
     let line = first.stderr_line("refused 127.0.0.1:");
     assert!(line.contains("adapm"), "{line}");
-    // A process with another secret is told why, and node 0 names it, too.
+    // A process with another secret receives the reason, and node 0 names it, too.
     let mut stranger = member(&folder, 1, 2);
     stranger.env("ADAPM_TOKEN", TOKEN.replace('5', "6")).args(&train).args(["--join-timeout", "1"]);
     let stranger = stranger.output().expect("the binary runs");

@@ -19,7 +19,7 @@ struct Slurm {
 }
 
 impl Slurm {
-    /// Starts everything, or tells why that cannot be done here.
+    /// Starts everything, or returns why that cannot be done here.
     fn start(folder: &Path) -> Result<Self, String> {
         let munge = folder.join("munge");
         for name in ["munge", "state", "spool"] {

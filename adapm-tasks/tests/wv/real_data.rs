@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use adapm_tasks::data::{DATA_VARIABLE, locate};
 use adapm_tasks::wv::{Analogies, Corpus, SectionKind, Text};
 
-/// Returns a file of the folder, `None` (said aloud) if it is not there.
+/// Returns a file of the folder, `None` (and a line that says so) if it is not there.
 fn file(name: &str) -> Option<PathBuf> {
     let file = locate("wv", Path::new(name)).ok();
     if file.is_none() {

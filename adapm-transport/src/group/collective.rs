@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A node is done when all others have begun, it has sent its part and has theirs; so it is at most
-//! one collective ahead of any other. Each node tells all others which one it begins: a different
-//! order of calls is detected on all nodes at once.
+//! one collective ahead of any other. Each node reports to all others which one it begins: a
+//! different order of calls is detected on all nodes at once.
 //!
 //! Not here: threads, waiting, lost nodes.
 

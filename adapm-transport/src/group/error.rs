@@ -64,7 +64,7 @@ pub enum GroupError {
         /// Nodes that have lost it.
         by: Vec<NodeId>,
     },
-    /// No other node is heard of.
+    /// No other node is reachable.
     #[error(
         "this node has lost contact with all {} others ({loss}): check its network; start the cluster again",
         nodes - 1
@@ -122,7 +122,7 @@ pub enum GroupError {
     /// The folder is unusable for a rendezvous file.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Neither a launcher nor a variable tells which node this is.
+    /// Neither a launcher nor a variable sets which node this is.
     #[error(transparent)]
     Launcher(#[from] LauncherError),
     /// The secret of the processes is unusable.

@@ -262,8 +262,8 @@ fn whoever_leaves_in_order_is_missed_only_if_needed() {
 #[test]
 fn a_reported_silence_is_one_verdict_on_all_nodes_and_known_to_the_one_given_up() {
     let cluster = Cluster::new(3);
-    // Only n1 hears nothing of n2, which lives: it gives up n1 in turn, and of both it is the
-    // higher id.
+    // Only n1 receives nothing of n2, which is alive: n2 gives up n1 in turn, and has the higher id
+    // of the two.
     let silent = Loss::Silent(Duration::from_secs(3));
     cluster.handles[1].report(PeerLoss { node: NodeId(2), address: None, loss: silent });
     let failures = cluster.each(|_, handle| handle.shared.wait(|state| state.failure.clone()));

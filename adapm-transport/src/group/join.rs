@@ -357,7 +357,7 @@ impl<'a> Attempt<'a> {
         None
     }
 
-    /// Ends the attempt, and tells the others which nodes are missing.
+    /// Ends the attempt, and reports to the others which nodes are missing.
     fn give_up(&self, handle: &Handle, way: &Way) -> GroupError {
         let waited = self.config.join_timeout;
         let apart = handle.shared.lock().apart.unwrap_or(ROOT);

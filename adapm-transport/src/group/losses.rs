@@ -1,8 +1,8 @@
 //! The verdict on which nodes count as lost when some cannot reach others, drawn from the reports
 //! of all, without I/O.
 //!
-//! A node that hears nothing of another cannot know which of the two is cut off. So it reports the
-//! pair to all before it gives any node up. A report is passed on to the node that it is about,
+//! A node that receives nothing of another cannot know which of the two is cut off. So it reports
+//! the pair to all before it gives any node up. A report is passed on to the node that it is about,
 //! which gives up the reporter in turn: it lives, and could blame the other just as well. Within a
 //! round trip all nodes that reach each other know the same pairs, and draw the same conclusion,
 //! wherever the loss was noticed first.
@@ -11,9 +11,9 @@
 //! | --- | --- | --- |
 //! | n0 has died | of n1 and n2, of n0 | n0, named by both |
 //! | n1 and n2 cannot reach each other, n0 reaches both | of n1 of n2, of n2 of n1 | n2: the higher id |
-//! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has told so |
+//! | n1 cannot send to n0 | of n0 of n1, of n1 of n0 in turn | n1, which n2 has notified |
 //! | n0 answers no request, as n1 has noticed | of n1 of n0; of n0 of n1 in turn | n0: its link lives |
-//! | n0 has failed, as n1 has learnt on another link | of n1 of n0; of n0 of n1 in turn | n0: it has said so itself |
+//! | n0 has failed, as n1 has learnt on another link | of n1 of n0; of n0 of n1 in turn | n0: it has reported that itself |
 //! | n3 reaches no other node | of all others of n3; its own of all others | n3, which reports that it has lost them all |
 //!
 //! The rule: the node lost by the most others is given up; among several, one whose fault is

@@ -100,7 +100,8 @@ fn a_node_that_cannot_send_to_another_is_told_by_the_third() {
 
 #[test]
 fn the_verdict_is_the_same_whoever_notices_first_and_whoever_never_does() {
-    // The side that hears nothing notices; the other one is told, and draws the same conclusion.
+    // The side that receives nothing notices; the other one receives its report, and draws the same
+    // conclusion.
     for by in [0, 1] {
         let mut cluster = Cluster::new(3, &[(1, 0)]);
         cluster.notice(by, 1 - by);

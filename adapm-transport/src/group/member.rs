@@ -27,9 +27,9 @@ use crate::net::{Address, Kind, Net, NetError};
 /// [`Group::gather`]) are called by all nodes in the same order; a different order is an error on
 /// all of them.
 ///
-/// [`Group::leave`] says goodbye. Dropping the group reports that this node has finished if the
-/// group was used and all uses have ended in order ([`Group::begin_use`]), it has not failed, and
-/// the thread does not panic; otherwise it reports that this node has failed.
+/// [`Group::leave`] sends the goodbye. Dropping the group reports that this node has finished if
+/// the group was used and all uses have ended in order ([`Group::begin_use`]), it has not failed,
+/// and the thread does not panic; otherwise it reports that this node has failed.
 pub struct Group {
     config: GroupConfig,
     handle: Handle,
@@ -117,7 +117,7 @@ impl Group {
     }
 
     /// Reports a node that was found lost by other means. The group fails once it is known which
-    /// node is lost to all: this one or, if nothing was heard of it, the one that [`GroupError`]
+    /// node is lost to all: this one or, if nothing was received of it, the one that [`GroupError`]
     /// names.
     pub fn report(&self, loss: PeerLoss) {
         self.handle.report(loss);
@@ -136,7 +136,7 @@ impl Group {
     }
 
     /// Leaves the group and waits until the others know, at most about [`GroupConfig::dead_after`].
-    /// If a node is lost, the others are told that instead. Later calls answer
+    /// If a node is lost, that is reported to the others instead. Later calls answer
     /// [`GroupError::Ended`].
     pub fn leave(&self, close_reason: CloseReason) {
         self.handle.leave(close_reason);

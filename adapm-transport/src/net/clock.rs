@@ -1,4 +1,4 @@
-//! The time by which links are judged: that of the machine, without the periods in which this
+//! The time by which links are timed out: that of the machine, without the periods in which this
 //! endpoint did nothing.
 //!
 //! A process that was stopped for a while, or whose thread was busy elsewhere, has received nothing

@@ -7,7 +7,7 @@
 //!    └── source of pipes: streams of the system through mio, or a connector with tasks of its own
 //! ```
 //!
-//! Each node listens, and tells the others its [`Address`]; of two nodes, the one with the higher
+//! Each node listens, and sends the others its [`Address`]; of two nodes, the one with the higher
 //! id dials. A broken connection is redialed until the peer has been silent for so long that it
 //! counts as lost ([`LinkConfig::dead_after`](adapm_core::link::LinkConfig)).
 //!

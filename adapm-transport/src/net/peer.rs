@@ -247,7 +247,7 @@ pub(super) enum Recognized {
     Unmet,
     /// The one that was met.
     Same,
-    /// Another life, as far as can be told without a token.
+    /// Another life, as far as this node can know without a token.
     Restarted,
     /// Another process, or another life: the one that was met may be alive.
     Other,

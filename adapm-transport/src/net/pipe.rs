@@ -94,7 +94,7 @@ impl Pipe {
         either!(self, pipe => pipe.is_flushed())
     }
 
-    /// Tells the other side that nothing more comes, where the kind can.
+    /// Notifies the other side that nothing more comes, where the kind can.
     pub(super) fn shutdown(&mut self) {
         either!(self, pipe => pipe.shutdown());
     }

@@ -129,8 +129,8 @@ impl QueuedPipe {
         is_broken
     }
 
-    /// Ends pushing: the task tells the other side after the flushed packets, and goes on reading
-    /// for a while.
+    /// Ends pushing: the task notifies the other side after the flushed packets, and goes on
+    /// reading for a while.
     pub(super) fn shutdown(&mut self) {
         self.flush();
         let mut queues = self.shared.lock();

@@ -29,7 +29,7 @@ pub(super) async fn serve(stream: TcpStream, task: PipeTask) {
         // No answer is pending: strangers who find no room cost nothing from here on.
         return reader.abort();
     }
-    // Tells the peer that nothing more comes. Closing at once, with unread bytes, could discard
+    // Notifies the peer that nothing more comes. Closing at once, with unread bytes, could discard
     // bytes that the peer has not read yet.
     drop(writing);
     if tokio::time::timeout(LINGER, &mut reader).await.is_err() {

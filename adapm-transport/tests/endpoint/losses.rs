@@ -43,7 +43,7 @@ fn a_peer_that_is_silent_is_suspected_and_lost() {
             assert!(lost == node && silence >= DEAD_AFTER, "{silence:?}");
         }
         cluster.check_all_ways();
-        // It comes back too late and is told so.
+        // It comes back too late and is notified of that.
         cluster.ends[silent] = Some(kept);
         cluster.until("it knows", |cluster| {
             !cluster.told[silent].errors.is_empty() || !cluster.told[silent].losses.is_empty()

@@ -129,7 +129,7 @@ fn a_node_id_that_is_taken() {
         };
         let (host, member) = (joined(0, 2), joined(1, 2));
         let (host, member) = (host.join().expect("no panic"), member.join().expect("no panic"));
-        // Late strangers are told why they cannot join, and the group goes on.
+        // Late strangers receive the reason why they cannot join, and the group goes on.
         let late = join(config(1, 2, &rendezvous)).expect_err("there is a node 1").to_string();
         assert!(late.contains("node id n1 is taken by"), "{late}");
         let work = |group: Group| {

@@ -1,5 +1,5 @@
 //! Mutation tests of the transport suite: a transport with any plausible mistake fails the rule
-//! about it, by a message that says what it did.
+//! about it, by a message that describes what it did.
 
 mod careless;
 /// The sound transport to which mistakes are added: the one to start a plug-in from.

@@ -4,8 +4,8 @@
 //! Node 0 coordinates calls of all nodes. [`Collectives`] is the machine; its parts are
 //! independent.
 //!
-//! A call that waits for long is told once which participants are missing: a node reports its own
-//! workers, node 0 reports nodes. Participants that wait in another collective call will never
+//! A call that waits for long receives one report of the missing participants: a node reports its
+//! own workers, node 0 reports nodes. Participants that wait in another collective call will never
 //! come: workers that mix a barrier with a quiesce deadlock.
 
 mod barrier;

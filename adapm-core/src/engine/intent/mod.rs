@@ -128,7 +128,7 @@ impl Intents {
         self.states.get(&key).is_some_and(IntentState::is_wanted)
     }
 
-    /// Returns true if ownership is wanted and the owner has not been told.
+    /// Returns true if ownership is wanted and the owner has not been notified.
     pub(super) fn wants_ownership(&self, key: Key) -> bool {
         self.states.get(&key).is_some_and(|state| state.count() > 0 && state.is(IntentFlag::Unsent))
     }

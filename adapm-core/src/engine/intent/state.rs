@@ -28,7 +28,7 @@ pub(crate) struct IntentState {
 pub(crate) enum IntentFlag {
     /// A localize is pending ([`Localizes`]); counts as intent.
     Localize = 1,
-    /// The owner has not been told of it yet.
+    /// The owner has not been notified of it yet.
     Unsent = 2,
     /// Answered by `Remote` since the count was last zero: not asked for again until then.
     Refused = 4,

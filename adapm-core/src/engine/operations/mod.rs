@@ -8,7 +8,8 @@
 //!
 //! # Departure
 //! In Lapse the home starts a relocation, so the home's order is the order of execution. Here the
-//! owner moves first and tells the home afterwards; without this rule even Theorem 2 would be lost.
+//! owner moves first and notifies the home afterwards; without this rule even Theorem 2 would be
+//! lost.
 
 mod waiting;
 

@@ -164,7 +164,7 @@ impl Ownership {
             let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
             ctx.store.with_slot(key, |mut slot| {
-                // All holders are told of the set, and thereby of earlier changes of workers.
+                // All holders are notified of the set, and thereby of earlier changes of workers.
                 let _ = slot.take_dirty();
                 slot.set(value);
             });

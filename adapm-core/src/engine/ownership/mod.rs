@@ -6,7 +6,7 @@
 //! of its keys.
 //!
 //! # Departure
-//! In Lapse the home starts a relocation. Here the owner gives the key away and tells the home
+//! In Lapse the home starts a relocation. Here the owner gives the key away and notifies the home
 //! afterwards, so that a node that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
 mod answer;

@@ -440,8 +440,8 @@ impl Round {
                 return Err(Fault::Impossible(*key));
             }
         }
-        // Hand-overs of keys not held here are skipped: the sender may have been told otherwise in
-        // the name of this node.
+        // Hand-overs of keys not held here are skipped: the sender may have received a forged
+        // message in the name of this node.
         for (key, counter) in
             response.hand_overs.at.iter().filter(|(key, _)| ctx.holds_replica_of(from, *key))
         {

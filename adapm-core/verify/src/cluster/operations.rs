@@ -188,7 +188,7 @@ impl Cluster {
         }
     }
 
-    /// Handles the failure of an operation: only a loss that the node was told of may be the
+    /// Handles the failure of an operation: only a loss that was reported to the node may be the
     /// reason.
     pub(super) fn failed(
         &mut self,

@@ -128,7 +128,7 @@ impl<T: Transport> Numbered<T> {
             }
             let mut count = Frame::default();
             write(&mut count, peer.sent, COUNT);
-            // Without room there are frames to come, and the count is told later.
+            // Without room there are frames to come, and the count is sent later.
             if self.inner.send(node, &mut count).is_ok() {
                 peer.told = peer.sent;
             }
@@ -220,5 +220,5 @@ const FRAME: u8 = 0;
 /// The number is that of all frames so far, and this is none of them.
 const COUNT: u8 = 1;
 const TRAILER_BYTES: usize = 9;
-/// Time without news after which peers are told how many frames they must have.
+/// Time without frames after which the counts of sent frames are sent to the peers.
 const QUIET: Duration = Duration::from_millis(100);

@@ -44,8 +44,8 @@ pub(crate) fn check_met(picture: &Picture, barrier: OpId, number: usize) -> Resu
     Ok(())
 }
 
-/// Checks, after a step of a node that was told of a loss, that nothing waits there, neither
-/// operation nor round.
+/// Checks, after a step of a node that knows of a loss, that nothing waits there, neither operation
+/// nor round.
 pub(super) fn check_bereaved(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     if !picture.losses.is_told(node) {
         return Ok(());

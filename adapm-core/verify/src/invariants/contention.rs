@@ -2,7 +2,7 @@
 //! nodes have active intent.
 //!
 //! A relocation that a worker asked for by localize is its own decision: pairs of node and key that
-//! were ever localized are not judged.
+//! were ever localized are not checked.
 
 use adapm_core::slot::State;
 

@@ -93,7 +93,7 @@ impl fmt::Display for Lie {
 }
 
 impl World {
-    /// Tells `lie` once, if there is an opportunity.
+    /// Sends `lie` once, if there is an opportunity.
     pub(super) fn tell(&mut self, lie: Lie) {
         let honest = self.honest();
         let to = self.rng.choose(&honest);

@@ -39,7 +39,7 @@ pub use lie::Lie;
 pub struct Outcome {
     /// Number of runs.
     pub runs: u64,
-    /// Number of lies told.
+    /// Number of lies sent.
     pub lies: u64,
     /// Runs in which the liar was named; from then on it is lost.
     pub named: u64,
@@ -61,7 +61,7 @@ impl Outcome {
     }
 }
 
-/// Runs the schedule of `seed` under `system`, in which one node repeatedly tells `lie`, if any.
+/// Runs the schedule of `seed` under `system`, in which one node repeatedly sends `lie`, if any.
 /// `bug` is planted in all nodes; `checks` are active.
 ///
 /// # Errors

@@ -223,7 +223,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Tells `end` a lie, if possible at the moment. Returns true if it was.
+    /// Sends a lie to `end`, if possible at the moment. Returns true if it was.
     ///
     /// # Errors
     /// If the session accepts it, blames the wrong end, or is changed by it.

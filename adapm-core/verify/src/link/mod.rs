@@ -45,8 +45,8 @@ pub enum Claim {
     FailureDetector,
     /// A pipe carries at most four times the bytes acknowledged on it, plus one packet.
     Pace,
-    /// A goodbye is reported with its reason, after everything sent before it; its sender is told
-    /// of the arrival.
+    /// A goodbye is reported with its reason, after everything sent before it; its sender is
+    /// notified of the arrival.
     CloseReason,
     /// No packet is written before it is due, and a session with a future packet has a deadline.
     Quiet,

@@ -183,7 +183,7 @@ impl Pair {
         Ok(accepted)
     }
 
-    /// Says goodbye at `end`.
+    /// Sends a goodbye from `end`.
     ///
     /// # Errors
     /// If a claim breaks.

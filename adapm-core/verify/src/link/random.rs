@@ -29,7 +29,7 @@ pub struct Met {
     pub refusals: u64,
     /// Reports of room.
     pub rooms: u64,
-    /// Lies told.
+    /// Lies sent.
     pub lies: u64,
     /// Ends that received a goodbye.
     pub left: u64,

@@ -8,13 +8,13 @@
 //!
 //! | file | place of the mistakes |
 //! | --- | --- |
-//! | `store` | what a store does under the latch, or tells |
-//! | `policy` | what the policy is told, or says |
-//! | `fault`, `mistake` | where others are asked: what is fed to an engine, and what it says |
+//! | `store` | what a store does under the latch, or returns |
+//! | `policy` | what the policy receives, or decides |
+//! | `fault`, `mistake` | dispatch to the others: what is fed to an engine, and what it returns |
 //! | `requests`, `entries`, `collective` | messages: rounds, entries, barriers and quiesces |
 //! | `belief` | messages: whose they are taken to be |
 //! | `driver` | the duties of a driver |
-//! | `events` | what workers are told |
+//! | `events` | what workers are notified of |
 //! | `edit` | messages taken apart and put together |
 //! | `link` | a link session: packets, events, time |
 //! | `datagram` | links over datagrams: bytes and frames |

@@ -59,8 +59,8 @@ impl Mistake for DropDeltaOnRelease {
     }
 }
 
-/// The policy wanted to replicate, the engine was told to keep the key, and its refusal becomes a
-/// replica.
+/// The policy wanted to replicate, but the mistake let the engine keep the key, and turns its
+/// refusal into a replica.
 struct ForgetHolder(Unnoted);
 
 impl Mistake for ForgetHolder {

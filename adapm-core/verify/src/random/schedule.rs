@@ -326,7 +326,7 @@ impl Schedule {
         self.cluster.take_back(who, intent.id, &keys, clocks)
     }
 
-    /// Tells all survivors of all losses; then nothing waits for others any more.
+    /// Notifies all survivors of all losses; then nothing waits for others any more.
     fn tell_all(&mut self) -> Result<(), Violation> {
         let losses = self.cluster.setup().losses;
         while self.cluster.losses().gone().len() < losses {
@@ -345,7 +345,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// Makes a node vanish, or tells a survivor of it. Returns false if there was nothing to do.
+    /// Makes a node vanish, or notifies a survivor of it. Returns false if there was nothing to do.
     fn lose(&mut self) -> Result<bool, Violation> {
         let losses = self.cluster.setup().losses;
         if losses == 0 {

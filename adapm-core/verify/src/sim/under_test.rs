@@ -101,8 +101,8 @@ pub trait SystemUnderTest {
         None
     }
 
-    /// Tells `node`, which is about to check its peers, that links hold up the answer of `peer`: it
-    /// is then not unresponsive.
+    /// Reports to `node`, which is about to check its peers, that links hold up the answer of
+    /// `peer`: it is then not unresponsive.
     ///
     /// # Errors
     /// A violation after it.
@@ -154,7 +154,8 @@ pub trait SystemUnderTest {
         Ok(())
     }
 
-    /// Tells `survivor` that its link session has given `peer` up; nothing of it arrives any more.
+    /// Reports to `survivor` that its link session has given `peer` up; nothing of it arrives any
+    /// more.
     ///
     /// # Errors
     /// A violation after it.

@@ -163,7 +163,7 @@ where
     let mut frame = Frame::default();
     while told != expected || !leaver.is_finished() {
         for (end, told) in [&mut a, &mut b].into_iter().zip(&mut told) {
-            // n0 may have told n1 the same by then.
+            // n0 may have reported the same to n1 by then.
             if let Received::Lost(node, loss) = expect(end.recv(Some(TURN), &mut frame))
                 && (node, loss) != (NodeId(0), Loss::GaveUp)
             {

@@ -74,7 +74,7 @@ impl Logs {
             if activity != last {
                 (last, since) = (activity, Instant::now());
             }
-            // Rules have waits of their own, whose verdicts say more.
+            // Rules have waits of their own, whose messages explain more.
             if since.elapsed() > patience() + patience() / 4 {
                 let states: Vec<_> = self.lock().iter().map(|log| log.state()).collect();
                 return Err(format!("nothing moves any more: {}", states.join("; ")));

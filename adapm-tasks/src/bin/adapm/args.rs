@@ -1,10 +1,10 @@
 //! Arguments of the command line, with defaults and units.
 //!
 //! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`]
-//! which flags were given. Defaults are those of the library's configurations, read from them.
-//! Whether values make sense together is the library's to say; here are only words that are no
-//! value at all. If a flag is given twice, the last one counts, as scripts expect; so a flag given
-//! by hand, which comes after those of a recipe, counts.
+//! which flags were given. Defaults are those of the library's configurations, read from them. The
+//! library checks whether values make sense together; here only words that are no value at all are
+//! refused. If a flag is given twice, the last one counts, as scripts expect; so a flag given by
+//! hand, which comes after those of a recipe, counts.
 
 mod common;
 mod data;

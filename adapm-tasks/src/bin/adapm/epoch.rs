@@ -1,4 +1,4 @@
-//! Epochs as screens and programs are told of them, and what a task calls things.
+//! Epochs as they are reported to screens and programs, and the words of a task.
 
 use adapm_tasks::run::{Epoch, ManagerStats};
 
@@ -18,7 +18,7 @@ pub(crate) trait Figure {
     /// The number that an item counts for in an evaluation.
     const COUNTED: u64 = 1;
 
-    /// Returns the one by which an epoch is judged.
+    /// Returns the figure by which an epoch is compared with others.
     fn figure(&self) -> f64;
 }
 

@@ -1,6 +1,6 @@
 //! The verb `eval`, as far as it is the same whatever is evaluated.
 //!
-//! What is a task's own it says by [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
+//! The parts of each task implement [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
 
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;

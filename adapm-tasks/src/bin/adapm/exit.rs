@@ -53,7 +53,7 @@ fn code(failure: &Failure) -> u8 {
     }
 }
 
-/// Returns true if all has been told, or there is no reader left.
+/// Returns true if all has been printed, or there is no reader left.
 fn is_silent(failure: &Failure) -> bool {
     match failure {
         // As of other tools: who reads no further, as `head`, has what it wants.

@@ -51,7 +51,7 @@ pub(crate) enum Failure {
     /// The data has nothing in this part.
     #[error("the data has no {0} part to evaluate (--split); give another part, or data with one")]
     NoPart(Split),
-    /// Data is of no task that can be told.
+    /// The task of the data is unknown.
     #[error("no telling which task {0} is data of; give --task kge, mf or wv")]
     UnknownTask(PathBuf),
     /// A folder has its parts, so no seed splits it.
@@ -119,10 +119,10 @@ pub(crate) enum Failure {
     /// The costs of calls could not be measured.
     #[error("{0}")]
     Bench(BenchError),
-    /// A program that was started to be measured told nothing.
+    /// A program that was started to be measured printed no result.
     #[error("{0}")]
     Child(ChildError),
-    /// Data is odd, as was told.
+    /// Data is odd; the details are already printed.
     #[error("data is odd")]
     Odd,
     /// A signal ended the run; the exit code it asks for.
@@ -168,7 +168,7 @@ impl Failure {
         self.blame() == Blame::Loss
     }
 
-    /// Returns the node whose process has told that it cannot go on, if that ends this one.
+    /// Returns the node whose process has reported that it cannot go on, if that ends this one.
     pub(crate) fn culprit(&self) -> Option<NodeId> {
         match self {
             Self::Task(
@@ -179,7 +179,7 @@ impl Failure {
         }
     }
 
-    /// Says who is to blame.
+    /// Returns who is to blame.
     pub(crate) fn blame(&self) -> Blame {
         match self {
             Self::Choice { .. }
@@ -217,7 +217,8 @@ impl Failure {
     }
 }
 
-/// Tells the library's error of a run, with the flag that its parameters are read for.
+/// Returns the text of a run's error, with the flag that names the parameters if these cannot be
+/// read.
 fn of_task(error: &TaskError) -> String {
     match error {
         TaskError::Checkpoint(CheckpointError::Io { path, error }) => {
@@ -236,7 +237,7 @@ fn meant(near: Option<&str>, names: &[String]) -> String {
     }
 }
 
-/// Tells the place of a file that could not be written to its own.
+/// Returns the text on the place of a file that could not be written to its own.
 fn elsewhere(path: Option<&Path>) -> String {
     match path {
         Some(path) => format!("it is in {} instead", path.display()),
@@ -244,7 +245,7 @@ fn elsewhere(path: Option<&Path>) -> String {
     }
 }
 
-/// Tells an error of data, with the flags that choose how it is read.
+/// Returns the text of an error of data, with the flags that choose how it is read.
 fn of_data(error: &DataError) -> String {
     let flag = match error {
         DataError::OpenKe { .. } => " (--column-order htr)",
@@ -254,7 +255,7 @@ fn of_data(error: &DataError) -> String {
     format!("{error}{flag}")
 }
 
-/// Tells an error of a text, with the flag that may help.
+/// Returns the text of an error of a corpus, with the flag that may help.
 fn of_corpus(error: &CorpusError) -> String {
     match error {
         CorpusError::Text(error) => of_data(error),

@@ -173,13 +173,13 @@ impl Outputs {
         self.is_judged = is_judged;
     }
 
-    /// Says that whatever is written can be had again: a reader of stdout that leaves misses
+    /// Declares that all output can be produced again: a reader of stdout that leaves misses
     /// nothing.
     pub(crate) fn copies(&mut self) {
         self.is_copy = true;
     }
 
-    /// Says of the files that are still to be written that they are not, and why.
+    /// Reports that the files that are still to be written are not, and why.
     pub(crate) fn leave(&mut self, reason: &str) {
         for (flag, output) in std::mem::take(&mut self.outputs) {
             let path = output.path().display();
@@ -204,7 +204,7 @@ impl Outputs {
         self.told.iter().find(|(other, ..)| *other == flag)?.1.as_deref()
     }
 
-    /// Tells the first failure.
+    /// Returns the first failure.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         self.failure.map_or(Ok(()), Err)
     }

@@ -13,8 +13,8 @@ use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress::Screen;
 
-/// Reads or generates data while the screen says so. A process that is alone needs not finish that
-/// if it is to end.
+/// Reads or generates data, and shows that on the screen. A process that is alone needs not finish
+/// that if it is to end.
 pub(crate) fn read<T>(
     output: Output,
     interrupt: &Interrupt,

@@ -1,6 +1,6 @@
 //! Signals: the first Ctrl-C, SIGTERM or SIGHUP ends a run cleanly, the second ends the process at
-//! once, SIGUSR1 tells how far it is. What comes together counts as once: job systems and launchers
-//! that end a job signal each process, and each other.
+//! once, SIGUSR1 prints how far it is. What comes together counts as once: job systems and
+//! launchers that end a job signal each process, and each other.
 //!
 //! A run that is to end and in which nothing moves any more for the dead time is ended here
 //! ([`Watched`]): one signal suffices whatever it waits for. While files are written nothing counts
@@ -42,7 +42,7 @@ struct Shared {
 struct Told {
     /// The place of this process among several.
     place: Option<String>,
-    /// The last that was said of what goes on.
+    /// The last report of what goes on.
     state: String,
     since: Instant,
     /// For how long a run that is to end may stand still.
@@ -105,7 +105,7 @@ impl Interrupt {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Says which of several processes this is, and after which time a run that is to end counts as
+    /// Sets which of several processes this is, and after which time a run that is to end counts as
     /// standing still.
     pub(crate) fn place(&self, node: usize, nodes: usize, dead_after: Duration) {
         let mut told = self.told();
@@ -113,7 +113,7 @@ impl Interrupt {
         (told.patience, told.tells_ending) = (dead_after, node == 0);
     }
 
-    /// Says what goes on: something moves.
+    /// Records what goes on: something moves.
     pub(crate) fn moves(&self, state: impl FnOnce() -> String) {
         self.shared.life.fetch_add(1, Ordering::Relaxed);
         self.told().state = state();
@@ -215,7 +215,7 @@ struct Watched {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     GoOn,
-    /// Something moves: time to say so. A launcher takes it for a sign of life.
+    /// Something moves: time to report it. A launcher takes it for a sign of life.
     Tell,
     End,
 }

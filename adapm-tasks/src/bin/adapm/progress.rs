@@ -94,7 +94,7 @@ impl<'a> Screen<'a> {
         self.painter.show(&Moment::Waiting(what.to_owned()));
     }
 
-    /// Clears the screen and tells whether it failed.
+    /// Clears the screen and returns its error, if any.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         self.painter.show(&Moment::Over);
         lock(&self.failure).take().map_or(Ok(()), Err)

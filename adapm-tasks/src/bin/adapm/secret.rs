@@ -35,8 +35,8 @@ pub(crate) fn find(
         .map(Path::to_owned)
         .or_else(|| environment.text("ADAPM_TOKEN_FILE").map(PathBuf::from));
     if let Some(path) = file {
-        // Notes that it is an input, which nothing written may replace; whether it can be read is
-        // told below.
+        // Notes that it is an input, which no output may replace; errors of reading it are reported
+        // below.
         let _ = files::open(&path);
     }
     match launcher::token(flag, environment)? {

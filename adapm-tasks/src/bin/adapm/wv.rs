@@ -56,7 +56,7 @@ fn corpus(args: &DataArgs) -> Result<Corpus, Failure> {
     })
 }
 
-/// Reads vectors of any form, and tells which it was.
+/// Reads vectors of any form; also returns which form it was.
 pub(crate) fn vectors(path: &Path) -> Result<(Vectors, String), Failure> {
     match Checkpoint::load(path) {
         Ok(checkpoint) => Ok((checkpoint.vectors(), "of adapm".to_owned())),
@@ -189,8 +189,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Reads what `args` name; if that is nothing, `generated` says whether to ask about the
-    /// generated text.
+    /// Reads what `args` name; if that is nothing, asks about the generated text if `generated` is
+    /// true.
     pub(super) fn new(args: &QuestionArgs, generated: bool) -> Result<Self, Failure> {
         let path = |name: &PathBuf| input::locate(TASK, name);
         let questions =
@@ -205,7 +205,7 @@ impl Asked {
         Ok(Self { questions, are_generated, similarities })
     }
 
-    /// Tells the source of the questions.
+    /// Returns the source of the questions.
     pub(super) fn source(&self, args: &QuestionArgs) -> String {
         let files = [&args.questions, &args.similarity].into_iter().flatten();
         let mut sources: Vec<String> = files.map(|path| path.display().to_string()).collect();
@@ -281,7 +281,7 @@ impl Training for TrainArgs {
     }
 
     fn data(&self) -> Result<Data, Failure> {
-        // What is wrong with a short file is told before a long one is read.
+        // Faults of a short file are reported before a long one is read.
         let asked = Asked::new(&self.asked, self.data.data.is_none() && !self.training.no_eval)?;
         Ok(Data { corpus: corpus(&self.data)?, asked })
     }

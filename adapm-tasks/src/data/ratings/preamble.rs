@@ -31,7 +31,7 @@ pub(super) struct Preamble {
 }
 
 impl Preamble {
-    /// Reads as much of a file into `head` as is needed to tell; `None` if there are no lines but
+    /// Reads as much of a file into `head` as is needed to decide; `None` if there are no lines but
     /// comments. `line` becomes the line of an error.
     pub(super) fn read<R: BufRead>(
         source: &mut R,
@@ -72,7 +72,7 @@ impl Preamble {
                 return Some(preamble);
             }
             let is_signed = text.starts_with(b"#") || text.starts_with(b"%");
-            // Excel tells itself the separator.
+            // This line, written for Excel, names the separator.
             if !is_signed && !text.is_empty() && !text.starts_with(b"sep=") {
                 return Some(Self { form: Form::of(text), ..preamble }.or_first_of(&signed, text));
             }

@@ -131,14 +131,14 @@ pub(super) struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// A figure, told at once.
+    /// Adds a figure and reports it at once.
     pub(super) fn add(&mut self, figure: Figure) -> Result<(), BenchError> {
         (self.tell)(Outcome::Measured(figure));
         self.check()
     }
 
-    /// Returns true if there is memory for a measurement that needs `bytes`; if not, tells that it
-    /// is skipped.
+    /// Returns true if there is memory for a measurement that needs `bytes`; if not, reports that
+    /// it is skipped.
     pub(super) fn has_room(&mut self, what: &str, bytes: usize) -> bool {
         let Some(room) = memory_available() else { return true };
         // Half is left to other processes.

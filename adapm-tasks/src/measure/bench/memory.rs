@@ -59,7 +59,7 @@ fn in_store(with_delta: Option<bool>, keys: u64) -> f64 {
 }
 
 /// Bytes by which main copies, keys that are elsewhere, and replicas make this process larger,
-/// each; `None` where the system does not tell.
+/// each; `None` where the system does not report it.
 fn grown(keys: u64) -> Result<Option<[f64; 3]>, BenchError> {
     let mut bytes = [0.0; 3];
     // By what they leave behind, which the allocator keeps: the least first.
@@ -74,7 +74,7 @@ fn grown(keys: u64) -> Result<Option<[f64; 3]>, BenchError> {
     Ok(Some([alone, apart - alone, replicated - alone].map(|bytes| bytes.max(0.0))))
 }
 
-/// Bytes of this process with a cluster; `None` where the system does not tell.
+/// Bytes of this process with a cluster; `None` where the system does not report it.
 fn resident_with(nodes: usize, system: System, keys: u64) -> Result<Option<f64>, BenchError> {
     let builder = Builder::<f32>::new(layout(keys)).nodes(nodes).channels(1).system(system);
     let cluster = builder.initial(|_, value| value.fill(1.0)).build()?;
@@ -104,7 +104,7 @@ pub(super) fn measure_rest(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     desk.add(Figure::new(format!("processor, {what}"), "% of a core", share))
 }
 
-/// Messages a second, and the share of a core if the system tells it, in percent.
+/// Messages a second, and the share of a core if the system reports it, in percent.
 fn idle() -> Result<(f64, Option<f64>), BenchError> {
     let layout = Layout::dense(&[(REPLICAS, LEN)]).expect("few keys, short values");
     let cluster = pair(layout, None)?.build()?;

@@ -1,8 +1,8 @@
-//! The end of a run: the chosen parameters are copied, or judged where they are.
+//! The end of a run: the chosen parameters are copied, or evaluated where they are.
 //!
 //! | in the end | wanted | else |
 //! | --- | --- | --- |
-//! | an earlier epoch is chosen | copied after it | the same, and judged elsewhere |
+//! | an earlier epoch is chosen | copied after it | the same, and evaluated elsewhere |
 //! | the last epoch is chosen, or none | copied | evaluated where they are, on test |
 //! | the run was stopped | copied, if no epoch is chosen | nothing |
 //! | no epoch is complete | nothing | nothing |

@@ -186,7 +186,7 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Says goodbye if that was requested, and nothing is being decided. A node that has lost
+    /// Sends a goodbye if that was requested, and nothing is being decided. A node that has lost
     /// another names it instead.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
@@ -308,7 +308,7 @@ impl<T: Mesh> Control<T> {
             Message::Begin(begin) => self.collectives.handle_begin(from, begin, bytes),
             Message::Piece { number } => self.collectives.handle_piece(from, number, bytes),
             Message::Stop { code } => {
-                // It has told all nodes: there is nothing to pass on.
+                // It has notified all nodes: there is nothing to pass on.
                 self.stop = self.shared.tell(|state| {
                     state.stop(code);
                     state.stop
@@ -339,8 +339,8 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Judges a message: a node that broke the rules is lost, a different order of calls ends the
-    /// group.
+    /// Handles the outcome of a message: a node that broke the rules is lost, a different order of
+    /// calls ends the group.
     fn judge(&mut self, judged: Result<(), Fault>) -> Result<(), GroupError> {
         match judged {
             Ok(()) => Ok(()),
@@ -371,7 +371,7 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Handles a loss by the control endpoint, which will hear nothing of that node again.
+    /// Handles a loss by the control endpoint, which will receive nothing of that node again.
     pub(super) fn lose(&mut self, node: NodeId, loss: Loss) {
         self.peers[node.index()].gone = true;
         match loss {

@@ -81,8 +81,8 @@ fn process_variable(name: &str) -> Option<String> {
     std::env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into)
 }
 
-/// Returns this process's parent: its id, and its start time where the system tells it, as ids are
-/// reused.
+/// Returns this process's parent: its id, and its start time where the system reports it, as ids
+/// are reused.
 fn process_parent() -> Option<String> {
     let parent = std::os::unix::process::parent_id();
     let stat = std::fs::read_to_string(format!("/proc/{parent}/stat")).ok();

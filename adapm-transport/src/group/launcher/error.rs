@@ -48,13 +48,13 @@ pub enum LauncherError {
     /// The process is one of several, but its node is unknown.
     #[error("{}", no_node(because, &VARIABLES))]
     NoNode {
-        /// The flag or variable that tells so.
+        /// The flag or variable that implies this.
         because: &'static str,
     },
     /// The process is one of several, but their number is unknown.
     #[error("{}", no_nodes(because, &VARIABLES))]
     NoNodes {
-        /// The flag or variable that tells so.
+        /// The flag or variable that implies this.
         because: &'static str,
     },
     /// The rendezvous is unknown.

@@ -4,7 +4,7 @@
 //!   hand-written scripts). Its own store listens on `MASTER_PORT`, so the nodes meet on the port
 //!   after it.
 //! - Launchers of MPI programs: Open MPI's and MVAPICH's own, MPICH's Hydra, and all that speak
-//!   PMIx or PMI. They tell ranks, not hosts. If all ranks are on one host they meet through a file
+//!   PMIx or PMI. They pass ranks, not hosts. If all ranks are on one host they meet through a file
 //!   named after the job; else the user has to name the rendezvous.
 //! - Slurm, for processes started by `srun`.
 //! - Kubernetes, for the pods of an indexed job.
@@ -108,12 +108,12 @@ pub(super) fn find_mpirun(environment: &Environment<'_>) -> Result<Option<Found>
     if hydra { find_ranked(environment, &HYDRA) } else { Ok(None) }
 }
 
-/// Finds a process of any launcher that speaks PMIx or PMI and tells the number of processes.
+/// Finds a process of any launcher that speaks PMIx or PMI and passes the number of processes.
 pub(super) fn find_pmi(environment: &Environment<'_>) -> Result<Option<Found>, LauncherError> {
     if let Some(found) = find_ranked(environment, &HYDRA)? {
         return Ok(Some(found));
     }
-    // PMIx tells the number only through its daemon: a flag or ADAPM_NODES has to give it.
+    // PMIx reports the number only through its daemon: a flag or ADAPM_NODES has to give it.
     let Some(node) = environment.sourced_number("PMIX_RANK")? else { return Ok(None) };
     let job = environment.text("PMIX_NAMESPACE");
     Ok(Some(Found { launcher: "PMIx", node: Some(node), job, ..Found::default() }))

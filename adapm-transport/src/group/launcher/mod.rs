@@ -1,4 +1,4 @@
-//! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes tell a process its node, the number
+//! Launchers of clusters: Slurm, MPI, torchrun and Kubernetes pass a process its node, the number
 //! of nodes, and the rendezvous.
 //!
 //! Flags count first, then `ADAPM_*`, then the first launcher that is found, each value for itself:

@@ -1,4 +1,4 @@
-//! Errors of the handshake between two nodes, as one side tells them to the other on the wire.
+//! Errors of the handshake between two nodes, as one side reports them to the other on the wire.
 
 use core::net::SocketAddr;
 

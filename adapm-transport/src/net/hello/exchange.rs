@@ -61,7 +61,7 @@ pub struct Claim {
 /// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// This node refuses the peer, and is to tell it.
+    /// This node refuses the peer, and is to notify it.
     Ours {
         /// The reason.
         refusal: HandshakeError,

@@ -64,9 +64,9 @@ pub enum Greeting {
     Opened,
     /// The dialing node identifies itself.
     Hello,
-    /// The listening node identifies itself, and tells where to go on.
+    /// The listening node identifies itself, and states where to go on.
     Welcome,
-    /// Either side ends the attempt and tells why.
+    /// Either side ends the attempt and states why.
     Refuse,
 }
 

@@ -264,7 +264,7 @@ impl Run {
         simulation
     }
 
-    /// Counts the keys whose histories [`Run`] judges by a search for an order.
+    /// Counts the keys whose histories [`Run`] checks by a search for an order.
     fn note_sets(&self, simulation: &Simulation, report: &mut Report) {
         if !self.setup.sequential || self.setup.losses > 0 {
             return;

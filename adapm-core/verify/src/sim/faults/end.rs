@@ -39,7 +39,7 @@ pub(super) struct End {
     /// Frames given to it, and frames that it has delivered.
     pub(super) sent: u64,
     pub(super) handed_on: u64,
-    /// True if goodbye was said, has been received, and is known to have arrived.
+    /// True if the goodbye was sent, has been received, and is known to have arrived.
     pub(super) has_closed: bool,
     pub(super) has_left: bool,
     pub(super) is_drained: bool,
@@ -112,7 +112,7 @@ impl End {
         }
     }
 
-    /// Says goodbye after all waiting frames.
+    /// Sends a goodbye after all waiting frames.
     pub(super) fn close(&mut self) {
         self.has_closed = true;
         if self.backlog.is_empty() {
@@ -143,7 +143,7 @@ impl End {
         }
     }
 
-    /// Returns true if all its frames have arrived, and its goodbye if it was said.
+    /// Returns true if all its frames have arrived, and its goodbye if it sent one.
     pub(super) fn is_at_rest(&self) -> bool {
         let settled = self.buffer.is_empty()
             && self.backlog.is_empty()

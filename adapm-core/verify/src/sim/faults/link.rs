@@ -229,7 +229,7 @@ impl Link {
             return Ok(());
         }
         if self.ends[survivor as usize].heard.is_none() {
-            // It was never met: peers that join with it are told at once.
+            // It was never met: peers that join with it are notified at once.
             self.ends[survivor as usize].is_dead = true;
             effects.lost.push((self.node(survivor), self.node(side)));
             return Ok(());

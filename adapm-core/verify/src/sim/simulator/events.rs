@@ -117,7 +117,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         Ok(())
     }
 
-    /// Tells a node that is about to check its peers which of them are held up by links, as a
+    /// Reports to a node that is about to check its peers which of them are held up by links, as a
     /// driver does.
     fn tell_of_links(&mut self, node: NodeId) -> Result<(), Failure<S::Violation>> {
         let now = self.now();

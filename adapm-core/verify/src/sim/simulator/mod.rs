@@ -190,7 +190,7 @@ impl<S: SystemUnderTest, L: Links> Simulator<S, L> {
         self.take_effects();
     }
 
-    /// Makes all links say goodbye, and runs until each goodbye has arrived, for at most
+    /// Makes all links send goodbyes, and runs until each goodbye has arrived, for at most
     /// `patience`.
     ///
     /// # Errors

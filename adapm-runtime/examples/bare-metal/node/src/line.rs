@@ -1,10 +1,10 @@
 //! One end of a serial line: frames once and in order, although bytes are lost, changed and
 //! invented on the way.
 //!
-//! A line is always there, but nothing tells who listens and which bytes were damaged. So a *pipe*
-//! in the sense of [`adapm_core::link`] is an agreement of both ends: the dialing end sends `Hello`
-//! with a new number, the answering end sends `Welcome`, each with the number of the packet it
-//! expects. Any damage ends the pipe; the next one goes on at the other end's position:
+//! A line is always there, but nothing shows if a node listens and which bytes were damaged. So a
+//! *pipe* in the sense of [`adapm_core::link`] is an agreement of both ends: the dialing end sends
+//! `Hello` with a new number, the answering end sends `Welcome`, each with the number of the packet
+//! it expects. Any damage ends the pipe; the next one goes on at the other end's position:
 //!
 //! ```text
 //!   dialing end                                   answering end
@@ -52,7 +52,7 @@ pub enum LineError {
     Restarted,
     /// The other end broke the rules of the session.
     Misbehaved(LinkError),
-    /// Nothing was heard of the other end, or nothing arrives there.
+    /// Nothing was received from the other end, or nothing arrives there.
     Lost(Loss),
     /// A frame above [`FRAME_BYTES_MAX`].
     FrameLen {
@@ -288,7 +288,7 @@ impl Line {
         }
     }
 
-    /// Begins a pipe. Returns true if the other end must be told.
+    /// Begins a pipe. Returns true if the other end must be notified.
     fn begin(&mut self, now: Instant, expects: u64, terms: u64) -> bool {
         self.session.handle_down();
         if terms != self.terms {
@@ -297,8 +297,8 @@ impl Line {
             return true;
         }
         if let Some(error) = self.error {
-            // The line has failed. Once told this end's position, the other end finds out by itself
-            // that one was restarted.
+            // The line has failed. Once it receives this end's position, the other end finds out by
+            // itself that one was restarted.
             return error == LineError::Restarted;
         }
         match self.session.handle_up(now, Seq(expects)) {

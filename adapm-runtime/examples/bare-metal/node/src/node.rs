@@ -226,7 +226,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
     }
 
     /// Ends the node in order: once both nodes leave and everything is applied, the other end is
-    /// told.
+    /// notified.
     ///
     /// # Errors
     /// The error that ends the node before.

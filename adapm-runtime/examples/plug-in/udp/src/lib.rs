@@ -211,7 +211,7 @@ impl Drop for UdpEnd {
     }
 }
 
-/// Returns true if the socket has nothing at the moment, or has heard that a peer is gone.
+/// Returns true if the socket has nothing at the moment, or reports that a peer is gone.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, Interrupted, TimedOut, WouldBlock};
     let passing = [WouldBlock, TimedOut, Interrupted, ConnectionRefused, ConnectionReset];

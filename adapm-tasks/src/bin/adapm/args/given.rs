@@ -118,7 +118,7 @@ fn value(word: &str) -> Value {
 pub(super) const DATA_FLAGS: [&str; 9] =
     ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
 
-/// Flags that say where the processes of a run are, and how it is told.
+/// Flags that say where the processes of a run are, and how results are printed.
 const PLACES: [&str; 6] = ["node", "rendezvous", "bind", "advertise", "token-file", "json"];
 
 /// Returns the words of verb and task, and the matches of the flags after them.

@@ -93,7 +93,7 @@ enum State {
     Missing,
 }
 
-/// Reads data and tells what it is.
+/// Reads data and prints what it is.
 pub(super) fn check_sets(
     args: &CheckArgs,
     output: Output,

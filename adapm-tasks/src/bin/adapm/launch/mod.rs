@@ -3,7 +3,7 @@
 //!
 //! [`Host`] is where to run the command, [`node`] is one process with the secret that all share,
 //! [`relay`] what they print, [`supervise`] what is done when one ends, [`error`] who was to blame
-//! and how it is told.
+//! and how that is reported.
 //!
 //! Not here: how the processes find each other, which is theirs to do, nor what a process does once
 //! its launcher is gone (`crate::launched`).
@@ -37,7 +37,7 @@ mod node;
 mod relay;
 mod supervise;
 
-/// Starts the processes, passes on what they print and what is asked of them, and tells how they
+/// Starts the processes, passes on what they print and what is asked of them, and reports how they
 /// ended.
 pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let hosts = read_hosts(&args.hosts)?;
@@ -200,7 +200,7 @@ struct Inner {
     dead_after: Option<Duration>,
 }
 
-/// Reads the command as the processes will, so that a slip is told once and at once.
+/// Reads the command as the processes will, so that a slip is reported once and at once.
 fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     let mut words = args.command.clone();
     if words.first().is_some_and(|word| word == OsStr::new("adapm")) {

@@ -64,7 +64,7 @@ impl Node {
         (self.child.stdout.take(), self.child.stderr.take())
     }
 
-    /// Looks whether the process has ended; says so once.
+    /// Checks whether the process has ended; reports that once.
     pub(super) fn poll_end(&mut self) -> Option<ExitStatus> {
         if self.ended.is_some() {
             return None;

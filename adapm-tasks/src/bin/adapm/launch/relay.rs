@@ -20,7 +20,7 @@ pub(super) struct Relays {
     life: Arc<AtomicU64>,
     /// The reader of stdout has left.
     is_unread: Arc<AtomicBool>,
-    /// Draws what node 0 tells of, and keeps lines above it.
+    /// Draws the progress that node 0 reports, and keeps lines above it.
     painter: Arc<Painter>,
     alive: Option<mpsc::Sender<()>>,
     all_ended: mpsc::Receiver<()>,
@@ -140,7 +140,7 @@ struct Lines {
     prefix: Vec<u8>,
     line: Vec<u8>,
     out: Vec<u8>,
-    /// The last that was told, if it was not yet drawn.
+    /// The last reported moment, if it was not yet drawn.
     moment: Option<Moment>,
     has_drawn: bool,
 }

@@ -3,7 +3,7 @@
 //!
 //! | stage | begins | until |
 //! |---|---|---|
-//! | running | at the start | a process fails; after a signal: the dead time and a second, since one said something |
+//! | running | at the start | a process fails; after a signal: the dead time and a second, since one printed something |
 //! | grace | then | the dead time and a second: the others notice, name it and end by themselves |
 //! | asked | then: SIGTERM to all | 2 s |
 //! | forced | then, or 2 s after a second Ctrl-C: SIGKILL to all | all have ended |
@@ -124,9 +124,9 @@ impl Run<'_> {
                 self.deadline = Some(Instant::now() + self.dead_after + SECOND);
             }
         }
-        // It told the others if it could; those that have not yet met it wait for it. Those that
-        // know must not take it for a second signal, which would end them before they have saved
-        // what they have.
+        // It has notified the others if it could; those that have not yet met it wait for it. Those
+        // that know must not take it for a second signal, which would end them before they have
+        // saved what they have.
         if stopped && !self.stop_passed_on {
             self.stop_passed_on = true;
             self.nodes.iter_mut().for_each(|node| node.ask(Signal::TERM));
@@ -189,5 +189,5 @@ impl Run<'_> {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// An end of a child is told by a signal; should that get lost, it is seen within this time.
+/// A signal reports the end of a child; should that get lost, it is seen within this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);

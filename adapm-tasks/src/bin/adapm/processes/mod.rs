@@ -54,7 +54,7 @@ pub(crate) fn with(
         dead_after: args.dead_after,
     };
     let placement = launcher::place(&flags, &environment)?;
-    // Before the launcher is followed: a secret may come as the first line of what it says.
+    // Before the launcher is followed: a secret may come as the first line that it writes.
     let token = secret::find(args.token_file.as_deref(), &environment)?;
     launched::follow(interrupt).map_err(Failure::Signals)?;
     let Placement::Among(position) = placement else { return work(&Processes::Alone) };
@@ -143,21 +143,21 @@ impl Processes {
 }
 
 impl Company {
-    /// Leaves, and says how the run ended for this process: by whatever ended it for all, if there
-    /// is such a thing.
+    /// Leaves, and returns how the run ended for this process: by the reason that ended it for all,
+    /// if there is one.
     fn leave(&self, result: Result<(), Failure>, interrupt: &Interrupt) -> Result<(), Failure> {
         let failure = self.group.failure();
         let stopped = interrupt.exit_code().or_else(|| self.group.stop_code().map(stop_exit_code));
         let result = match (result, failure) {
-            // What an operation says of a lost node is what the group says, with less of where it
-            // was.
+            // The error of an operation names the lost node as the group does, but with less about
+            // where it was.
             (Err(error), Some(failure)) if error.is_loss() => Err(Failure::Group(failure)),
             (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
             (result, _) => result,
         };
         let reason = match &result {
             Ok(()) | Err(Failure::Interrupted(_) | Failure::Stdout(_)) => CloseReason::Finished,
-            // Others may hear of this end before they hear why.
+            // Others may learn of this end before they learn its reason.
             Err(error) => error.culprit().map_or(CloseReason::Failed, CloseReason::Lost),
         };
         self.group.leave(reason);

@@ -11,7 +11,7 @@ use crate::format;
 use crate::table::Table;
 use crate::terminal::Stream;
 
-/// Prints to stderr what a membership says: node 0 for all, the others a line for themselves.
+/// Prints a membership to stderr: node 0 for all, the others a line for themselves.
 pub(super) struct Watch {
     own: usize,
     heading: String,
@@ -24,11 +24,11 @@ pub(super) struct Watch {
     refused: Refused,
 }
 
-/// The refusals told so far.
+/// The refusals printed so far.
 #[derive(Default)]
 struct Refused {
     last: Option<String>,
-    /// Until then it is not said of others.
+    /// Other refusals are not printed until then.
     silent_until: Option<Instant>,
 }
 
@@ -120,8 +120,8 @@ impl Watch {
 }
 
 impl Refused {
-    /// Says who was refused since it was said last, at most once a second: a flood must not fill a
-    /// log.
+    /// Prints the processes that were refused since the last such line, at most once a second: a
+    /// flood must not fill a log.
     fn tell(&mut self, view: &View<'_>, now: Instant, text: &mut String) {
         let known = view.refused.iter().rposition(|line| Some(line) == self.last.as_ref());
         let news = &view.refused[known.map_or(0, |known| known + 1)..];
@@ -227,11 +227,11 @@ pub(super) fn waiting(peers: &[Option<Peer>]) -> String {
 /// Within this time all join if they are started together.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// Between two times at which it is said who was refused, and how many are named then.
+/// Time between two lines that name refused processes, and how many each names.
 const REFUSED_EVERY: Duration = Duration::from_secs(1);
 const REFUSED_LINES: usize = 3;
 
-/// Between two lines that say whom all wait for.
+/// Time between two lines that name the missing nodes.
 const REMIND: Duration = Duration::from_secs(5);
 
 const CLUSTER: &str = "cluster   ";

@@ -39,7 +39,7 @@ fn operations_send_no_more_than_they_must() {
         let operation: Operation = bound.operation.parse().expect("it is counted");
         let sent = operation.perform(STEPS, &|| {}).expect("no failure");
         let units = sent.units as f64 / bound.units as f64;
-        // On a busy machine an engine may tell a moment late of what it sent before.
+        // On a busy machine an engine may count a moment late what it sent before.
         let late = if bound.messages == 0 { 0.0 } else { 1.0 };
         let [messages, bytes] =
             [bound.messages, bound.bytes].map(|most| most as f64 * (units + late));

@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::launch::error::temporary;
 
 /// Runs a program, which people know as `name`, and gives what it printed. If this process is to
-/// end, `ending` tells the other.
+/// end, `ending` notifies the other.
 pub(super) fn run(
     command: &mut Command,
     name: &str,
@@ -70,7 +70,7 @@ fn wait(child: &mut Child, ending: Signal, interrupt: &Interrupt) -> io::Result<
 fn listen<R: Read + Send + 'static>(pipe: Option<R>) -> io::Result<thread::JoinHandle<String>> {
     let listen = move || {
         let mut bytes = Vec::new();
-        // What is cut off is no JSON, and that is told.
+        // Output that is cut off is no JSON, which is reported.
         let _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
         String::from_utf8_lossy(&bytes).into_owned()
     };

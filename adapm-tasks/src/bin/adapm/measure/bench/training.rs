@@ -15,7 +15,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::measure::bench::child::ChildError;
 
-/// Trains in all ways, in turns, and tells the rates of each and what several nodes cost.
+/// Trains in all ways, in turns, and reports the rates of each and what several nodes cost.
 pub(super) fn measure(
     job: Task,
     is_quick: bool,
@@ -111,7 +111,7 @@ fn train(
         words.push("--no-eval".to_owned());
     }
     let command = format!("adapm {}", words.join(" "));
-    // Who waits is told for what.
+    // Shows the user what the program waits for.
     let _ = writeln!(io::stderr(), "{}", style(format!("  {command}")).dim().for_stderr());
     let program = std::env::current_exe()
         .map_err(|error| Failure::Child(ChildError::start("adapm", error)))?;

@@ -93,7 +93,7 @@ fn measure(
     Ok((matrix.len() == pairs).then_some(matrix))
 }
 
-/// The end of a measurement, which one that was stopped has reached too: the exit code tells.
+/// The end of a measurement, which one that was stopped has reached too: the exit code shows which.
 fn ended<E: fmt::Display>(result: Result<(), ProbeError<E>>) -> Result<(), Failure> {
     match result {
         Ok(()) | Err(ProbeError::Stopped) => Ok(()),

@@ -45,7 +45,7 @@ pub(super) enum ProbeError<E> {
     /// The process runs but does not answer.
     #[error("node {node}{} has not answered for {:.0} s; start again", at(*address), waited.as_secs_f64())]
     Silent { node: NodeId, address: Option<SocketAddr>, waited: Duration },
-    /// It says what no node says here.
+    /// It has sent a message that no node sends here.
     #[error("node {node} does not run check-net; run the same command on all nodes")]
     Odd { node: NodeId },
     /// The run was asked to stop.
@@ -58,7 +58,7 @@ pub(super) enum ProbeError<E> {
 enum Word {
     Ping,
     Pong,
-    /// With values; whether to tell how many have come.
+    /// With values, and true if the receiver is to report how many have come.
     Bulk(bool),
     /// Bytes of values since the last time.
     Got(u64),
@@ -78,7 +78,7 @@ pub(super) struct Probe<'a, T> {
     nodes: usize,
     stop: &'a AtomicBool,
     frame: Frame,
-    /// Bytes of values that came from each node and were not yet told.
+    /// Bytes of values that came from each node and were not yet reported.
     untold: Vec<u64>,
     /// A node that answers at all does so within this time.
     patience: Duration,
@@ -112,8 +112,8 @@ impl<'a, T: Transport> Probe<'a, T> {
         self
     }
 
-    /// Node 0: has every pair measured, about `slice` each, and tells `each` in order: from, to,
-    /// what was measured.
+    /// Node 0: has every pair measured, about `slice` each, and passes to `each` in order: from,
+    /// to, what was measured.
     pub(super) fn lead(
         &mut self,
         slice: Duration,
@@ -315,8 +315,8 @@ const PINGS_MAX: usize = 5_000;
 
 /// Values of one frame.
 const BULK_BYTES: usize = 64 << 10;
-/// Bytes after which a node tells how much has come, on a fast way; four times that fill a gigabit
-/// over 30 ms.
+/// Bytes after which a node reports how much has come, on a fast way; four times that fill a
+/// gigabit over 30 ms.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// An answer within this time lets the next batch be twice as large.
 const SOON: Duration = Duration::from_millis(50);

@@ -152,7 +152,7 @@ impl<'t> Frame<'t> {
         Ok(())
     }
 
-    /// Lines at round seconds, and at what the program said.
+    /// Lines at round seconds, and at the program's marks.
     fn grid(&self, area: &Area<'_>, top: i32) -> Drawn {
         let bottom = top + self.rows();
         for second in self.ticks().0 {
@@ -192,8 +192,7 @@ impl<'t> Frame<'t> {
         Ok(())
     }
 
-    /// Returns the axis below the last panel, and the names of what the program said above the
-    /// first.
+    /// Returns the axis below the last panel, and the names of the program's marks above the first.
     fn time(&self, area: &Area<'_>) -> Drawn {
         let bottom = self.height() - FOOT;
         let (seconds, digits) = self.ticks();
