@@ -1,8 +1,8 @@
-//! Creation of main copies at the start: per node by as many threads as it has workers, block by
-//! block; by fewer if the system refuses threads, and by the caller's if it refuses all.
+//! Creation of main copies at the start, block by block. Each node uses as many threads as it has
+//! workers; fewer if the system refuses threads, and only the calling thread if it refuses all.
 //!
 //! Any thread may create any copy: an initial value is a function of its key. Not here: sparse
-//! layouts, whose main copies come into being on first access.
+//! layouts, whose main copies are created on first access.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::mpsc::{self, Sender};
@@ -24,9 +24,10 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Populating {
-    /// Keys processed so far: those whose home is in this process have their main copy.
+    /// Keys processed so far, mean of the nodes in this process: those of them with their home here
+    /// have their main copy.
     pub done: u64,
-    /// Keys of the layout.
+    /// Number of keys of the layout.
     pub keys: u64,
 }
 
@@ -41,11 +42,11 @@ struct Share<'a, S: Store> {
     stopped: &'a AtomicBool,
     keys: u64,
     block: u64,
-    /// The first key that no thread has taken.
+    /// The first key of the next block that a thread takes.
     next: AtomicU64,
 }
 
-/// Creates the main copies of the nodes that own `stores`, and reports progress a few times a
+/// Creates the main copies of the nodes that own `stores`, and reports progress up to ten times a
 /// second. Stops early if the cluster has failed.
 ///
 /// # Errors
@@ -112,7 +113,7 @@ impl<S: Store> Share<'_, S> {
         let mut at_home = Vec::new();
         let _stop = StopOthers(self.stopped);
         while self.failure.check().is_ok() && !self.stopped.load(Ordering::Relaxed) {
-            // No order with anything else: each block is taken once.
+            // Relaxed suffices: each block is taken once, and nothing else depends on the order.
             let start = self.next.fetch_add(self.block, Ordering::Relaxed);
             if start >= self.keys {
                 break;
@@ -160,7 +161,8 @@ impl Meter {
     }
 }
 
-/// Returns the keys of a block: enough that the values at home on one node fill some huge pages.
+/// Returns the number of keys of a block: enough that the values with their home on one node fill
+/// some huge pages.
 fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
     let keys = layout.keys().end.0;
     let values = layout.extents().iter().map(|extent| {
@@ -171,10 +173,11 @@ fn block<V: Value>(layout: &Layout, nodes: usize) -> u64 {
     u64::try_from(BLOCK_BYTES * nodes as u128 / mean).unwrap_or(u64::MAX).clamp(1, BLOCK_KEYS_MAX)
 }
 
-/// Bytes of values in a block: threads that touch fresh memory then meet only at its ends.
+/// Bytes of values of one node in a block: threads that touch new memory then share pages only at
+/// its ends.
 const BLOCK_BYTES: u128 = 4 << 20;
 const BLOCK_KEYS_MAX: u64 = 1 << 18;
-/// Interval of reports.
+/// Shortest time between two reports.
 const TELLING: Duration = Duration::from_millis(100);
 
 #[cfg(all(test, not(adapm_loom)))]

@@ -1,7 +1,8 @@
 //! Totals over engines, links and workers, readable while a cluster runs (protocol, "Operations").
 //!
-//! No hot path shares a counter: a worker counts for itself, and a channel thread publishes a copy
-//! of its engine's totals each time before it completes waiters or sleeps.
+//! No hot path shares a counter: a worker has counters of its own, and a channel thread publishes a
+//! copy of its engine's totals each time before it completes operations that workers wait for, or
+//! sleeps.
 
 use std::time::Duration;
 
@@ -16,42 +17,43 @@ use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 pub struct Stats {
     /// Accesses (one per key of a pull, push or set) served at once from a local copy.
     pub local: u64,
-    /// Accesses that waited for a copy on its way.
+    /// Accesses that waited for a copy in flight to this node.
     pub waited: u64,
-    /// Accesses that needed another node.
+    /// Accesses served by another node.
     pub remote: u64,
     /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed
     /// over workers.
     pub blocked_nanos: u64,
     /// Main copies that moved.
     pub relocations: u64,
-    /// Replicas set up.
+    /// Replicas created.
     pub replicas: u64,
     /// Replicas released.
     pub releases: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
-    /// Relocations a policy wanted and the mechanism turned into replicas.
+    /// Relocations that a policy wanted and the engine turned into replicas.
     pub coerced: u64,
     /// Intents that the owner answered with `Remote`.
     pub refusals: u64,
     /// Rounds started, over all channels.
     pub rounds: u64,
-    /// Encoded bytes sent: heads and values, in process too.
+    /// Encoded bytes sent, heads and values; also those to nodes in the same process.
     pub bytes_sent: u64,
     /// Frames sent.
     pub messages_sent: u64,
     /// Sampled keys that were pulled, under any scheme.
     pub sampled: u64,
-    /// Sampled keys that were local when pulled: their share is the benefit of a scheme.
+    /// Sampled keys that were local when pulled. Their share of `sampled` shows the benefit of a
+    /// scheme.
     pub sampled_local: u64,
     /// Sampled keys of scheme `local` for which no local one was found, pulled from their owner.
     pub sample_fallbacks: u64,
     /// Keys of samples that were finished or dropped before they were pulled.
     pub sample_unpulled: u64,
-    /// Forwards of an entry before it was served.
+    /// Number of times that an entry was forwarded before it was served.
     pub hops: Histogram,
-    /// Staleness in nanoseconds: time since the oldest change a replica lacked when its refresh
+    /// Staleness in nanoseconds: age of the oldest change that a replica lacked when its refresh
     /// left the owner.
     pub staleness: Histogram,
     /// Nanoseconds between two refresh opportunities of a holder (the measure of AdaPM §5.6).
@@ -102,7 +104,7 @@ impl Stats {
         self.peers.get(node.index()).copied().unwrap_or_default()
     }
 
-    /// Adds other totals.
+    /// Adds the totals `other` to these.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [
             (&mut self.local, other.local),
@@ -195,7 +197,7 @@ impl WorkerCounters {
         raise(&self.blocked_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Counts keys that were sampled, and how many of them were local.
+    /// Counts sampled keys that were pulled, and how many of them were local.
     pub(crate) fn add_sampled(&self, keys: u64, local: u64) {
         raise(&self.sampled, keys);
         raise(&self.sampled_local, local);
@@ -220,7 +222,7 @@ impl WorkerCounters {
     }
 }
 
-/// Raises a counter that only one thread writes.
+/// Adds to a counter that only one thread writes.
 #[inline]
 fn raise(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! A cluster whose nodes are linked by TCP, Unix sockets, tokio and ZeroMQ at once loses and
-//! doubles no update.
+//! A cluster whose nodes use different kinds of links (TCP, Unix sockets, tokio, ZeroMQ) loses no
+//! update and counts none twice.
 
 use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Nodes};

@@ -1,5 +1,5 @@
-//! Intents of a loader thread under loom: none is lost, none follows the worker's end, and a
-//! sleeping channel thread is woken for them.
+//! Intents that a loader thread signals, under loom: none is lost, none is posted after the
+//! worker's end, and a sleeping channel thread is woken for them.
 //!
 //! `RUSTFLAGS="--cfg adapm_loom" LOOM_MAX_PREEMPTIONS=2 cargo test --release -p adapm-runtime
 //! --test 'loom_*'`
@@ -66,12 +66,13 @@ fn an_intent_is_taken_whatever_the_clock_does_meanwhile() {
                 Command::Op(..) | Command::TakeBack(_) => panic!("nothing else was posted"),
             })
             .collect();
-        // The first may come after its window and then has no effect; the second is still to come.
+        // The first intent may be posted after its window and is then dropped; the window of the
+        // second has not ended.
         assert!([&[1, 2][..], &[2]].contains(&&*windows), "{windows:?}");
     });
 }
 
-/// The loader signals and localizes while the worker's thread ends the worker.
+/// The loader localizes and signals while the worker's thread ends the worker.
 fn loader_outlives_its_worker() {
     loom::model(|| {
         let (node, _) = node();
@@ -99,8 +100,8 @@ fn nothing_of_a_worker_follows_its_end() {
     loader_outlives_its_worker();
 }
 
-/// Like the above, by hand: a poster checks whether the worker has ended. With `holds` it also
-/// keeps the worker alive until it has posted.
+/// Like the above with a mutex and a mailbox only: a poster checks if the worker has ended. With
+/// `holds` it also holds the mutex until it has posted, so that the worker cannot end before.
 fn posts_if_alive(holds: bool) {
     loom::model(move || {
         let shared = Arc::new((Mutex::new(false), Mailbox::new(1)));
@@ -156,7 +157,7 @@ fn a_worker_that_two_threads_end_ends_once() {
     });
 }
 
-/// Even though no thread waits for it.
+/// An intent wakes the channel thread even though no thread waits for its effect.
 #[test]
 fn an_intent_wakes_who_sleeps_for_long() {
     loom::model(|| {

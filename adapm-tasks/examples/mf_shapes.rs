@@ -1,5 +1,6 @@
 //! Factorizes generated matrices of many shapes with the default settings, on 1, 2 and 4 nodes, and
-//! prints what comes out beside the best of trivial means: the table of the documentation.
+//! prints the RMSE on test beside that of the best of trivial means: the table of the
+//! documentation.
 //!
 //! ```sh
 //! cargo run --release --example mf_shapes            # all shapes, seed 1
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the row of a shape.
+/// Prints the row of a shape, or of the folder `name`, for the seeds 1 to `seeds`.
 fn row(name: &str, seeds: u64) -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("adapm-shapes-{}", std::process::id()));
     let is_shape = shapes::NAMES.contains(&name);

@@ -1,15 +1,15 @@
 //! Products of small dense matrices in f32, on plain slices that the compiler vectorises.
 //!
 //! Every element of a product is one sum in the order of the inner index, a multiplication and an
-//! addition per term, never contracted and never split: the same bits for every shape of the
-//! matrices, the machine or the instruction set. Evaluation counts on it: a candidate's score must
+//! addition per term, never fused and never split: the result has the same bits for every shape of
+//! the matrices, machine and instruction set. Evaluation relies on that: a candidate's score must
 //! not depend on the block it was pulled in.
 
 use std::hint::black_box;
 
 use crate::simd::{self, Kernel};
 
-/// Columns of a panel.
+/// Number of columns of a panel.
 pub(crate) const PANEL: usize = 16;
 
 /// The right-hand matrix of a product, `[inner x columns]`, stored as panels of [`PANEL`] columns,
@@ -67,8 +67,8 @@ pub(crate) struct Left<'a> {
     pub(crate) inner_stride: usize,
 }
 
-/// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is kept
-/// for its memory.
+/// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is
+/// overwritten; it is passed in to reuse its memory.
 pub(crate) fn multiply(
     left: Left<'_>,
     right: &Panels,
@@ -100,7 +100,7 @@ impl Kernel for Product<'_> {
     }
 }
 
-/// Multiplies `ROWS` rows at a time.
+/// Multiplies `ROWS` rows of `left` at a time.
 #[inline(always)]
 fn multiply_blocks<const ROWS: usize>(
     left: Left<'_>,
@@ -119,7 +119,7 @@ fn multiply_blocks<const ROWS: usize>(
     for (block, first) in scratch.chunks_exact_mut(block_len).zip((0..left.rows).step_by(ROWS)) {
         gather::<ROWS>(left, first, ROWS.min(left.rows - first), block);
     }
-    // A panel stays in the nearest cache while the blocks of rows stream by.
+    // A panel stays in the L1 cache while the blocks of rows stream by.
     for (panel, right) in right.data.chunks_exact(PANEL * inner).enumerate() {
         let column = panel * PANEL;
         let width = PANEL.min(columns - column);
@@ -133,8 +133,8 @@ fn multiply_blocks<const ROWS: usize>(
     }
 }
 
-/// Copies `rows` rows of `left` next to each other, inner index outermost; missing rows stay as
-/// they are.
+/// Copies `rows` rows of `left` next to each other, inner index outermost; rows of the block beyond
+/// `rows` are not written.
 #[inline(always)]
 fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &mut [f32]) {
     let (blocks, _) = block.as_chunks_mut::<ROWS>();
@@ -180,8 +180,8 @@ pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
     }
 }
 
-/// Returns the inner product, in lanes that the compiler vectorises; the order of the sum depends
-/// on the length alone.
+/// Returns the inner product, summed in lanes that the compiler vectorises; the order of the
+/// additions depends on the length alone.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];
@@ -197,9 +197,8 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 
 /// Returns the sum of all lanes, by halves.
 ///
-/// Left alone, the compiler works its way up from the last addition to whatever the lanes were
-/// computed by, two lanes at a time, and leaves a loop of vectors in pieces; so each half is put
-/// down as a whole.
+/// Without the calls of `black_box` the compiler vectorizes the additions two lanes at a time, and
+/// carries that back into the loop that computed the lanes, which then loses its wide vectors.
 #[inline(always)]
 pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
     let (lanes, mut eight, mut four) = (black_box(lanes), [0.0; PANEL / 2], [0.0; PANEL / 4]);
@@ -220,8 +219,8 @@ pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
 }
 
-/// Replaces `x` by `exp(x - max)` and returns the sum; relative error below 1e-6. Values above
-/// `max` are not allowed.
+/// Replaces each value `x` by `exp(x - max)` and returns the sum of the results; relative error
+/// below 1e-6. Values above `max` are not allowed.
 pub(crate) fn exponentiate(values: &mut [f32], max: f32) -> f32 {
     simd::run(Exponentials { values, max })
 }
@@ -258,21 +257,22 @@ fn exponentiate_lanes(values: &mut [f32], max: f32) -> f32 {
     sums.iter().sum()
 }
 
-/// `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its Taylor
-/// polynomial.
+/// Returns `e^x` for `x <= 0` without a branch: `2^n * e^r` with `|r| <= ln 2 / 2`, `e^r` by its
+/// Taylor polynomial.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     const ROUND: f32 = 12_582_912.0;
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
-    // Below, the result is no normal number; NaN is kept by the comparison.
+    // Below -87 the result would be subnormal; the comparison keeps NaN.
     let x = if x < -87.0 { -87.0 } else { x };
     let n = (x * core::f32::consts::LOG2_E + ROUND) - ROUND;
     let r = (x - n * LN_2_HIGH) - n * LN_2_LOW;
     let high = 1.0 / 120.0 + r * (1.0 / 720.0 + r * (1.0 / 5040.0));
     let low = 0.5 + r * (1.0 / 6.0 + r * (1.0 / 24.0 + r * high));
     let mantissa = 1.0 + r * (1.0 + r * low);
-    // SSE2 has no saturating conversion to i32; the sum's low bits hold n already.
+    // Adding `ROUND` leaves `n` in the low bits of the sum: SSE2 has no saturating conversion to
+    // `i32`.
     let exponent = (n + ROUND).to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
     mantissa * f32::from_bits(exponent)
 }

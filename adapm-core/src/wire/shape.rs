@@ -1,9 +1,9 @@
 //! State-independent checks of messages (protocol, "What must hold", invariant 11).
 //!
 //! A message that passes names only keys of the layout and channel and nodes of the cluster, in
-//! lists that fit each other and its value block, so the receiver may index by them. Not here:
-//! whether the message is possible in the receiver's state, whether the sender may send it, and
-//! arithmetic on counters at their bound.
+//! lists that fit each other and its value block, so the receiver may index by them. Not here: if
+//! the message is possible in the receiver's state, if the sender may send it, and arithmetic on
+//! counters at their bound.
 
 use crate::error::Fault;
 use crate::id::{ChannelId, Counter, Key, NodeId, Ticket};
@@ -17,7 +17,7 @@ use crate::wire::message::{
 /// Checks everything about `message` that does not depend on the receiver's state; elements are of
 /// type `V`.
 ///
-/// Costs one pass over the keys.
+/// Takes one pass over the keys.
 ///
 /// # Errors
 /// The first fault found: a key that is not of `layout` or not of `channel` among `channels`, a
@@ -48,8 +48,8 @@ pub fn check<V: Value>(
     if expected == given { Ok(()) } else { Err(Fault::BlockLen { expected, given }) }
 }
 
-/// The measures for messages. Its methods return the number of elements of all values of a part,
-/// saturating: no block is that long.
+/// The bounds that messages are checked against. Its methods check a part of a message and return
+/// the number of elements of all its values; the sum saturates, as no block is that long.
 struct Ruler<'a> {
     layout: &'a Layout,
     nodes: usize,
@@ -72,7 +72,8 @@ impl Ruler<'_> {
 
     fn response(&self, response: &SyncResponse) -> Result<usize, Fault> {
         let granted = self.grants(&response.grants)?;
-        // Keys granted in a response were asked for directly.
+        // Keys granted in a response were requested without a forward, so their grants need no
+        // tickets.
         if !response.grants.tickets.is_empty() {
             return Err(Fault::Malformed);
         }
@@ -146,7 +147,7 @@ impl Ruler<'_> {
         if nodes.is_sorted_by(|a, b| a < b) { Ok(0) } else { Err(Fault::Malformed) }
     }
 
-    /// Checks keys with a counter each. Returns the number of their elements.
+    /// Checks keys with a counter each. Returns the number of elements of their values.
     fn asked(&self, asked: &Asked) -> Result<usize, Fault> {
         let elements = self.keys(&asked.keys)?;
         same_len(&asked.keys, &asked.counters)?;
@@ -156,7 +157,7 @@ impl Ruler<'_> {
         }
     }
 
-    /// Checks a list of keys. Returns the number of their elements.
+    /// Checks a list of keys. Returns the number of elements of their values.
     fn keys(&self, keys: &[Key]) -> Result<usize, Fault> {
         let mut elements = 0_usize;
         let mut last = None;
@@ -174,7 +175,7 @@ impl Ruler<'_> {
         Ok(elements)
     }
 
-    /// Returns the number of elements of checked keys.
+    /// Returns the number of elements of the values of checked keys.
     fn elements(&self, keys: impl Iterator<Item = Key>) -> usize {
         keys.filter_map(|key| self.layout.value_len(key)).fold(0, usize::saturating_add)
     }

@@ -1,7 +1,7 @@
 //! The state that the workers of a process share beside the parameters: progress, where a phase was
 //! cut short, answers, decisions.
 //!
-//! Parameters never pass here. A worker writes before a barrier of the parameter manager, the
+//! Parameters are not part of it. A worker writes before a barrier of the parameter manager, the
 //! others read after it. If nodes are processes each has a state; the first workers make all states
 //! equal between two barriers, by a [`PhaseSummary`] each. An evaluation is shared out among
 //! workers, each of which evaluates a [`Share`] of the items.
@@ -21,46 +21,45 @@ use crate::run::peers::Peers;
 use crate::run::task::Evaluation;
 use crate::run::topology::WorkerSlot;
 
-/// Shared by the workers of one run in one process.
+/// The state that the workers of one run share in one process.
 pub(crate) struct RunState<'a, E: Evaluation> {
     pub(crate) observer: &'a dyn Observer<E::Figures>,
     pub(crate) peers: &'a Peers<'a>,
     stop: &'a AtomicBool,
     stats: &'a (dyn Fn() -> ManagerStats + Sync),
-    /// One per worker of this process.
+    /// One tally for each worker of this process.
     tallies: Vec<Tally>,
     /// The first phase that some worker did not complete.
     cut: AtomicU64,
     /// The reason of the failure, with the worker that reported it: the first one.
     failure: Mutex<Option<(usize, TaskError)>>,
-    /// The exchange has reported that the run fails.
+    /// True once an exchange has reported that the run fails.
     has_failed: AtomicBool,
     verdicts: Mutex<Verdicts<E>>,
 }
 
-/// A worker's progress in the running phase.
+/// A worker's progress in the current phase.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Tally {
     done: AtomicU64,
-    /// Bits of an `f64`.
+    /// Sum of the losses so far: the bits of an `f64`.
     loss: AtomicU64,
 }
 
 /// The decisions for all workers, made between two barriers by the first of them.
 pub(crate) struct Verdicts<E: Evaluation> {
     pub(crate) epochs: Vec<Epoch<E::Figures>>,
-    /// Of the data that is evaluated.
+    /// The answers for the data that is being evaluated.
     pub(crate) answers: Answers<E::Answer>,
     /// The best figures on valid so far.
     pub(crate) best: Option<E::Figures>,
-    /// Epoch whose figures these are.
+    /// Epoch with the figures `best`.
     pub(crate) chosen: Option<u32>,
-    /// Figures on test of the parameters as they stand in the end, with the seconds that took;
-    /// `None`: not evaluated there.
+    /// Figures on test of the parameters as they are at the end, with the seconds that the
+    /// evaluation took; `None` if they were not evaluated in place.
     pub(crate) test: Option<(E::Figures, f64)>,
-    /// When training of the running epoch began, and what the manager's counts of it are to be
-    /// counted from.
+    /// The time when training of the current epoch began, and the manager's counts at that time.
     pub(crate) started: Option<(Instant, ManagerStats)>,
     /// The manager's counts when the training of the last epoch ended.
     pub(crate) trained: Option<ManagerStats>,
@@ -135,7 +134,8 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.tallies[worker].loss.store(0, Ordering::Relaxed);
     }
 
-    /// Publishes what a worker has done so far in the phase; it alone writes its tally.
+    /// Publishes the examples that a worker has done in this phase and the sum of their losses.
+    /// Only that worker writes its tally.
     pub(crate) fn tally(&self, worker: usize, done: u64, loss: f64) {
         self.tallies[worker].done.store(done, Ordering::Relaxed);
         self.tallies[worker].loss.store(loss.to_bits(), Ordering::Relaxed);
@@ -146,18 +146,20 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
 
-    /// Estimates the examples done by all workers: all nodes have equal parts of `total`.
+    /// Estimates the examples done by all workers of all processes, which have equal parts of
+    /// `total`.
     pub(crate) fn estimate(&self, total: u64) -> u64 {
         let (done, _) = self.totals();
         (done * self.peers.processes() as u64).min(total)
     }
 
     /// Makes the states of all processes equal for `phase`, which has ended: where it was cut, and
-    /// if `evaluated` the answers. By the first worker of each process, between two barriers.
+    /// if `evaluated` the answers. Called by the first worker of each process, between two
+    /// barriers.
     ///
     /// # Errors
     ///
-    /// If the run fails in any process: the same reason in all as far as they know.
+    /// If the run fails in any process, with the same reason in all of them as far as they know it.
     pub(crate) fn conclude(
         &self,
         phase: u64,
@@ -299,12 +301,13 @@ pub(crate) struct Answers<A> {
 }
 
 impl<A: Clone + Default> Answers<A> {
-    /// Nothing is evaluated.
+    /// Returns answers for an evaluation of no items.
     pub(crate) fn none() -> Self {
         Self { items: Vec::new(), batch: 1 }
     }
 
-    /// No answer yet to what `evaluation` evaluates.
+    /// Returns default answers for the items of `evaluation`, to be replaced by [`Self::take`] or a
+    /// share.
     pub(crate) fn to(evaluation: &impl Evaluation<Answer = A>) -> Self {
         Self { items: vec![A::default(); evaluation.items()], batch: evaluation.batch() }
     }
@@ -319,8 +322,8 @@ impl<A: Clone + Default> Answers<A> {
         self.items
     }
 
-    /// Returns the items that one of `workers` workers evaluates: every `workers`-th batch, batches
-    /// being smaller where items are few, so that few workers have none.
+    /// Returns the items that one of `workers` workers evaluates: every `workers`-th batch. Batches
+    /// are smaller if items are few, so that fewer workers get none.
     fn places(&self, worker: usize, workers: usize) -> impl Iterator<Item = Range<usize>> + use<A> {
         places(self.items.len(), self.batch, worker, workers)
     }
@@ -332,8 +335,8 @@ impl<A: Clone + Default> Answers<A> {
             .flat_map(|place| &self.items[place])
     }
 
-    /// Takes over the answers of `workers` among `all`; `None` if they are not as many as these
-    /// have items.
+    /// Takes over the answers of `workers` among `all`; `None` if `told` has not exactly one answer
+    /// for each of their items.
     pub(crate) fn take(&mut self, workers: Range<usize>, all: usize, told: &[A]) -> Option<()> {
         let mut rest = told;
         for worker in workers {
@@ -351,13 +354,13 @@ impl<A: Clone + Default> Answers<A> {
 pub(crate) struct Share<'a, E> {
     pub(crate) evaluation: &'a E,
     pub(crate) slot: WorkerSlot,
-    /// Number of this phase, for stopping it.
+    /// Number of this phase, for [`RunState::must_stop`].
     pub(crate) phase: u64,
 }
 
 impl<E: Evaluation> Share<'_, E> {
-    /// Evaluates this worker's batches and writes the answers to their places in the state. Leaves
-    /// early if told to stop.
+    /// Evaluates this worker's batches and writes the answers to their places in the state. Returns
+    /// early once the phase is cut.
     pub(crate) fn evaluate<P: Parameters>(
         self,
         evaluator: &mut E::Evaluator,

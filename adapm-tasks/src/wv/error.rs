@@ -1,4 +1,4 @@
-//! Errors of a corpus and the files beside it: where, and what to do.
+//! Errors of a corpus and the files used with it; their texts name the place and what to do.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::data::DataError;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CorpusError {
-    /// A file that cannot be read, or not to its end, or is no text.
+    /// A file that cannot be read to its end, or is no text.
     #[error(transparent)]
     Text(#[from] DataError),
     /// Too few words to learn anything from.
@@ -26,7 +26,7 @@ pub enum CorpusError {
         /// Times a word has to occur to count.
         min_count: u64,
     },
-    /// No word has another one beside it.
+    /// No line has two words that occur often enough: there are no pairs to train on.
     #[error(
         "nothing to train on: no line of {source} has two words that occur {min_count} times or more; \
          write a sentence a line, or give a lower minimum count"
@@ -37,7 +37,7 @@ pub enum CorpusError {
         /// Times a word has to occur to count.
         min_count: u64,
     },
-    /// More words than have numbers.
+    /// More words than a 31-bit index can number.
     #[error("{source} has more than 2147483647 different words; raise the minimum count")]
     TooManyWords {
         /// The source of the words.
@@ -71,7 +71,7 @@ pub enum CorpusError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineFault {
-    /// Not a word and how often it occurs.
+    /// Not a word and its count.
     #[error("not a word and its count; write them with a space between")]
     NotAWordAndCount,
     /// Not a positive whole number.
@@ -113,7 +113,7 @@ pub enum VectorFault {
     /// A word that an earlier vector has.
     #[error("this word has a vector already; list every word once")]
     DuplicateWord,
-    /// Not as many numbers as in the first line, where no header says how many.
+    /// Not as many numbers as in the first line, in a file without a header.
     #[error("not as many numbers as in the first line; copy the file again")]
     OtherLength,
     /// Something follows the last vector.

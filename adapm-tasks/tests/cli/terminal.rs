@@ -1,5 +1,4 @@
-//! The binary on a terminal of its own: what came over the wire, and what stands on the screen in
-//! the end.
+//! The binary on a terminal of its own: the bytes that it writes, and the screen at the end.
 #![cfg(unix)]
 
 use std::fs::{File, OpenOptions};
@@ -21,11 +20,11 @@ pub(crate) struct Seen {
     pub(crate) raw: String,
     /// The lines of the screen in the end, without blanks at their ends.
     pub(crate) lines: Vec<String>,
-    /// Those of them that were too long and went on in the next.
+    /// The lines that were too long for the screen and went on in the next one.
     pub(crate) too_long: Vec<String>,
 }
 
-/// Runs `command` to its end on a terminal of so many columns.
+/// Runs `command` to its end on a terminal with `columns` columns.
 pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).and_then(|()| unlockpt(&master)).expect("it is ours");
@@ -62,12 +61,12 @@ pub(crate) fn on_terminal(command: &mut Command, columns: u16) -> Seen {
     Seen { code, raw: String::from_utf8_lossy(&bytes).into_owned(), lines, too_long }
 }
 
-/// Returns all that comes; `None` if nothing comes for too long.
+/// Returns all bytes up to the end; `None` if nothing comes for too long.
 fn read(mut master: File) -> Option<Vec<u8>> {
     let (sender, pieces) = mpsc::channel();
     thread::spawn(move || {
         let mut piece = [0; 4_096];
-        // On Linux the end is an error.
+        // On Linux the end of a terminal is an error, not an empty read.
         while let Ok(len @ 1..) = master.read(&mut piece) {
             if sender.send(piece[..len].to_vec()).is_err() {
                 return;
@@ -84,5 +83,5 @@ fn read(mut master: File) -> Option<Vec<u8>> {
     }
 }
 
-/// Of the screen that is read off: nothing leaves it.
+/// Rows of the emulated screen: so many that no line scrolls off.
 const ROWS: NonZeroU16 = NonZeroU16::new(2_000).expect("is not 0");

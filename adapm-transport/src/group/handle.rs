@@ -1,4 +1,4 @@
-//! The handle of a group: collectives, stop, close reason.
+//! The handle by which the threads of a process use its group: collectives, stop, leaving.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -27,8 +27,8 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Starts the control thread of `membership.node()`, which waits `decision_time` for reports of
-    /// losses.
+    /// Starts the control thread of `membership.node()`. After a loss it waits `decision_time` for
+    /// the reports of other nodes before it decides which node is lost.
     pub(super) fn start<T>(
         mesh: T,
         membership: Membership,
@@ -110,12 +110,13 @@ impl Handle {
         state.in_use = state.in_use.map(|uses| uses.saturating_sub(1));
     }
 
-    /// Leaves and waits for the control thread. A node that has lost another names it, whatever
-    /// `reason` is.
+    /// Leaves and waits for the control thread. A node that has lost another sends that node as its
+    /// reason instead of `reason`.
     pub(super) fn leave(&self, reason: CloseReason) {
         self.shared.ask(|state| *state.leave.get_or_insert(reason));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The control thread may be the last owner, while it reports a loss: it is then not joined.
+        // The control thread itself may drop the last owner while it reports a loss: it cannot join
+        // itself.
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id())
         {
             // A panic there has ended all waits, and has printed its message.

@@ -229,7 +229,8 @@ fn refuses_lists_of_different_lengths() {
     assert_eq!(verdict(Body::Residence(residence), 0), Err(Fault::Malformed));
 }
 
-/// A forward has a ticket for each of its entries; an answer has all tickets or none.
+/// A forward has a ticket for each of its entries; grants, answers and retries have all tickets or
+/// none.
 #[test]
 fn refuses_tickets_that_do_not_fit_their_entries() {
     let some = |count: u64| (1..=count).map(Ticket).collect::<Vec<_>>();

@@ -2,8 +2,8 @@
 //! the store suite.
 //!
 //! [`store_fuzz`] is the plain function, for libFuzzer and for replaying its findings;
-//! [`store_fuzz!`] makes a test of it that needs no tool. Not here: several threads (the suite and
-//! its loom form), and returned memory.
+//! [`store_fuzz!`] makes a test of it that needs no fuzzer. Not here: several threads (the suite
+//! and its loom form), and memory that a store has to return.
 //!
 //! [`store_fuzz!`]: crate::store_fuzz
 
@@ -50,8 +50,8 @@ macro_rules! store_fuzz {
 /// Makes the calls chosen by `bytes` on the store of `make` and on the reference. Returns true if a
 /// copy was held at least once.
 ///
-/// After the end of `bytes` all choices are zero, and an input ends with its bytes: every prefix is
-/// an input too.
+/// The calls end with `bytes`; if these end within a call, its remaining choices are zero. So every
+/// prefix of an input is an input, too.
 ///
 /// # Panics
 /// If a slot differs from the reference's: with the call, the key, and both contents.
@@ -87,8 +87,7 @@ where
             }
         }
     }
-    // Past the capture of the test runner only on request: the count shows that something was
-    // tested.
+    // The count shows that something was tested; the test runner captures it unless asked not to.
     eprintln!("{inputs} inputs of seed {seed}, a copy was held in {deep}");
     assert!(
         deep * 2 >= inputs,
@@ -96,7 +95,7 @@ where
     );
 }
 
-/// Does what [`compare`] does; a panic of the store is a difference too.
+/// Does what [`compare`] does; a panic of the store counts as a difference.
 fn verdict<S>(bytes: &[u8], make: &impl Fn(&Layout) -> S) -> Result<bool, String>
 where
     S: Store<Value: From<i16>>,
@@ -123,7 +122,7 @@ where
                 Err(difference) => (bytes, what) = (shorter, difference),
             }
         }
-        // The last pieces are single bytes, for as long as one of them can go.
+        // Pieces of one byte are tried again as long as one of them can be cut.
         if piece > 1 || bytes.len() == before {
             piece /= 2;
         }
@@ -199,7 +198,8 @@ impl<S: Store<Value: From<i16>>> Pair<S> {
                 self.store.prefetch(key);
                 format!("prefetch({key})")
             }
-            // Packed states are arbitrary: push only where an engine would let a worker push.
+            // Packed states here are arbitrary: pushes only where they fit the slot, as an engine
+            // ensures.
             5 if self.reference.with_slot(key, |slot| is_sound(&slot)) => {
                 let update: Vec<_> =
                     (1..=self.reference.value_len(key) as i16).map(S::Value::from).collect();
@@ -240,7 +240,8 @@ fn is_sound<V: Value>(slot: &Slot<'_, V>) -> bool {
     }
 }
 
-/// A caller's writes to a slot: the packed state always, the rest where a copy is held.
+/// A caller's writes to a slot: always the packed state; version, value and delta where a copy is
+/// held.
 struct Writing {
     packed: PackedState,
     version: Version,

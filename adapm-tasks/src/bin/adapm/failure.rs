@@ -1,4 +1,5 @@
-//! Failures of a verb: one line that says what, where and what to do, and who is to blame.
+//! Failures of a verb: one line that names the fault, its place and what to do, and the party to
+//! blame.
 //!
 //! Not here: exit codes and how a line is printed ([`exit`](crate::exit)).
 
@@ -27,11 +28,10 @@ use crate::secret::TokenError;
 /// The failure of a verb.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The library's reason.
+    /// The library refused or failed a run.
     #[error("{}", of_task(.0))]
     Task(#[from] TaskError),
-    /// A flag has a value that it cannot have: the flag with the value as it was typed, and what to
-    /// give instead.
+    /// A flag has an invalid value: the flag with the value as it was typed, and the valid values.
     #[error("{choice}: {wanted}")]
     Choice { choice: String, wanted: Wanted },
     /// Data cannot be used.
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     /// There is no such recipe.
     #[error("{0}")]
     Recipe(#[from] UnknownRecipe),
-    /// Several nodes or workers without a manager.
+    /// Several nodes or workers without a parameter manager.
     #[error(
         "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
     )]
@@ -54,7 +54,7 @@ pub(crate) enum Failure {
     /// The task of the data is unknown.
     #[error("no telling which task {0} is data of; give --task kge, mf or wv")]
     UnknownTask(PathBuf),
-    /// A folder has its parts, so no seed splits it.
+    /// A folder already has the parts train, valid and test, so it takes no `--data-seed`.
     #[error(
         "{0} is a folder, whose parts no seed chooses; leave --data-seed out, or give one file"
     )]
@@ -62,8 +62,7 @@ pub(crate) enum Failure {
     /// Two flags name one file that is to be written.
     #[error("cannot write {path} ({}): it is the file of {}, too; give another file", flags[0], flags[1])]
     SameFile { path: PathBuf, flags: [&'static str; 2] },
-    /// Data of this name is unknown: the library's reason, what may have been meant, and what there
-    /// is.
+    /// Data of this name is unknown: the library's error, the most similar name, and all names.
     #[error("{error}{}", meant(near.as_deref(), names))]
     UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
@@ -72,7 +71,8 @@ pub(crate) enum Failure {
     /// A file that was to be written is one that was read.
     #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]
     Overwrites { flag: &'static str, path: PathBuf, input: PathBuf },
-    /// A file could not be written in the end, and is elsewhere, or nowhere.
+    /// A file could not be written to its place at the end of the run; the folder where it is
+    /// instead, if any.
     #[error("{}; {}", .0, elsewhere(.1.as_deref()))]
     Elsewhere(Box<Failure>, Option<PathBuf>),
     /// A pipe cannot be the data of several processes.
@@ -92,13 +92,13 @@ pub(crate) enum Failure {
     /// Several processes could not be launched, or one of them failed.
     #[error("{0}")]
     Launch(#[from] LaunchError),
-    /// The launcher of this process left half of what is needed.
+    /// The launcher of this process has set only a part of the variables that are needed.
     #[error("{}", .0.with_flags())]
     Launcher(#[from] LauncherError),
-    /// The other processes did not come, or are gone.
+    /// The other processes did not join, or are lost.
     #[error("{0}")]
     Group(GroupError),
-    /// A verb that measures between processes has no other.
+    /// A verb that measures between processes runs in one process only.
     #[error(
         "there is no other process to measure the way to: run adapm launch --nodes 2 -- check-net, or \
          give --node, --nodes and --rendezvous to each"
@@ -125,7 +125,7 @@ pub(crate) enum Failure {
     /// Data is odd; the details are already printed.
     #[error("data is odd")]
     Odd,
-    /// A signal ended the run; the exit code it asks for.
+    /// A signal ended the run; the exit code of that signal.
     #[error("interrupted")]
     Interrupted(u8),
 }
@@ -228,7 +228,7 @@ fn of_task(error: &TaskError) -> String {
     }
 }
 
-/// Returns the data that may have been meant by a name, else all there is.
+/// Returns the end of a message: the most similar name, else all names.
 fn meant(near: Option<&str>, names: &[String]) -> String {
     match (near, names) {
         (Some(near), _) => format!("; did you mean {near}?"),

@@ -7,12 +7,12 @@
 //! | fields between runs of spaces and tabs: `u i r`, MovieLens `u.data` | nothing else fits |
 //! | MatrixMarket coordinate, real or integer, general or symmetric | its banner |
 //!
-//! Lines of comments (`#`, `%`) may stand at the top; one that is a rating as the others are, with
-//! an id such as `#cats`, is no comment, unless a space follows the sign. A first line of names
-//! says which column is which, in any order (`columns`); without one, the first three are row,
-//! column and value, and a fourth is a time, which is not used. A value is a finite number with a
-//! point or, where a comma separates nothing, with a comma. An id is a number or a name, any text
-//! ([`RatingId`]).
+//! Lines of comments (`#`, `%`) may stand at the top. A line with such a sign that has the form of
+//! a rating, with an id such as `#cats`, is no comment, unless a space follows the sign. A first
+//! line of names says which column is which, in any order (`columns`); without one, the first three
+//! are row, column and value, and a fourth is a time, which is not used. A value is a finite number
+//! with a decimal point or, in files where commas do not separate fields, a decimal comma. An id is
+//! a number or a name, any text ([`RatingId`]).
 //!
 //! A file is read as a stream, one line in memory at a time. The caller maps ids to indices.
 
@@ -48,13 +48,13 @@ pub(crate) struct Found {
     pub(crate) comments: u64,
 }
 
-/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Gives
-/// what was found.
+/// Passes every rating of a file to `each`, which may refuse an id; `path` is for errors. Returns
+/// the form that was found.
 ///
 /// # Errors
 ///
-/// What cannot be read or is malformed, with line and column. An empty file is none: see how many
-/// came.
+/// If the file cannot be read or is malformed, with line and column. An empty file is no error:
+/// count the calls of `each`.
 pub(crate) fn read<R: BufRead>(
     source: R,
     path: &Path,
@@ -73,7 +73,7 @@ pub(crate) fn read<R: BufRead>(
     })
 }
 
-/// [`read`]; `line` is the line of an error.
+/// Like [`read`]; after an error `line` is its line.
 fn read_form<R: BufRead>(
     mut source: R,
     line: &mut u64,

@@ -1,25 +1,25 @@
-//! The costs of the parameter manager on this machine, each figure beside its floor, measured in
-//! turns in one run.
+//! The costs of the parameter manager on this machine. Each figure is measured in one run with its
+//! floor, in turns.
 //!
-//! A floor is what the figure would be without a parameter manager: the same rows of one flat
-//! array, the same bytes over the same kind of socket. Ratios of what was measured in one run mean
-//! something on a noisy machine; single times do not.
+//! The floor of a figure is its cost without a parameter manager: the same rows of one flat array,
+//! or the same bytes over the same kind of socket. Ratios of times of one run are meaningful on a
+//! noisy machine; single times are not.
 //!
 //! | group | what is measured | its floor |
 //! | --- | --- | --- |
 //! | [`Group::Access`] | pull and push of local keys by one worker | copying and adding the same random rows of a flat array |
-//! | [`Group::Workers`] | how pull and push scale from one worker to two | how the flat array scales |
+//! | [`Group::Workers`] | how pull and push scale from one worker to two | how accesses to the flat array scale |
 //! | [`Group::Signals`] | signalling intent, advancing the clock | pushing the keys to a `Vec`, adding to an atomic |
-//! | [`Group::Remote`] | synchronous pull and push of another node's keys, and many at once | as many bytes there and back over a socket, with a hand-over to a thread and back |
+//! | [`Group::Remote`] | synchronous pull and push of another node's keys, and many at once | the same number of bytes there and back over a socket, with a hand-over to another thread and back |
 //! | [`Group::Moves`] | relocation; replicas that both nodes write | |
-//! | [`Group::Rest`] | messages and time of a processor while nothing happens | none |
+//! | [`Group::Rest`] | messages and processor time of an idle cluster | none |
 //! | [`Group::Memory`] | bytes of a main copy, a replica, an absent key | |
 //!
-//! The reference column is the predecessor, AdaPM in C++, as measured once on a machine of this
-//! kind, with 2 cores: it says how far a ratio carries, and cannot be run again here.
+//! The reference column has the figures of the predecessor, AdaPM in C++, measured once on a
+//! similar machine with 2 cores. It cannot be run again here, so compare ratios, not times.
 //!
-//! Times vary; what repeats is counted: [`counts`] has the messages and bytes of the same
-//! operations, and does them alone for a profiler of instructions.
+//! Times vary from run to run; counts do not: [`counts`] has the messages and bytes of the same
+//! operations, and runs each alone, so that a profiler can count its instructions.
 //!
 //! Not here: whole training runs, which `adapm bench` starts as processes of their own.
 
@@ -55,7 +55,7 @@ pub enum Group {
     Moves,
     /// Activity of a cluster at rest.
     Rest,
-    /// Bytes of copies.
+    /// Bytes per key of copies and absent keys.
     Memory,
 }
 
@@ -96,7 +96,8 @@ impl fmt::Display for Group {
 ///
 /// # Errors
 ///
-/// What the machine refuses, or [`BenchError::Stopped`] soon after `stop` is set.
+/// If the system refuses threads, sockets or memory; [`BenchError::Stopped`] soon after `stop` is
+/// set.
 pub fn measure(
     group: Group,
     plan: &Plan,

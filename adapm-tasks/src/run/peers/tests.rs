@@ -1,4 +1,4 @@
-//! The ends of all processes when one fails, lies or goes away.
+//! The errors with which all processes end when one fails, sends nonsense or leaves.
 
 use adapm_transport::group::GroupError;
 
