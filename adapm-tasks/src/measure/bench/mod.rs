@@ -96,8 +96,8 @@ impl fmt::Display for Group {
 ///
 /// # Errors
 ///
-/// If the system refuses threads, sockets or memory; [`BenchError::Stopped`] soon after `stop` is
-/// set.
+/// If a cluster cannot be built or fails, or the system refuses a socket; [`BenchError::Stopped`]
+/// soon after `stop` is set.
 pub fn measure(
     group: Group,
     plan: &Plan,
