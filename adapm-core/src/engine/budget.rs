@@ -170,7 +170,7 @@ pub(super) struct Deferred {
     keys: BTreeSet<Key>,
     /// Keys that a mark waits for (`wait_sync`): they come before the others.
     sealed: BTreeSet<Key>,
-    /// The first key that the last request left behind.
+    /// The key from which the next request goes on: the first that had no room in the last one.
     next: Key,
 }
 
@@ -207,7 +207,7 @@ impl Deferred {
         self.sealed.clear();
     }
 
-    /// Returns the first key that the last request left behind.
+    /// Returns the key from which the next request goes on.
     pub(super) fn next(&self) -> Key {
         self.next
     }

@@ -130,7 +130,7 @@ impl<'a> Screen<'a> {
         if self.output.is_silent() {
             return;
         }
-        // Lines are for people: if stderr is closed, nobody misses them.
+        // Lines are for users: if stderr is closed, none reads them.
         self.painter.aside(|| drop(writeln!(io::stderr(), "{text}")));
         self.signs.printed();
     }
@@ -275,7 +275,7 @@ impl Signs {
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 let line;
                 (line, wait) = lock(&shared).look(Instant::now());
-                // Lines are for people: if stderr is closed, nobody misses them.
+                // Lines are for users: if stderr is closed, none reads them.
                 line.into_iter().for_each(|line| drop(writeln!(io::stderr(), "{line}")));
             }
         };

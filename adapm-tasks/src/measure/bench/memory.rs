@@ -62,7 +62,7 @@ fn in_store(with_delta: Option<bool>, keys: u64) -> f64 {
 /// each; `None` where the system does not report it.
 fn grown(keys: u64) -> Result<Option<[f64; 3]>, BenchError> {
     let mut bytes = [0.0; 3];
-    // By what they leave behind, which the allocator keeps: the least first.
+    // In ascending order of the memory that the allocator keeps after each.
     for (bytes, (nodes, system)) in
         bytes.iter_mut().zip([(1, System::Classic), (2, System::Classic), (2, System::Full)])
     {
