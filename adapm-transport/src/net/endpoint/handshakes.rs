@@ -74,7 +74,7 @@ impl Handshakes {
         let (pipe, entropy) = match (links.pipes_mut().dial(&address), random()) {
             (Ok(pipe), Ok(entropy)) => (pipe, entropy),
             (Err(Fault::Io(error)), _) if error.kind() == io::ErrorKind::Unsupported => {
-                return links.told_mut().fail(NetError::KindMissing { kind: address.kind() });
+                return links.reports_mut().fail(NetError::KindMissing { kind: address.kind() });
             }
             (Err(fault), _) => return links.redial_later(node, LinkFault::Fault(fault)),
             (_, Err(_)) => return links.redial_later(node, out_of_order()),
@@ -164,7 +164,7 @@ impl Handshakes {
             (Role::Listening(_), _) => {
                 // A mere probe for a listener is not worth a notice.
                 if fault != LinkFault::Fault(Fault::Ended) {
-                    links.told_mut().notices().push(remote, fault);
+                    links.notice(remote, fault);
                 }
                 links.pipes_mut().remove(slot);
             }
@@ -192,7 +192,7 @@ impl Handshakes {
             Recognized::Other => {
                 let refusal = HandshakeError::NodeTaken { node: met.node, address: None };
                 let remote = peer.socket();
-                links.told_mut().notices().push(remote, LinkFault::Refused(refusal));
+                links.notice(remote, LinkFault::Refused(refusal));
                 // The node that was met may be alive: it is dialed until it is dead.
                 refuse(links, slot, refusal, false);
             }
@@ -268,7 +268,7 @@ fn end(links: &mut Links, slot: Slot, message: Message, refusal: HandshakeError,
             links.pipes_mut().remove(slot);
             links.count_fault(node);
         }
-        Role::Listening(_) => links.told_mut().notices().push(remote, LinkFault::Refused(refusal)),
+        Role::Listening(_) => links.notice(remote, LinkFault::Refused(refusal)),
         Role::Closing => {}
     }
 }

@@ -4,18 +4,20 @@
 //! Not here: handshakes ([`super::handshakes`]); acknowledgement, retransmission and failure
 //! detection ([`adapm_core::link`]).
 
+use core::net::SocketAddr;
 use core::time::Duration;
 
-use adapm_core::link::{self, Arrival, Event, LinkConfig, PACKET_BYTES_MAX, SendRefusal};
+use adapm_core::link::{
+    self, Arrival, Event, LinkConfig, PACKET_BYTES_MAX, Reports, SendRefusal, losses_of,
+};
 use adapm_core::transport::{CloseReason, Frame, Loss, SendError, Way};
 use adapm_core::{Instant, NodeId};
 
 use super::pipes::Pipes;
-use super::told::Told;
 use crate::net::address::Address;
 use crate::net::clock::AwakeTime;
 use crate::net::connection::{Role, Slot};
-use crate::net::error::{LinkFault, NetError};
+use crate::net::error::{LinkFault, NetError, NetNotice, Notices};
 use crate::net::hello::{HandshakeError, Met};
 use crate::net::packet::{Draft, Fault, Packet};
 use crate::net::peer::{NetStats, Peer, PeerStatus};
@@ -29,7 +31,8 @@ pub(super) struct Links {
     /// By node id; the entry of this node itself is never used.
     peers: Vec<Peer>,
     pipes: Pipes,
-    told: Told,
+    reports: Reports<NetError>,
+    notices: Notices,
     stats: NetStats,
 }
 
@@ -42,7 +45,8 @@ impl Links {
             clock: AwakeTime::new(config.suspect_after),
             peers: (0..nodes).map(|id| Peer::new(NodeId(id), id < own.0, config)).collect(),
             pipes,
-            told: Told::default(),
+            reports: Reports::default(),
+            notices: Notices::default(),
             stats: NetStats::default(),
         }
     }
@@ -241,8 +245,8 @@ impl Links {
     /// Handles a final refusal of that node.
     pub(super) fn fail(&mut self, node: NodeId, refusal: HandshakeError) {
         let address = self.peers[node.index()].address.clone();
-        if self.told.failures() < self.peers.len() {
-            self.told.fail(NetError::Refused { node, address, refusal });
+        if self.reports.failures() < self.peers.len() {
+            self.reports.fail(NetError::Refused { node, address, refusal });
         }
     }
 
@@ -301,13 +305,22 @@ impl Links {
         &mut self.pipes
     }
 
-    pub(super) fn told_mut(&mut self) -> &mut Told {
-        &mut self.told
+    /// Returns the pending reports, frames excepted, with a wake if the user was woken.
+    pub(super) fn reports_mut(&mut self) -> &mut Reports<NetError> {
+        if self.pipes.notifier().take_wake() {
+            self.reports.wake();
+        }
+        &mut self.reports
     }
 
-    /// Returns true if the user was woken since the last call.
-    pub(super) fn take_wake(&mut self) -> bool {
-        self.told.take_wake(self.pipes.notifier())
+    /// Records a notice.
+    pub(super) fn notice(&mut self, remote: Option<SocketAddr>, fault: LinkFault) {
+        self.notices.push(remote, fault);
+    }
+
+    /// Returns the next notice.
+    pub(super) fn poll_notice(&mut self) -> Option<NetNotice> {
+        self.notices.pop()
     }
 
     /// Returns the peer with that id, which must be in range.
@@ -324,8 +337,8 @@ impl Links {
         &self.pipes
     }
 
-    pub(super) fn told(&self) -> &Told {
-        &self.told
+    pub(super) fn reports(&self) -> &Reports<NetError> {
+        &self.reports
     }
 
     /// Returns the time of the last wait or send.
@@ -428,25 +441,24 @@ impl Links {
                 Event::Recovered => {}
                 Event::Stuck(stall) => {
                     let remote = self.peers[node.index()].socket();
-                    self.told.notices().push(remote, LinkFault::Stuck(node, stall));
+                    self.notices.push(remote, LinkFault::Stuck(node, stall));
                 }
                 Event::Dead(loss) => match self.own_trouble(node) {
                     // This node's own system is to blame for the silence, not the peer.
-                    Some(error) => self.told.fail(error),
+                    Some(error) => self.reports.fail(error),
                     None => self.lose(node, loss),
                 },
-                Event::Left(CloseReason::Finished) => {}
-                Event::Left(CloseReason::Failed) => self.report_loss(node, Loss::Failed),
-                Event::Left(CloseReason::Lost(other)) => {
-                    let is_third = other.index() < self.peers.len() && other != node;
-                    if other == self.own {
-                        self.report_loss(node, Loss::GaveUp);
-                    } else if is_third {
-                        self.lose(other, Loss::Reported(node));
+                Event::Left(reason) => {
+                    for (lost, loss) in losses_of(self.own, node, reason) {
+                        if lost == node {
+                            // Its pipe stays: it may still acknowledge this node's goodbye.
+                            self.report_loss(node, loss);
+                        } else if lost.index() < self.peers.len() {
+                            self.lose(lost, loss);
+                        }
                     }
-                    self.report_loss(node, Loss::Failed);
                 }
-                Event::Room => self.told.note_room(),
+                Event::Room => self.reports.wake(),
                 Event::Drained => self.peers[node.index()].is_drained = true,
             }
         }
@@ -460,7 +472,7 @@ impl Links {
             && (!peer.session.has_left() || matches!(loss, Loss::Failed | Loss::GaveUp))
         {
             peer.is_lost = true;
-            self.told.lose(node, loss);
+            self.reports.lose(node, loss);
         }
     }
 

@@ -9,8 +9,7 @@
 //!   Net          calls of Transport, one turn of work
 //!    ├── Handshakes     admission to links
 //!    └── Links          sessions with peers, losses
-//!         ├── Pipes        connections, the listening side, events of the system (door)
-//!         └── Told         pending reports of `recv`
+//!         └── Pipes        connections, the listening side, events of the system (door)
 //! ```
 //!
 //! Each part uses those below it, and none above or beside it.
@@ -19,7 +18,6 @@ mod door;
 mod handshakes;
 mod links;
 mod pipes;
-mod told;
 
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -100,7 +98,9 @@ impl Transport for Net {
         };
         let now = self.links.flush_batches();
         self.since_look += 1;
-        if self.links.told().is_just_woken() || self.since_look >= LOOK_EVERY || now >= self.look_at
+        if self.links.reports().is_just_woken()
+            || self.since_look >= LOOK_EVERY
+            || now >= self.look_at
         {
             self.look(Some(Duration::ZERO))?;
         }
@@ -110,7 +110,7 @@ impl Transport for Net {
                 return Ok(received);
             }
             if is_over {
-                self.links.told_mut().note_timeout();
+                self.links.reports_mut().note_timeout();
                 return Ok(Received::TimedOut);
             }
             let left = match (wait, end) {
@@ -184,7 +184,7 @@ impl Net {
 
     /// Returns the next notice. Notices carry no further detail.
     pub fn poll_notice(&mut self) -> Option<NetNotice> {
-        self.links.told_mut().notices().pop()
+        self.links.poll_notice()
     }
 
     /// Returns the address at which others dial this endpoint.
@@ -240,22 +240,18 @@ impl Net {
         self.links.stats()
     }
 
-    /// Returns a report that needs no waiting, in the order of [`told`].
+    /// Returns a report that needs no waiting, in the order of [`adapm_core::link::Reports`].
     fn take(&mut self, frame: &mut Frame) -> Result<Option<Received>, NetError> {
-        if !self.links.told().is_just_woken() && self.links.take_wake() {
-            return Ok(Some(Received::Woken));
+        if let Some(woken) = self.links.reports_mut().poll_before_frames() {
+            return Ok(Some(woken));
         }
-        if self.links.told().lets_frame_pass()
+        if self.links.reports().admits_frame()
             && let Some(node) = self.next_frame(frame)
         {
-            self.links.told_mut().note_frame();
+            self.links.reports_mut().note_frame();
             return Ok(Some(Received::Frame(node)));
         }
-        self.links.told_mut().note_no_frame();
-        if self.links.take_wake() {
-            return Ok(Some(Received::Woken));
-        }
-        self.links.told_mut().take_verdict()
+        self.links.reports_mut().poll_behind_frames()
     }
 }
 
@@ -367,7 +363,7 @@ impl Net {
                 break;
             }
         }
-        self.links.told_mut().clear();
+        self.links.reports_mut().clear();
         if self.look(Some(WORK_TIME)).is_err() {
             // The wait cannot work without the system; the loop stays bounded by its own clock.
             std::thread::yield_now();
