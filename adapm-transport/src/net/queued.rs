@@ -2,20 +2,27 @@
 //!
 //! ```text
 //!   endpoint:  QueuedPipe    push, flush ──> [ out ] ──> poll_take     PipeTask  :task
-//!                                read <── [ in ]  <── poll_deliver
+//!                                read <── [ in ]  <── deliver
 //! ```
+//!
+//! A task whose connection can be written from any thread without waiting lends its writing side
+//! ([`PipeTask::lend`]): then `flush` writes by itself, which saves the hand-over to another thread,
+//! and the task writes only what the connection did not take at once. Whoever holds the [`Writer`]
+//! writes; it waits in the queues.
 //!
 //! The task's half uses the interface of `core::task`, so that any executor or thread can serve it.
 //! Not here: the task's handling of packets.
 
+use core::fmt;
 use core::mem;
 use core::task::{Context, Poll, Waker};
 use std::collections::VecDeque;
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::hello::GREETING_BYTES_MAX;
 use super::notifier::Notifier;
-use super::packet::{Fault, Incoming, Outgoing};
+use super::packet::{Fault, Incoming, Outgoing, PacketWriter};
 
 /// The endpoint's half. Dropping it ends the pipe: the task still takes flushed packets.
 #[derive(Debug)]
@@ -47,6 +54,10 @@ struct Queues {
     outward_bytes: usize,
     inward: VecDeque<Incoming>,
     inward_bytes: usize,
+    /// The writing side, if the task lends it and none of the two writes at the moment.
+    writer: Option<Writer>,
+    /// A packet has left the queue.
+    has_written: bool,
     /// The task that waits for a packet to take.
     taker: Option<Waker>,
     /// The task that waits for room to deliver.
@@ -71,6 +82,13 @@ struct Queues {
     fault: Option<Fault>,
     /// The task has dropped its half.
     is_gone: bool,
+}
+
+/// The writing side of a connection, with packets that it has not taken yet.
+pub(crate) struct Writer {
+    packets: PacketWriter,
+    /// Fails with [`io::ErrorKind::WouldBlock`] instead of waiting, on any thread.
+    connection: Box<dyn Write + Send>,
 }
 
 #[derive(Debug)]
@@ -115,11 +133,15 @@ impl QueuedPipe {
         self.batch.push(packet);
     }
 
-    /// Hands on the pushed packets. Returns true if the pipe is broken.
+    /// Writes the pushed packets, or hands them on to the task. Returns true if the pipe is broken.
     pub(super) fn flush(&mut self) -> bool {
         let mut queues = self.shared.lock();
         if queues.is_broken() || queues.is_shut || self.batch.is_empty() {
             return queues.fault.is_some();
+        }
+        if let Some(writer) = queues.take_idle_writer() {
+            drop(queues);
+            return self.write(writer);
         }
         queues.outward.extend(self.batch.drain(..));
         queues.outward_bytes += mem::take(&mut self.batch_bytes);
@@ -127,6 +149,28 @@ impl QueuedPipe {
         drop(queues);
         taker.into_iter().for_each(Waker::wake);
         is_broken
+    }
+
+    /// Writes the pushed packets. Returns true if the pipe is broken.
+    fn write(&mut self, mut writer: Writer) -> bool {
+        self.batch.drain(..).for_each(|packet| writer.packets.push(packet));
+        self.batch_bytes = 0;
+        match writer.write() {
+            Ok(is_done) => {
+                let mut queues = self.shared.lock();
+                let is_broken = queues.fault.is_some();
+                let unused = queues.put_back(writer);
+                let taker = if is_done { None } else { queues.taker.take() };
+                drop(queues);
+                drop(unused);
+                taker.into_iter().for_each(Waker::wake);
+                is_broken
+            }
+            Err(error) => {
+                self.shared.end(Fault::Io(error.into()));
+                true
+            }
+        }
     }
 
     /// Ends pushing: the task notifies the other side after the flushed packets, and goes on
@@ -178,19 +222,53 @@ impl PipeTask {
         let mut queues = self.shared.lock();
         if let Some(packet) = queues.outward.pop_front() {
             queues.outward_bytes -= packet.len();
-            let has_room = queues.is_outward_low() && mem::take(&mut queues.wants_room);
-            let is_flushed = queues.outward.is_empty() && mem::take(&mut queues.wants_flush);
+            let is_awaited = queues.note_taken();
             drop(queues);
-            if has_room || is_flushed {
+            if is_awaited {
                 self.shared.notifier.notify();
             }
             return Poll::Ready(Some(packet));
         }
-        if queues.has_ended() || queues.is_shut {
-            return Poll::Ready(None);
+        queues.poll_end(cx)
+    }
+
+    /// Lends the writing side of the connection to the endpoint, or gives it back.
+    pub(crate) fn lend(&self, writer: Writer) {
+        let unused = self.shared.lock().put_back(writer);
+        drop(unused);
+    }
+
+    /// Returns the lent writing side once there are packets that the endpoint has not written:
+    /// write them and lend it again. Returns `None` after the last packet.
+    pub(crate) fn poll_writer(&self, cx: &mut Context<'_>) -> Poll<Option<Writer>> {
+        let mut queues = self.shared.lock();
+        let is_needed = !queues.outward.is_empty();
+        let Some(mut writer) = queues.writer.take_if(|writer| is_needed || !writer.is_idle())
+        else {
+            return queues.poll_end(cx);
+        };
+        while writer.packets.bytes() < BYTES_MAX
+            && let Some(packet) = queues.outward.pop_front()
+        {
+            queues.outward_bytes -= packet.len();
+            writer.packets.push(packet);
         }
-        queues.taker = Some(cx.waker().clone());
-        Poll::Pending
+        let is_awaited = queues.note_taken();
+        drop(queues);
+        if is_awaited {
+            self.shared.notifier.notify();
+        }
+        Poll::Ready(Some(writer))
+    }
+
+    /// Closes the writing side, if it was lent and none of the two writes. Returns true if packets
+    /// have left the pipe.
+    pub(crate) fn close_writer(&self) -> bool {
+        let mut queues = self.shared.lock();
+        let (writer, has_written) = (queues.writer.take(), queues.has_written);
+        drop(queues);
+        drop(writer);
+        has_written
     }
 
     /// Waits until a packet may be delivered. Returns `false` if the pipe has ended.
@@ -254,6 +332,28 @@ impl PipeTask {
     }
 }
 
+impl Writer {
+    /// Returns the writing side of `connection`, which fails instead of waiting, on any thread.
+    pub(crate) fn new(connection: impl Write + Send + 'static) -> Self {
+        Self { packets: PacketWriter::default(), connection: Box::new(connection) }
+    }
+
+    /// Writes as much as the connection takes. Returns true if nothing is left.
+    pub(crate) fn write(&mut self) -> io::Result<bool> {
+        self.packets.write(&mut self.connection)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.packets.packets() == 0
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("packets", &self.packets).finish_non_exhaustive()
+    }
+}
+
 impl SharedQueues {
     fn end(&self, fault: Fault) {
         let mut queues = self.lock();
@@ -281,6 +381,36 @@ impl Queues {
         self.is_dropped || self.is_broken()
     }
 
+    /// Takes the writing side if nothing waits to be written before the endpoint's next packets.
+    fn take_idle_writer(&mut self) -> Option<Writer> {
+        let is_first = self.outward.is_empty();
+        let writer = self.writer.take_if(|writer| is_first && writer.is_idle());
+        self.has_written |= writer.is_some();
+        writer
+    }
+
+    /// Keeps the writing side until one of the two writes. Returns it if the task has gone.
+    fn put_back(&mut self, writer: Writer) -> Option<Writer> {
+        if self.is_gone { Some(writer) } else { self.writer.replace(writer) }
+    }
+
+    /// Records that packets were taken. Returns true if the endpoint waits for that.
+    fn note_taken(&mut self) -> bool {
+        self.has_written = true;
+        let has_room = self.is_outward_low() && mem::take(&mut self.wants_room);
+        let is_flushed = self.outward.is_empty() && mem::take(&mut self.wants_flush);
+        has_room || is_flushed
+    }
+
+    /// Returns `Ready(None)` if no packet comes any more, else remembers the task.
+    fn poll_end<T>(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        if self.has_ended() || self.is_shut {
+            return Poll::Ready(None);
+        }
+        self.taker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
     /// Returns true if the queue is low enough for a wake to pay off.
     fn is_outward_low(&self) -> bool {
         self.outward.len() <= PACKETS_MAX / 2 && self.outward_bytes <= BYTES_MAX / 2
@@ -302,7 +432,11 @@ impl Queues {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.0.lock().is_gone = true;
+        let mut queues = self.0.lock();
+        queues.is_gone = true;
+        let writer = queues.writer.take();
+        drop(queues);
+        drop(writer);
         self.0.end(Fault::Ended);
     }
 }

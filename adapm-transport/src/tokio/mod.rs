@@ -3,9 +3,10 @@
 //!
 //! | | [`Kind::Tcp`](crate::net::Kind::Tcp) | [`Kind::Tokio`](crate::net::Kind::Tokio) |
 //! | --- | --- | --- |
-//! | reads and writes | the thread that calls `recv` | two tasks a connection, also while that thread works |
-//! | seals, opens, checks | that thread | the thread that calls `recv` |
-//! | costs | nothing but the calls | a wake of another thread for each send, and one back |
+//! | reads | the thread that calls `recv` | a task a connection, also while that thread works |
+//! | writes | the thread that calls `send` and `recv` | that thread, and a task what the socket does not take at once |
+//! | seals, opens, checks | that thread | that thread |
+//! | costs | nothing but the calls | a wake of another thread for each arrival |
 //!
 //! So it suits programs whose channel threads have much to do and large values, and programs that
 //! already have a runtime.

@@ -2,15 +2,16 @@
 
 use core::future::{Future, poll_fn};
 use core::pin::pin;
-use core::task::{Context, Poll};
+use core::task::Poll;
 use core::time::Duration;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::net::packet::{Fault, PacketReader, PacketWriter, Spares};
-use crate::net::queued::PipeTask;
+use crate::net::packet::{PacketReader, Spares};
+use crate::net::queued::{PipeTask, Writer};
 
 /// Carries packets between `task` and `stream` until one of them ends.
 pub(super) async fn serve(stream: TcpStream, task: PipeTask) {
@@ -19,19 +20,19 @@ pub(super) async fn serve(stream: TcpStream, task: PipeTask) {
     }
     let (reading, writing) = stream.into_split();
     let mut reader = tokio::spawn(read(reading, task.clone()));
-    let mut has_written = false;
-    if let Some(Err(fault)) =
-        unless(write(&writing, &task, &mut has_written), close_after(&task)).await
-    {
-        task.end(fault);
+    let writing = Arc::new(writing);
+    task.lend(Writer::new(Now(Arc::clone(&writing))));
+    if let Some(Err(error)) = unless(write(&writing, &task), close_after(&task)).await {
+        task.end(error.into());
     }
+    // Tells the peer that nothing more comes. Closing at once, with unread bytes, could discard
+    // bytes that the peer has not read yet.
+    let has_written = task.close_writer();
+    drop(writing);
     if !has_written {
         // No answer is pending: strangers who find no room cost nothing from here on.
         return reader.abort();
     }
-    // Notifies the peer that nothing more comes. Closing at once, with unread bytes, could discard
-    // bytes that the peer has not read yet.
-    drop(writing);
     if tokio::time::timeout(LINGER, &mut reader).await.is_err() {
         reader.abort();
     }
@@ -111,40 +112,22 @@ pub(crate) async fn drain(stream: &OwnedReadHalf) {
     }
 }
 
-/// Writes packets until the last one.
-async fn write(
-    stream: &OwnedWriteHalf,
-    task: &PipeTask,
-    has_written: &mut bool,
-) -> Result<(), Fault> {
-    let mut writer = PacketWriter::default();
-    while poll_fn(|cx| poll_batch(task, &mut writer, cx)).await {
-        *has_written = true;
-        while !writer.write(&mut Now(stream))? {
+/// Writes what the endpoint could not write without waiting, until the last packet.
+async fn write(stream: &OwnedWriteHalf, task: &PipeTask) -> io::Result<()> {
+    while let Some(mut writer) = poll_fn(|cx| task.poll_writer(cx)).await {
+        while !writer.write()? {
             stream.writable().await?;
         }
+        task.lend(writer);
         tokio::task::consume_budget().await;
     }
     Ok(())
 }
 
-/// Takes as many packets as suit one call, at least one. Returns `false` after the last one.
-fn poll_batch(task: &PipeTask, writer: &mut PacketWriter, cx: &mut Context<'_>) -> Poll<bool> {
-    while writer.packets() < BATCH_PACKETS_MAX && writer.bytes() < BATCH_BYTES_MAX {
-        match task.poll_take(cx) {
-            Poll::Ready(Some(packet)) => writer.push(packet),
-            Poll::Ready(None) => return Poll::Ready(writer.packets() > 0),
-            Poll::Pending if writer.packets() > 0 => return Poll::Ready(true),
-            Poll::Pending => return Poll::Pending,
-        }
-    }
-    Poll::Ready(true)
-}
-
 /// Non-blocking I/O on a stream, which fails instead of waiting.
-struct Now<'a, S>(&'a S);
+struct Now<S>(S);
 
-impl Read for Now<'_, OwnedReadHalf> {
+impl Read for Now<&OwnedReadHalf> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         self.0.try_read(bytes)
     }
@@ -154,7 +137,7 @@ impl Read for Now<'_, OwnedReadHalf> {
     }
 }
 
-impl Write for Now<'_, OwnedWriteHalf> {
+impl Write for Now<Arc<OwnedWriteHalf>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.try_write(bytes)
     }
@@ -170,6 +153,4 @@ impl Write for Now<'_, OwnedWriteHalf> {
 
 /// Time for packets in flight, and for the peer to close its side, once the pipe is dropped.
 const LINGER: Duration = Duration::from_secs(1);
-const BATCH_PACKETS_MAX: usize = 32;
-const BATCH_BYTES_MAX: usize = 1 << 20;
 const DRAIN_BYTES: usize = 4 << 10;

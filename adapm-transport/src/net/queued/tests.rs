@@ -1,6 +1,7 @@
 //! The interplay of tasks and the endpoint through a queued pipe.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
 use std::task::Wake;
 
 use adapm_core::link::Seq;
@@ -134,4 +135,136 @@ fn room_is_notified_only_once_there_is_much() {
     assert!(!take(PACKETS_MAX / 2 - 1));
     assert!(take(1));
     assert!(!take(PACKETS_MAX / 2), "nobody waits for that");
+}
+
+/// A connection that takes some bytes, then would block until it gets room, and notes its end.
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<(usize, Vec<u8>, bool)>>);
+
+impl Scripted {
+    fn allow(&self, bytes: usize) {
+        self.0.lock().expect("no panic").0 += bytes;
+    }
+
+    fn written(&self) -> Vec<u8> {
+        self.0.lock().expect("no panic").1.clone()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.0.lock().expect("no panic").2
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::new(Lent(self.clone()))
+    }
+}
+
+struct Lent(Scripted);
+
+impl Write for Lent {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut script = self.0.0.lock().expect("no panic");
+        let taken = bytes.len().min(script.0);
+        if taken == 0 {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        script.0 -= taken;
+        script.1.extend_from_slice(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.0.0.lock().expect("no panic").2 = true;
+    }
+}
+
+fn numbered(number: u8) -> Outgoing {
+    Draft::greeting(Greeting::Hello, vec![number; 5]).check()
+}
+
+fn bytes_of(numbers: impl IntoIterator<Item = u8>) -> Vec<u8> {
+    numbers.into_iter().flat_map(|number| numbered(number).parts().concat()).collect()
+}
+
+#[test]
+fn an_endpoint_writes_by_itself_and_the_task_what_is_left_in_order() {
+    let (_poll, mut carried, task) = pipe();
+    let wakes = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut cx = Context::from_waker(&waker);
+    let mut send = |number| {
+        carried.push(numbered(number));
+        assert!(!carried.flush());
+    };
+    let connection = Scripted::default();
+    // Before the connection stands, packets wait for the task.
+    send(0);
+    task.lend(connection.writer());
+    connection.allow(2 * numbered(0).len() + 7);
+    let Poll::Ready(Some(mut writer)) = task.poll_writer(&mut cx) else { panic!("one waits") };
+    assert!(writer.write().is_ok_and(|is_done| is_done));
+    task.lend(writer);
+    assert!(task.poll_writer(&mut cx).is_pending());
+    send(1);
+    assert_eq!((connection.written(), wakes.0.load(Ordering::Relaxed)), (bytes_of(0..2), 0));
+    // The third is cut after 7 bytes: the task is woken for the rest, which later ones queue behind.
+    send(2);
+    assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+    send(3);
+    let Poll::Ready(Some(mut writer)) = task.poll_writer(&mut cx) else { panic!("two wait") };
+    send(4);
+    connection.allow(1_000);
+    assert!(writer.write().is_ok_and(|is_done| is_done));
+    task.lend(writer);
+    let Poll::Ready(Some(mut writer)) = task.poll_writer(&mut cx) else { panic!("one waits") };
+    assert!(writer.write().is_ok_and(|is_done| is_done));
+    assert_eq!(connection.written(), bytes_of(0..5));
+    assert!(!connection.is_closed());
+    // The last handle of the task closes the connection, wherever the writing side is.
+    task.lend(writer);
+    drop(task);
+    assert!(connection.is_closed());
+}
+
+#[test]
+fn packets_are_written_before_the_end_of_a_dropped_pipe() {
+    let (_poll, mut carried, task) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    let connection = Scripted::default();
+    task.lend(connection.writer());
+    carried.push(numbered(0));
+    assert!(!carried.flush());
+    carried.push(numbered(1));
+    assert!(!carried.flush());
+    drop(carried);
+    let Poll::Ready(Some(mut writer)) = task.poll_writer(&mut cx) else { panic!("two wait") };
+    connection.allow(1_000);
+    assert!(writer.write().is_ok_and(|is_done| is_done));
+    task.lend(writer);
+    assert!(matches!(task.poll_writer(&mut cx), Poll::Ready(None)));
+    assert!(task.close_writer() && connection.is_closed());
+    assert_eq!(connection.written(), bytes_of(0..2));
+}
+
+#[test]
+fn a_connection_that_fails_while_the_endpoint_writes_breaks_the_pipe() {
+    let (_poll, mut carried, task) = pipe();
+    let mut cx = Context::from_waker(Waker::noop());
+    carried.raise_limit(1 << 24);
+    task.deliver(packet(Frame::default()));
+    // A connection that takes nothing of what it is given has ended.
+    task.lend(Writer::new(io::Cursor::new([0_u8; 0])));
+    carried.push(numbered(0));
+    assert!(carried.flush());
+    assert_eq!(task.poll_room(&mut cx), Poll::Ready(false));
+    assert_eq!(carried.read(), Ok(Some(packet(Frame::default()))), "what came before is read");
+    assert_eq!(carried.read(), Err(Fault::Io(io::ErrorKind::WriteZero.into())));
+    assert!(matches!(task.poll_writer(&mut cx), Poll::Ready(None)));
+    assert!(task.close_writer(), "the attempt counts");
 }
