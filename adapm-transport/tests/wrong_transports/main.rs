@@ -116,7 +116,7 @@ const EXPECTED: [(Mistake, &str, &str); 32] = [
     (
         TakesAnEndForALoss,
         "an_orderly_end_is_no_loss_and_frames_arrive_before",
-        "n0 left with `Finished`, and n1 was told Lost(n0, Failed)",
+        "was told Lost(n0, Failed)",
     ),
     (
         DropsWhatIsQueued,
