@@ -163,7 +163,7 @@ pub fn prefetch_entry_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) 
 
 /// Like [`prefetch_entry_ahead`], and prefetches the slot of the key [`SLOT_AHEAD`] after number
 /// `at`.
-#[inline]
+#[inline(always)] // A call costs as much as the prefetches.
 pub fn prefetch_ahead<S: Store>(store: &S, at: usize, key: impl Fn(usize) -> Option<Key>) {
     prefetch_entry_ahead(store, at, &key);
     if let Some(key) = key(at + SLOT_AHEAD) {
