@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A task whose connection can be written from any thread without waiting lends its writing side
-//! ([`PipeTask::lend`]): then `flush` writes by itself, which saves the hand-over to another thread,
-//! and the task writes only what the connection did not take at once. Whoever holds the [`Writer`]
-//! writes; it waits in the queues.
+//! ([`PipeTask::lend`]): then `flush` writes by itself, which saves waking another thread, and the
+//! task writes only what the connection did not take at once. The one of the two that has taken the
+//! [`Writer`] out of the queues writes.
 //!
 //! The task's half uses the interface of `core::task`, so that any executor or thread can serve it.
 //! Not here: the task's handling of packets.

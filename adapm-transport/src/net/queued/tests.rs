@@ -213,7 +213,7 @@ fn an_endpoint_writes_by_itself_and_the_task_what_is_left_in_order() {
     assert!(task.poll_writer(&mut cx).is_pending());
     send(1);
     assert_eq!((connection.written(), wakes.0.load(Ordering::Relaxed)), (bytes_of(0..2), 0));
-    // The third is cut after 7 bytes: the task is woken for the rest, which later ones queue behind.
+    // The third is cut after 7 bytes: the task is woken for the rest, and later ones queue.
     send(2);
     assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
     send(3);
