@@ -234,8 +234,8 @@ pub trait Transport {
     /// Notifies all peers that this node ends, and waits a bounded time until they have received
     /// all earlier frames; called last.
     ///
-    /// An endpoint dropped without this call counts as failed. Does nothing by default: for
-    /// transports whose peers see each other end.
+    /// An endpoint dropped without this call counts as failed, so a transport that wraps another
+    /// must pass it on. Does nothing by default: for transports whose peers see each other end.
     fn leave(&mut self, reason: CloseReason) {
         let _ = reason;
     }

@@ -74,12 +74,15 @@ impl Failure {
         self.wake();
     }
 
-    /// Records a lost peer, unless it is known, and wakes all channel threads, which notify their
-    /// engines.
+    /// Records a lost peer, unless it is known or its loss follows from an error of this process,
+    /// and wakes all channel threads, which notify their engines.
     pub(crate) fn lose(&self, peer: PeerLoss) {
         let PeerLoss { node, address, loss } = peer;
         let mut lost = lock(&self.lost);
-        if self.is_complete() || lost.iter().any(|known| known.node == node) {
+        // Nodes of this process leave because of the error that ends the threads. Other processes
+        // receive the loss in any case.
+        let is_consequence = self.is_raised() && self.on_loss.get().is_none();
+        if is_consequence || self.is_complete() || lost.iter().any(|known| known.node == node) {
             return;
         }
         lock(&self.first).get_or_insert(RunError::PeerLost { node, address, loss });
@@ -191,6 +194,22 @@ mod tests {
             }
             steps.iter().for_each(|step| step());
             assert_eq!((failure.check(), failure.is_raised()), (Err(error.clone()), true));
+        }
+    }
+
+    #[test]
+    fn nodes_that_end_because_of_an_error_are_not_lost() {
+        let error =
+            RunError::ChannelPanicked { node: NodeId(0), channel: adapm_core::ChannelId(0) };
+        for reports in [false, true] {
+            let failure = Failure::default();
+            if reports {
+                failure.on_loss(Box::new(|_| {}));
+            }
+            failure.raise(error.clone());
+            failure.lose(LOST);
+            assert_eq!(failure.check(), Err(error.clone()));
+            assert_eq!(failure.lost(0), reports.then_some(LOST));
         }
     }
 

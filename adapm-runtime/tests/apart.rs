@@ -1,11 +1,15 @@
 //! Nodes that are built one by one, as on different machines: only their transport joins them.
 
+use std::panic::resume_unwind;
+use std::sync::mpsc;
 use std::thread;
 
-use adapm_core::error::ConfigError;
+use adapm_core::error::{ConfigError, OpError};
+use adapm_core::transport::Loss;
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{BuildError, Builder, Nodes};
+use adapm_runtime::{BuildError, Builder, Nodes, RunError, TryRunError};
 use adapm_transport::inproc::{self, InProc};
+use adapm_verify::silence::patience;
 
 fn layout() -> Layout {
     Layout::dense(&[(40, 2)]).expect("a legal layout")
@@ -64,6 +68,74 @@ fn a_node_that_there_is_not_is_refused() {
         refused,
         BuildError::Config(ConfigError::NodeOutOfRange { node: NodeId(3), nodes: 3 })
     );
+}
+
+/// The end of a node that others wait for.
+#[derive(Clone, Copy, Debug)]
+enum Failing {
+    Worker,
+    Panic,
+    /// The node is never built, so it introduces itself to nobody.
+    Unbuilt,
+}
+
+/// Builds a node whose worker waits at a barrier for the failing node. Returns the error.
+fn waits_in_vain(node: u16, end: InProc) -> RunError {
+    let cluster = match builder(node, end).build() {
+        Ok(cluster) => cluster,
+        Err(BuildError::Run(error)) => return error,
+        Err(error) => panic!("n{node} cannot be built: {error}"),
+    };
+    let ran = cluster.try_run(|mut worker| -> Result<(), OpError> {
+        worker.push(&(0..40).map(Key).collect::<Vec<_>>(), &[1; 80])?;
+        worker.barrier()
+    });
+    match ran.expect_err("the failing node comes to no barrier") {
+        TryRunError::Cluster(error) => error,
+        error => panic!("n{node} blames its worker: {error}"),
+    }
+}
+
+fn fails(node: u16, end: InProc, failing: Failing) {
+    if matches!(failing, Failing::Unbuilt) {
+        return;
+    }
+    let cluster = builder(node, end).build().expect("a legal node");
+    let ran = cluster.try_run(|mut worker| {
+        worker.push(&(0..40).map(Key).collect::<Vec<_>>(), &[1; 80]).expect("its peers are there");
+        match failing {
+            Failing::Worker => Err::<(), _>("no data"),
+            _ => resume_unwind(Box::new("no data")),
+        }
+    });
+    assert!(ran.expect_err("its worker fails").to_string().contains("no data"));
+}
+
+#[test]
+fn a_node_that_fails_ends_all_others_which_name_it() {
+    for failing in [Failing::Worker, Failing::Panic, Failing::Unbuilt] {
+        let (tell, told) = mpsc::channel();
+        for (node, end) in (0..).zip(inproc::network(3)) {
+            let tell = tell.clone();
+            thread::spawn(move || {
+                if node == 1 {
+                    fails(node, end, failing);
+                } else {
+                    tell.send((node, waits_in_vain(node, end))).expect("the test waits");
+                }
+            });
+        }
+        drop(tell);
+        for _ in 0..2 {
+            let ended = told.recv_timeout(patience());
+            let (node, error) = ended.unwrap_or_else(|_| panic!("{failing:?}: a node waits on"));
+            // Where the other survivor was faster, its word is the first.
+            let losses = [Loss::Failed, Loss::Reported(NodeId(2 - node))];
+            let lost =
+                losses.map(|loss| RunError::PeerLost { node: NodeId(1), address: None, loss });
+            assert!(lost.contains(&error), "{failing:?}: n{node} ends with {error}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use adapm_core::error::OpError;
-use adapm_core::transport::{Frame, Received, SendError, Transport, Wake as _};
+use adapm_core::transport::{CloseReason, Frame, Received, SendError, Transport, Wake as _};
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::{Builder, Cluster, Nodes, RunError, System, Worker};
 use adapm_transport::inproc::{self, InProc, InProcWaker};
@@ -58,6 +58,10 @@ impl Transport for Gated {
 
     fn waker(&self) -> Self::Waker {
         self.inner.waker()
+    }
+
+    fn leave(&mut self, reason: CloseReason) {
+        self.inner.leave(reason);
     }
 }
 

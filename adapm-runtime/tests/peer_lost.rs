@@ -52,11 +52,7 @@ impl Transport for Doomed {
         if lost && (to == VICTIM || self.inner.node() == VICTIM) {
             return Ok(());
         }
-        match self.inner.send(to, frame) {
-            // Survivors end one after another.
-            Err(SendError::Transport(adapm_transport::Error::PeerGone { .. })) => Ok(()),
-            sent => sent,
-        }
+        self.inner.send(to, frame)
     }
 
     fn recv(&mut self, wait: Option<Duration>, frame: &mut Frame) -> Result<Received, Self::Error> {
@@ -64,7 +60,11 @@ impl Transport for Doomed {
             self.told = true;
             return Ok(Received::Lost(VICTIM, LOSS));
         }
-        self.inner.recv(wait, frame)
+        match self.inner.recv(wait, frame)? {
+            // Survivors end one after another.
+            Received::Lost(..) => Ok(Received::Woken),
+            received => Ok(received),
+        }
     }
 
     fn waker(&self) -> Self::Waker {
@@ -74,6 +74,7 @@ impl Transport for Doomed {
     fn leave(&mut self, reason: CloseReason) {
         let mut reasons = self.fate.reasons.lock().expect("no panic while it is held");
         reasons.push((self.inner.node(), reason));
+        self.inner.leave(reason);
     }
 
     fn address(&self, node: NodeId) -> Option<SocketAddr> {

@@ -11,7 +11,7 @@ use adapm_core::transport::Loss;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The endpoint of that node was dropped; frames it had sent before still arrive.
+    /// That node has finished and dropped its endpoint; frames it had sent before still arrive.
     #[error("node {node} has left the network: send nothing more to it")]
     PeerGone {
         /// The node.

@@ -40,8 +40,8 @@ impl Introduced {
         Ok(*told)
     }
 
-    /// Introduces this node to all peers before it ends because of another layout. A transport may
-    /// keep a loss from peers that have nothing more to send; they would wait for ever.
+    /// Introduces this node to all peers before it ends because of another layout, so that those
+    /// which differ end with that reason instead of a loss.
     fn introduce_to_all(&mut self) {
         let own = self.own;
         for node in (0..).map(NodeId).take(self.told.len()).filter(|node| *node != own) {

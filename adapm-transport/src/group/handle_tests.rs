@@ -23,7 +23,6 @@ impl Transport for Doomed {
 
     fn send(&mut self, to: NodeId, frame: &mut Frame) -> Result<(), SendError<Self::Error>> {
         match self.inner.send(to, frame) {
-            // Members end one after another.
             Err(SendError::Transport(crate::Error::PeerGone { .. })) => Ok(()),
             sent => sent,
         }
@@ -36,11 +35,19 @@ impl Transport for Doomed {
             return Ok(Received::Lost(lost, Loss::Failed));
         }
         drop(lost);
-        self.inner.recv(wait, frame)
+        match self.inner.recv(wait, frame)? {
+            // Members end one after another.
+            Received::Lost(..) => Ok(Received::Woken),
+            received => Ok(received),
+        }
     }
 
     fn waker(&self) -> InProcWaker {
         self.inner.waker()
+    }
+
+    fn leave(&mut self, reason: CloseReason) {
+        self.inner.leave(reason);
     }
 
     fn address(&self, _: NodeId) -> Option<SocketAddr> {
