@@ -17,7 +17,7 @@ type Case = Result<(), Broken>;
 const NANO: Duration = Duration::from_nanos(1);
 
 fn config() -> LinkConfig {
-    LinkConfig::dead_after(Duration::from_secs(1))
+    LinkConfig::with_dead_after(Duration::from_secs(1))
 }
 
 fn with_window(packets: usize, bytes: usize) -> LinkConfig {
@@ -279,7 +279,7 @@ fn a_link_tells_what_it_carries() -> Case {
 /// dead time: on a pipe of any speed an acknowledgement waits behind less data than that.
 #[test]
 fn what_is_under_way_follows_the_speed_of_the_pipe() {
-    let config = LinkConfig::dead_after(Duration::from_secs(10));
+    let config = LinkConfig::with_dead_after(Duration::from_secs(10));
     let most = |bytes_a_second: u64, frames: usize| {
         let mut session = up(config);
         for _ in 0..frames {

@@ -31,7 +31,7 @@ pub fn link(bytes: &[u8]) -> bool {
 }
 
 fn config(choices: &mut Choices<'_>) -> LinkConfig {
-    let mut config = LinkConfig::dead_after(Duration::from_secs(1));
+    let mut config = LinkConfig::with_dead_after(Duration::from_secs(1));
     config.packet_bytes = [9, 20, 40, 16 << 10][choices.below(4) as usize];
     config.window_packets = [1, 2, 4, 64][choices.below(4) as usize];
     config.window_bytes = [1, 40, 200, 10_000][choices.below(4) as usize];

@@ -39,11 +39,12 @@ impl LinkConfig {
     /// ```
     /// use core::time::Duration;
     /// use adapm_core::link::LinkConfig;
-    /// assert_eq!(LinkConfig::dead_after(Duration::from_secs(10)), LinkConfig::default());
-    /// assert_eq!(LinkConfig::dead_after(Duration::from_secs(1)).heartbeat, Duration::from_millis(50));
+    /// assert_eq!(LinkConfig::with_dead_after(Duration::from_secs(10)), LinkConfig::default());
+    /// let quick = LinkConfig::with_dead_after(Duration::from_secs(1));
+    /// assert_eq!(quick.heartbeat, Duration::from_millis(50));
     /// ```
     #[must_use]
-    pub fn dead_after(dead_after: Duration) -> Self {
+    pub fn with_dead_after(dead_after: Duration) -> Self {
         let least = Duration::from_nanos(1);
         Self {
             heartbeat: (dead_after / 20).max(least),
@@ -62,7 +63,7 @@ impl LinkConfig {
     /// under way; acknowledgements within 5 ms, as what is lost is found by them.
     #[must_use]
     pub fn datagrams(dead_after: Duration) -> Self {
-        let base = Self::dead_after(dead_after);
+        let base = Self::with_dead_after(dead_after);
         Self {
             ack_delay: base.ack_delay.min(Duration::from_millis(5)),
             packet_bytes: 1_200,
@@ -80,6 +81,6 @@ impl LinkConfig {
 
 impl Default for LinkConfig {
     fn default() -> Self {
-        Self::dead_after(Duration::from_secs(10))
+        Self::with_dead_after(Duration::from_secs(10))
     }
 }

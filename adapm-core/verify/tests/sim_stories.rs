@@ -36,7 +36,7 @@ fn with_window(system: System, window_packets: usize) -> Simulation {
         jitter_nanos: 0,
         bytes_per_second: 0,
     };
-    let mut link = LinkConfig::dead_after(DEAD_AFTER);
+    let mut link = LinkConfig::with_dead_after(DEAD_AFTER);
     link.window_packets = window_packets;
     let costs = Costs { access_nanos: 0, input_nanos: 10_000 };
     Simulator::new(CheckedCluster::new(setup, costs), FaultyLinks::new(link, wire, 3, 7), 7)

@@ -51,7 +51,7 @@ impl Storm {
             config.token =
                 Some(Token::new(b"0123456789abcdef0123456789abcdef").expect("long enough"));
             // Long enough for a busy machine not to look like a dead one.
-            config.link = LinkConfig::dead_after(Duration::from_secs(30));
+            config.link = LinkConfig::with_dead_after(Duration::from_secs(30));
             Net::listen(config).expect("loopback has a free port")
         };
         let mut nets: Vec<Net> = (0..nodes).map(listen).collect();

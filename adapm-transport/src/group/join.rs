@@ -420,7 +420,7 @@ pub(super) fn settings(config: &GroupConfig, channel: u16, kind: Kind, bind: Str
     net.kind = kind;
     net.bind = bind;
     net.insecure = config.insecure;
-    net.link = LinkConfig::dead_after(config.dead_after);
+    net.link = LinkConfig::with_dead_after(config.dead_after);
     net
 }
 

@@ -118,7 +118,7 @@ impl WireEnd {
             layout_digest: 9,
             incarnation: Incarnation(u64::from(node) + 100),
         };
-        let mut config = LinkConfig::dead_after(Duration::from_secs(3_600));
+        let mut config = LinkConfig::with_dead_after(Duration::from_secs(3_600));
         config.packet_bytes = 100;
         let peer = Peer::new(NodeId(1 - node), node == 1, config);
         Self { own, peer, recordings: Recordings::default(), line: None, sent: 0, received: 0 }

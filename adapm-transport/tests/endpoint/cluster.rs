@@ -38,7 +38,7 @@ impl Cluster {
     /// Creates endpoints that know each other's addresses and have not met.
     pub(crate) fn apart(nodes: usize, adjust: impl Fn(&mut NetConfig)) -> Self {
         let adjust = |config: &mut NetConfig| {
-            config.link = LinkConfig::dead_after(DEAD_AFTER);
+            config.link = LinkConfig::with_dead_after(DEAD_AFTER);
             adjust(config);
         };
         Self::of(network_with(nodes, adjust).expect("this machine has a loopback address"))

@@ -15,7 +15,7 @@ use crate::support::{Faults, Proxy};
 fn pair(kind: Kind, dead_after: Duration, faults: Faults) -> (Cluster, Proxy) {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);
-        (config.kind, config.link) = (kind, LinkConfig::dead_after(dead_after));
+        (config.kind, config.link) = (kind, LinkConfig::with_dead_after(dead_after));
         Net::listen(config).expect("a free port")
     };
     let mut cluster = Cluster::of(vec![listen(0), listen(1)]);

@@ -13,7 +13,7 @@ use crate::cluster::{Cluster, DEAD_AFTER};
 /// Starts node `node` of three again at a new address, knowing the addresses of the others.
 fn restarted(cluster: &mut Cluster, node: u16) -> Net {
     let mut config = NetConfig::new(NodeId(node), 3);
-    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    config.link = LinkConfig::with_dead_after(DEAD_AFTER);
     let mut net = Net::listen(config).expect("a free port");
     let address = |end: &Option<Net>| end.as_ref().map(|end| end.address().clone());
     let mut addresses: Vec<_> = cluster.ends.iter().map(address).collect();

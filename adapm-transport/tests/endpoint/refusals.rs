@@ -22,7 +22,7 @@ fn refused(base: impl Fn(&mut NetConfig), spoil: impl Fn(&mut NetConfig)) -> (St
         cluster.state(0, 1) == PeerState::Up && cluster.state(1, 0) == PeerState::Up
     });
     let mut config = NetConfig::new(NodeId(2), 3);
-    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    config.link = LinkConfig::with_dead_after(DEAD_AFTER);
     base(&mut config);
     spoil(&mut config);
     let mut stranger = Net::listen(config).expect("a free port");
@@ -89,7 +89,7 @@ fn an_address_of_another_node() {
     drop(cluster.take(2));
     let wrong = cluster.end(1).address().clone();
     let mut config = NetConfig::new(NodeId(2), 3);
-    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    config.link = LinkConfig::with_dead_after(DEAD_AFTER);
     let mut lost = Net::listen(config).expect("a free port");
     lost.connect(&[Some(wrong)]);
     let mut frame = Frame::default();
@@ -122,7 +122,7 @@ fn a_peer_that_is_not_up_yet_is_awaited_and_the_reason_is_known() {
     let socket = address.socket().expect("a network address");
     assert_eq!(Transport::address(cluster.end(1), NodeId(0)), Some(socket));
     let mut config = NetConfig::new(NodeId(0), 2);
-    config.link = LinkConfig::dead_after(DEAD_AFTER);
+    config.link = LinkConfig::with_dead_after(DEAD_AFTER);
     config.bind = socket.to_string();
     let late = Net::listen(config).expect("the port is free again");
     assert_eq!(late.address(), &Address::Tcp(socket));

@@ -78,7 +78,7 @@ fn apart() -> Vec<Net> {
     let listen = |node| {
         let mut config = NetConfig::new(NodeId(node), 2);
         // A corrupted length is noticed when the peer is suspected, after a fifth of this.
-        config.link = LinkConfig::dead_after(Duration::from_secs(2));
+        config.link = LinkConfig::with_dead_after(Duration::from_secs(2));
         Net::listen(config).expect("a free port")
     };
     vec![listen(0), listen(1)]

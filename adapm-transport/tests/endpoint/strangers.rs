@@ -16,7 +16,7 @@ use crate::support::{Faults, Proxy};
 fn replaced(nodes: usize) -> (Cluster, Net) {
     let listen = |node: u16, nodes: usize, bind: &str| {
         let mut config = NetConfig::new(NodeId(node), nodes);
-        config.link = LinkConfig::dead_after(DEAD_AFTER);
+        config.link = LinkConfig::with_dead_after(DEAD_AFTER);
         config.bind = bind.to_owned();
         Net::listen(config).expect("the address is free")
     };

@@ -191,7 +191,7 @@ cases! {
         let address = free.local_addr().expect("it has one");
         drop(free);
         let configure = |config: &mut NetConfig| {
-            config.link = LinkConfig::dead_after(Duration::from_secs(20));
+            config.link = LinkConfig::with_dead_after(Duration::from_secs(20));
         };
         let sound = SoundNodes::start_with(4, &[1, 2, 3], configure, &[(0, address)]);
         sound.fault(2, 0, "Connection refused");

@@ -278,7 +278,7 @@ cases! {
 
     fn falls_silent() {
         let sound = SoundNodes::start(4, &[0, 1, 2], |config| {
-            config.link = LinkConfig::dead_after(Duration::from_secs(3));
+            config.link = LinkConfig::with_dead_after(Duration::from_secs(3));
         });
         let _stranger = liar(&sound, 0);
         assert!(matches!(sound.loss(0, 3), Loss::Silent(time) if time >= Duration::from_secs(3)));
@@ -287,7 +287,7 @@ cases! {
 
     fn comes_back_without_memory() {
         let sound = SoundNodes::start(4, &[0, 1, 2], |config| {
-            config.link = LinkConfig::dead_after(Duration::from_secs(3));
+            config.link = LinkConfig::with_dead_after(Duration::from_secs(3));
         });
         let mut stranger = liar(&sound, 0);
         stranger.link(Kind::Data, 0, 0, b"before");

@@ -305,7 +305,7 @@ pub(crate) fn config(node: u16, nodes: usize) -> NetConfig {
         config.kind = kind.parse().expect("a kind of endpoint");
     }
     // A busy machine may delay a thread for long.
-    config.link = LinkConfig::dead_after(Duration::from_secs(20));
+    config.link = LinkConfig::with_dead_after(Duration::from_secs(20));
     config
 }
 

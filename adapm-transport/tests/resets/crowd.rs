@@ -117,7 +117,7 @@ fn config(node: usize, nodes: usize, kind: Kind) -> NetConfig {
     config.kind = kind;
     config.token = Some(adapm_transport::testing::token(5));
     // Long enough for a busy machine not to look like a dead one.
-    config.link = LinkConfig::dead_after(Duration::from_secs(30));
+    config.link = LinkConfig::with_dead_after(Duration::from_secs(30));
     config.link.window_bytes = 1 << 20;
     config
 }

@@ -61,7 +61,7 @@ impl Met {
 /// Returns a random configuration with small windows and short times.
 #[must_use]
 pub fn config(rng: &mut Rng) -> LinkConfig {
-    let mut config = LinkConfig::dead_after(Duration::from_secs(1));
+    let mut config = LinkConfig::with_dead_after(Duration::from_secs(1));
     config.packet_bytes = rng.choose(&[9, 20, 40, 16 << 10]);
     config.window_packets = rng.choose(&[1, 2, 4, 16, 64]);
     config.window_bytes = rng.choose(&[1, 40, 200, 10_000]);

@@ -210,7 +210,7 @@ impl Run {
             jitter_nanos: rng.choose(&[0, 20_000, 200_000]),
             bytes_per_second: rng.choose(&[0, 1_000_000_000, 10_000_000]),
         };
-        let mut link = LinkConfig::dead_after(Duration::from_millis(rng.choose(&DEAD_MILLIS)));
+        let mut link = LinkConfig::with_dead_after(Duration::from_millis(rng.choose(&DEAD_MILLIS)));
         link.packet_bytes = rng.choose(&[16 << 10, 256, 40]);
         link.window_packets = rng.choose(&[4_096, 16, 2, 1]);
         let mut links = FaultyLinks::new(link, wire, nodes, rng.bits());

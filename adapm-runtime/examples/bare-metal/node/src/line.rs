@@ -106,7 +106,7 @@ impl Line {
     /// Creates an unused end of a line. `terms` must be the same number on both ends.
     #[must_use]
     pub fn new(end: End, terms: u64, dead_after: Duration) -> Self {
-        let mut config = LinkConfig::dead_after(dead_after);
+        let mut config = LinkConfig::with_dead_after(dead_after);
         config.packet_bytes = PACKET_BYTES;
         config.window_packets = 32;
         config.window_bytes = 2 * FRAME_BYTES_MAX;
