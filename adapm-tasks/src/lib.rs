@@ -7,10 +7,12 @@
 //! measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every system,
 //! on one node or many.
 //!
-//! Not here: the command line, which is the binary `adapm` of this package.
+//! [`cli`] is the command line, the binary `adapm` of this package.
 //!
 #![doc = include_str!("../../adapm-core/docs/pages.md")]
 
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod data;
 pub mod docs;
 pub mod exchange;

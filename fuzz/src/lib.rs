@@ -24,7 +24,7 @@ mod peer;
 mod planted;
 mod ratings;
 mod round_trip;
-#[path = "../../adapm-tasks/src/bin/adapm/measure/trace/shares.rs"]
+#[path = "../../adapm-tasks/src/cli/measure/trace/shares.rs"]
 mod shares;
 mod slot;
 mod store;

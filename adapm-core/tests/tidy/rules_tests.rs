@@ -101,7 +101,7 @@ fn files_of_users_are_opened_in_one_place() {
         "fs::read(path)",
     ] {
         let text = format!("//! x\nfn f() {{ {call} }}\n");
-        assert_one("adapm-tasks/src/bin/adapm/train.rs", &text, 2, "beside");
+        assert_one("adapm-tasks/src/cli/train.rs", &text, 2, "beside");
         assert_none("adapm-tasks/src/files/output.rs", &text);
         assert_none("adapm-tasks/tests/cli/files.rs", &text);
         assert_none("adapm-transport/src/a.rs", &text);

@@ -23,9 +23,9 @@ use clap::{
     Subcommand,
 };
 
-use crate::failure::Failure;
-use crate::recipe::{self, Recipe, UnknownRecipe};
-use crate::terminal::Stream;
+use crate::cli::failure::Failure;
+use crate::cli::recipe::{self, Recipe, UnknownRecipe};
+use crate::cli::terminal::Stream;
 
 pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};

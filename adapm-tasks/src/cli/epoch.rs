@@ -1,6 +1,6 @@
 //! Epochs as they are reported to screens and programs, and the words of a task.
 
-use adapm_tasks::run::{Epoch, ManagerStats};
+use crate::run::{Epoch, ManagerStats};
 
 /// A task's words for what it does.
 #[derive(Clone, Copy, Debug, Default)]

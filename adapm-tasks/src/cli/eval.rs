@@ -1,27 +1,27 @@
 //! The verb `eval`, as far as it is the same whatever is evaluated.
 //!
-//! The parts of each task implement [`Evaluating`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
+//! The parts of each task implement [`Evaluating`]: [`super::kge`], [`super::mf`], [`super::wv`].
 
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use adapm_tasks::run::ManagerStats;
+use crate::run::ManagerStats;
 use serde::Serialize;
 
-use crate::args::{ClusterArgs, Given, ProcessArgs};
-use crate::epoch::Labels;
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::format;
-use crate::input;
-use crate::interrupt::Interrupt;
-use crate::json;
-use crate::output::Output;
-use crate::processes::{self, Processes};
-use crate::progress::Screen;
-use crate::report;
-use crate::table::{Align, Table};
-use crate::train::{self, Common, Plan};
+use crate::cli::args::{ClusterArgs, Given, ProcessArgs};
+use crate::cli::epoch::Labels;
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::format;
+use crate::cli::input;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::json;
+use crate::cli::output::Output;
+use crate::cli::processes::{self, Processes};
+use crate::cli::progress::Screen;
+use crate::cli::report;
+use crate::cli::table::{Align, Table};
+use crate::cli::train::{self, Common, Plan};
 
 /// A task that can be evaluated from the command line.
 pub(crate) trait Evaluating {

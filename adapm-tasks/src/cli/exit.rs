@@ -8,14 +8,14 @@ use std::io::{self, Write as _};
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
-use adapm_tasks::run::{ConfigError, TaskError};
+use crate::run::{ConfigError, TaskError};
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::args::{Cli, Given};
-use crate::failure::{Blame, Failure};
-use crate::format;
-use crate::terminal::Stream;
+use crate::cli::args::{Cli, Given};
+use crate::cli::failure::{Blame, Failure};
+use crate::cli::format;
+use crate::cli::terminal::Stream;
 
 /// Prints the line of a failure, if there is one to print, and gives the exit code.
 pub(crate) fn report(failure: &Failure) -> ExitCode {

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use adapm_tasks::run::TaskError;
-use adapm_tasks::{files, kge, mf, wv};
+use crate::run::TaskError;
+use crate::{files, kge, mf, wv};
 
-use crate::args::{ExportArgs, ExportTask};
-use crate::failure::Failure;
-use crate::files::Files;
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::cli::args::{ExportArgs, ExportTask};
+use crate::cli::failure::Failure;
+use crate::cli::files::Files;
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
 
 /// Reads parameters and writes them in another form.
 pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -39,7 +39,7 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
         }
         ExportTask::Wv(args) => {
             let (files, format) = (&args.files, args.format);
-            let load = || crate::wv::vectors(&files.load).map(|(vectors, _)| vectors);
+            let load = || crate::cli::wv::vectors(&files.load).map(|(vectors, _)| vectors);
             let save = |vectors: &wv::Vectors, file: &mut dyn Write| vectors.write_to(file, format);
             write(files, interrupt, load, save, |vectors| {
                 let (words, dim) = (count(vectors.words().len()), vectors.dim());

@@ -1,29 +1,29 @@
 //! Failures of a verb: one line that names the fault, its place and what to do, and the party to
 //! blame.
 //!
-//! Not here: exit codes and how a line is printed ([`exit`](crate::exit)).
+//! Not here: exit codes and how a line is printed ([`exit`](crate::cli::exit)).
 
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::data::DataError;
+use crate::files::{self, OutputError};
+use crate::measure::bench::BenchError;
+use crate::measure::simulate::SimulateError;
+use crate::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
+use crate::wv::CorpusError;
 use adapm_core::NodeId;
 use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
-use adapm_tasks::data::DataError;
-use adapm_tasks::files::{self, OutputError};
-use adapm_tasks::measure::bench::BenchError;
-use adapm_tasks::measure::simulate::SimulateError;
-use adapm_tasks::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
-use adapm_tasks::wv::CorpusError;
 use adapm_transport::group::GroupError;
 use adapm_transport::group::launcher::{LauncherError, SecretError};
 
-use crate::launch::error::LaunchError;
-use crate::measure::bench::child::ChildError;
-use crate::measure::trace::error::TraceFailure;
-use crate::recipe::UnknownRecipe;
-use crate::secret::TokenError;
+use crate::cli::launch::error::LaunchError;
+use crate::cli::measure::bench::child::ChildError;
+use crate::cli::measure::trace::error::TraceFailure;
+use crate::cli::recipe::UnknownRecipe;
+use crate::cli::secret::TokenError;
 
 /// The failure of a verb.
 #[derive(Debug, thiserror::Error)]

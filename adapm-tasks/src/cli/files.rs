@@ -2,16 +2,16 @@
 //! over another that the command reads or writes, and written in the end, whatever happens to one
 //! of them.
 //!
-//! How a file is written is [`adapm_tasks::files`]'s.
+//! How a file is written is [`crate::files`]'s.
 
 use std::env;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use adapm_tasks::files::{self, FileId, Output, OutputError};
+use crate::files::{self, FileId, Output, OutputError};
 
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
 
 /// The files of a command, each with the flag that names it.
 #[derive(Debug, Default)]

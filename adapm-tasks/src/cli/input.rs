@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use adapm_tasks::data::{self, DATA_VARIABLE, DataError};
-use adapm_tasks::run::TaskError;
+use crate::data::{self, DATA_VARIABLE, DataError};
+use crate::run::TaskError;
 
-use crate::args::Given;
-use crate::failure::Failure;
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::progress::Screen;
+use crate::cli::args::Given;
+use crate::cli::failure::Failure;
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
+use crate::cli::progress::Screen;
 
 /// Reads or generates data, and shows that on the screen. A process that is alone needs not finish
 /// that if it is to end.

@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use adapm_tasks::run::ManagerStats;
+use crate::run::ManagerStats;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use crate::args::{Given, Settings};
-use crate::epoch::{EpochDone, Labels};
-use crate::format;
-use crate::report::Summary;
+use crate::cli::args::{Given, Settings};
+use crate::cli::epoch::{EpochDone, Labels};
+use crate::cli::format;
+use crate::cli::report::Summary;
 
 /// The counts of the parameter manager.
 #[derive(Serialize)]

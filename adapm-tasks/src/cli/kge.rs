@@ -4,28 +4,28 @@
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
 
-use adapm_core::Key;
-use adapm_tasks::Scheme;
-use adapm_tasks::kge::{
+use crate::Scheme;
+use crate::kge::{
     self, Checkpoint, EvalConfig, EvalReport, Graph, GraphFiles, GraphOptions, GraphSource,
     ModelKind, Negatives, Split, TrainConfig, TrainReport,
 };
-use adapm_tasks::metric::{Rank, RankMetrics};
-use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
+use crate::metric::{Rank, RankMetrics};
+use crate::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
+use adapm_core::Key;
 use serde::Serialize;
 
-use crate::args::Given;
-use crate::args::kge::{DATA_SEED, DataArgs, EvalArgs, TrainArgs};
-use crate::epoch::{Figure, Labels};
-use crate::eval::{self, Evaluating};
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::processes::Processes;
-use crate::progress::Screen;
-use crate::report::{self, Summary};
-use crate::table::{Align, Table};
-use crate::train::{Common, Plan, Shared, Training};
-use crate::{format, input};
+use crate::cli::args::Given;
+use crate::cli::args::kge::{DATA_SEED, DataArgs, EvalArgs, TrainArgs};
+use crate::cli::epoch::{Figure, Labels};
+use crate::cli::eval::{self, Evaluating};
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::processes::Processes;
+use crate::cli::progress::Screen;
+use crate::cli::report::{self, Summary};
+use crate::cli::table::{Align, Table};
+use crate::cli::train::{Common, Plan, Shared, Training};
+use crate::cli::{format, input};
 
 /// The name of the task.
 const TASK: &str = "kge";

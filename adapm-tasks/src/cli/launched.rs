@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, Read as _};
 
 use adapm_transport::threads;
 
-use crate::interrupt::Interrupt;
+use crate::cli::interrupt::Interrupt;
 
 /// Returns true if `adapm launch` started this process.
 pub(crate) fn is_launched() -> bool {

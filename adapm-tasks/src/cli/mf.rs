@@ -3,27 +3,27 @@
 
 use std::sync::atomic::AtomicBool;
 
-use adapm_core::Key;
-use adapm_tasks::mf::{
+use crate::mf::{
     self, Checkpoint, EvalConfig, EvalReport, RatingMetrics, Ratings, Selection, SyntheticConfig,
     TrainConfig, TrainReport,
 };
-use adapm_tasks::run::{ConfigError, KeyChoice, Split, TaskError, UnknownKey};
+use crate::run::{ConfigError, KeyChoice, Split, TaskError, UnknownKey};
+use adapm_core::Key;
 use serde::Serialize;
 
-use crate::args::Given;
-use crate::args::mf::{DataArgs, EvalArgs, TrainArgs};
-use crate::epoch::{Figure, Labels};
-use crate::eval::{self, Evaluating};
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::kge::Finding;
-use crate::processes::Processes;
-use crate::progress::Screen;
-use crate::report::{self, Summary};
-use crate::table::{Align, Table};
-use crate::train::{Common, Plan, Shared, Training};
-use crate::{format, input};
+use crate::cli::args::Given;
+use crate::cli::args::mf::{DataArgs, EvalArgs, TrainArgs};
+use crate::cli::epoch::{Figure, Labels};
+use crate::cli::eval::{self, Evaluating};
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::kge::Finding;
+use crate::cli::processes::Processes;
+use crate::cli::progress::Screen;
+use crate::cli::report::{self, Summary};
+use crate::cli::table::{Align, Table};
+use crate::cli::train::{Common, Plan, Shared, Training};
+use crate::cli::{format, input};
 
 /// The name of the task.
 const TASK: &str = "mf";

@@ -9,12 +9,6 @@
 //! with which code, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars
 //! and errors to stderr; with `--json` stdout holds JSON lines only.
 
-// Threads free what others have allocated: loaders and workers, engines and transports. Here they
-// do not wait for each other.
-#[cfg(feature = "mimalloc")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 mod args;
 mod data;
 mod demo;
@@ -48,11 +42,13 @@ mod wv;
 
 use std::process::ExitCode;
 
-use crate::args::{Cli, DemoArgs, EvalTask, Given, TrainTask, Verb};
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
+use crate::cli::args::{Cli, DemoArgs, EvalTask, Given, TrainTask, Verb};
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
 
-fn main() -> ExitCode {
+/// Runs the command of this process's arguments.
+#[must_use]
+pub fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());
     let run = |(cli, given): (Cli, Given)| {
         run(&cli, &given).map_err(|failure| exit::by_flag(failure, &given))

@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use console::{Style, StyledObject};
 use serde::Serialize;
 
-use crate::failure::Failure;
-use crate::format;
-use crate::terminal::Stream;
+use crate::cli::failure::Failure;
+use crate::cli::format;
+use crate::cli::terminal::Stream;
 
 /// The two streams of a verb.
 #[derive(Clone, Copy, Debug)]

@@ -21,8 +21,8 @@ use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
-use crate::terminal::Stream;
-use crate::{format, launched};
+use crate::cli::terminal::Stream;
+use crate::cli::{format, launched};
 
 /// The activity of a run at a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

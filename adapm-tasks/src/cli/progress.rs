@@ -16,15 +16,15 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use adapm_tasks::run::{Epoch, Observer, Split, Training, Work};
+use crate::run::{Epoch, Observer, Split, Training, Work};
 use adapm_transport::threads;
 
-use crate::epoch::{EpochDone, Figure, Labels};
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::painter::{Moment, Painter, Step};
-use crate::{format, json};
+use crate::cli::epoch::{EpochDone, Figure, Labels};
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
+use crate::cli::painter::{Moment, Painter, Step};
+use crate::cli::{format, json};
 
 /// Shows a run on the screen.
 pub(crate) struct Screen<'a> {
@@ -185,7 +185,6 @@ impl<F: Figure> Observer<F> for Screen<'_> {
             Work::Dividing => vec!["dividing the data among workers".to_owned()],
             Work::Settling => vec!["placing parameters".to_owned()],
             Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],
-            _ => return,
         };
         self.show(done, all, beside, Vec::new());
     }
@@ -325,7 +324,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests {
-    use adapm_tasks::run::ManagerStats;
+    use crate::run::ManagerStats;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::format;
+use crate::cli::format;
 
 /// Settings for a task and data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -98,9 +98,9 @@ pub(crate) fn names_of_data() -> Vec<(&'static str, Vec<String>)> {
 }
 
 const FILES: [(&str, &str); 3] = [
-    ("kge", include_str!("../../../recipes/kge.json")),
-    ("mf", include_str!("../../../recipes/mf.json")),
-    ("wv", include_str!("../../../recipes/wv.json")),
+    ("kge", include_str!("../../recipes/kge.json")),
+    ("mf", include_str!("../../recipes/mf.json")),
+    ("wv", include_str!("../../recipes/wv.json")),
 ];
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! The tables of a run, and what all tasks have in its object of `--json` (names of fields are an
 //! interface), as far as they are the same whatever is trained or evaluated.
 
-use adapm_tasks::run::{Epoch, ManagerStats};
+use crate::run::{Epoch, ManagerStats};
 use serde::Serialize;
 
-use crate::format;
-use crate::json;
-use crate::output::Output;
-use crate::processes::Processes;
-use crate::table::{Align, Table};
+use crate::cli::format;
+use crate::cli::json;
+use crate::cli::output::Output;
+use crate::cli::processes::Processes;
+use crate::cli::table::{Align, Table};
 
 /// The results of a training run, but for its figures of merit. With `--json` programs read it.
 #[derive(Clone, Debug, Serialize)]

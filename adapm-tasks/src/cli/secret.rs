@@ -6,11 +6,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use adapm_tasks::files;
+use crate::files;
 use adapm_transport::group::launcher::{self, Environment, SecretError};
 use adapm_transport::net::Token;
 
-use crate::launched;
+use crate::cli::launched;
 
 /// An error of finding the secret.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,8 @@
 
 use console::{measure_text_width, strip_ansi_codes};
 
-use crate::format;
-use crate::terminal::Stream;
+use crate::cli::format;
+use crate::cli::terminal::Stream;
 
 /// The alignment of the cells of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::env;
 
 use console::Term;
 
-use crate::launched;
+use crate::cli::launched;
 
 /// One of the two streams of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! The verb `token`: makes the secret that the processes of a cluster share.
 
-use adapm_tasks::files;
+use crate::files;
 use adapm_transport::net::Token;
 
-use crate::args::TokenArgs;
-use crate::failure::Failure;
-use crate::format;
-use crate::output::Output;
-use crate::secret::TokenError;
+use crate::cli::args::TokenArgs;
+use crate::cli::failure::Failure;
+use crate::cli::format;
+use crate::cli::output::Output;
+use crate::cli::secret::TokenError;
 
 /// The verb `token`: makes a file with a secret.
 pub(crate) fn run(args: &TokenArgs) -> Result<(), Failure> {

@@ -4,34 +4,34 @@
 //!   prepare files to be written | read data | plan | train, watched | tables | write files | one object
 //! ```
 //!
-//! Each task implements [`Training`]: [`crate::kge`], [`crate::mf`], [`crate::wv`].
+//! Each task implements [`Training`]: [`super::kge`], [`super::mf`], [`super::wv`].
 
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
+use crate::files::{self, OutputError};
+use crate::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{Scheme, System};
-use adapm_tasks::files::{self, OutputError};
-use adapm_tasks::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
 use serde::Serialize;
 
-use crate::args::{
+use crate::cli::args::{
     ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs,
 };
-use crate::epoch::Labels;
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::json;
-use crate::measure::trace::{self, error::TraceFailure};
-use crate::output::Output;
-use crate::processes::{self, Processes};
-use crate::progress::Screen;
-use crate::report::{self, Summary};
-use crate::table::Table;
-use crate::{input, recipe};
+use crate::cli::epoch::Labels;
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::json;
+use crate::cli::measure::trace::{self, error::TraceFailure};
+use crate::cli::output::Output;
+use crate::cli::processes::{self, Processes};
+use crate::cli::progress::Screen;
+use crate::cli::report::{self, Summary};
+use crate::cli::table::Table;
+use crate::cli::{input, recipe};
 
 /// A task that can be trained from the command line.
 pub(crate) trait Training {

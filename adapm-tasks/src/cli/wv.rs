@@ -5,28 +5,28 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use adapm_core::Key;
-use adapm_tasks::Scheme;
-use adapm_tasks::run::{CheckpointError, ConfigError, KeyChoice, TaskError, UnknownKey};
-use adapm_tasks::wv::{
+use crate::Scheme;
+use crate::run::{CheckpointError, ConfigError, KeyChoice, TaskError, UnknownKey};
+use crate::wv::{
     self, Analogies, AnalogyReport, Checkpoint, Corpus, EvalConfig, EvalReport, Optimizer,
     SectionKind, Similarities, SimilarityReport, Tally, Text, TrainConfig, TrainReport, Vectors,
     Vocabulary,
 };
+use adapm_core::Key;
 use serde::Serialize;
 
-use crate::args::Given;
-use crate::args::wv::{DataArgs, EvalArgs, QuestionArgs, TrainArgs};
-use crate::epoch::{Figure, Labels};
-use crate::eval::{self, Evaluating};
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::processes::Processes;
-use crate::progress::Screen;
-use crate::report::{self, Summary};
-use crate::table::{Align, Table};
-use crate::train::{Common, Plan, Shared, Training};
-use crate::{format, input};
+use crate::cli::args::Given;
+use crate::cli::args::wv::{DataArgs, EvalArgs, QuestionArgs, TrainArgs};
+use crate::cli::epoch::{Figure, Labels};
+use crate::cli::eval::{self, Evaluating};
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::processes::Processes;
+use crate::cli::progress::Screen;
+use crate::cli::report::{self, Summary};
+use crate::cli::table::{Align, Table};
+use crate::cli::train::{Common, Plan, Shared, Training};
+use crate::cli::{format, input};
 
 /// The name of the task.
 const TASK: &str = "wv";

@@ -194,7 +194,7 @@ mod tests {
                 ROUNDS.map(&mut of),
                 [vec![10, 11, 12], vec![], vec![20, 21, 22], vec![20, 21, 22]]
             );
-            assert_eq!(of(ROUNDS[3]), []);
+            assert_eq!(of(ROUNDS[3]), [0_u32; 0]);
         });
     }
 

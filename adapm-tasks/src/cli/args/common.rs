@@ -4,11 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use adapm_tasks::{System, UnknownSystem};
+use crate::{System, UnknownSystem};
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::args::parse::at_least_one;
+use crate::cli::args::parse::at_least_one;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::kge::ColumnOrder;
-use adapm_tasks::wv::Format;
+use crate::kge::ColumnOrder;
+use crate::wv::Format;
 use clap::{Args, Subcommand};
 
-use crate::args::parse::one_of;
-use crate::data::sets::Task;
+use crate::cli::args::parse::one_of;
+use crate::cli::data::sets::Task;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]

@@ -10,7 +10,7 @@ use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 
-use crate::args::parse::at_least_one;
+use crate::cli::args::parse::at_least_one;
 
 #[derive(Debug, Args)]
 #[command(after_help = LAUNCH_EXAMPLES, args_override_self = true)]

@@ -4,17 +4,17 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use adapm_tasks::measure::bench::counts::Operation;
-use adapm_tasks::measure::simulate::{Contender, Machine, SimulateError, Task};
+use crate::measure::bench::counts::Operation;
+use crate::measure::simulate::{Contender, Machine, SimulateError, Task};
 use adapm_transport::group::launcher::seconds;
 use adapm_transport::net::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 
-use crate::args::ProcessArgs;
-use crate::args::launch::transport;
-use crate::args::parse::{at_least_one, epochs};
-use crate::measure::bench::job::Benchmark;
+use crate::cli::args::ProcessArgs;
+use crate::cli::args::launch::transport;
+use crate::cli::args::parse::{at_least_one, epochs};
+use crate::cli::measure::bench::job::Benchmark;
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]

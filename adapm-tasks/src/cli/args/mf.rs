@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::mf::{Optimizer, Order, Penalty, SyntheticConfig, TrainConfig};
-use adapm_tasks::run::Split;
+use crate::mf::{Optimizer, Order, Penalty, SyntheticConfig, TrainConfig};
+use crate::run::Split;
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
-use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
-use crate::args::parse::{epochs, one_of};
-use crate::args::{ProcessArgs, TraceKeysArgs};
+use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
+use crate::cli::args::parse::{epochs, one_of};
+use crate::cli::args::{ProcessArgs, TraceKeysArgs};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]

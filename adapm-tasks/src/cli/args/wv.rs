@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use adapm_tasks::Scheme;
-use adapm_tasks::wv::{Format, Negatives, Optimizer, TrainConfig};
+use crate::Scheme;
+use crate::wv::{Format, Negatives, Optimizer, TrainConfig};
 use clap::{Args, value_parser};
 
-use crate::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
-use crate::args::parse::{at_least_one, epochs, one_of};
-use crate::args::{ProcessArgs, TraceKeysArgs};
+use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
+use crate::cli::args::parse::{at_least_one, epochs, one_of};
+use crate::cli::args::{ProcessArgs, TraceKeysArgs};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Data")]

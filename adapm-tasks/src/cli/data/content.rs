@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 
-use adapm_tasks::data::{self, DataError};
-use adapm_tasks::files::is_shared;
-use adapm_tasks::kge::{Graph, GraphOptions, GraphSource};
-use adapm_tasks::mf::Ratings;
-use adapm_tasks::run::TaskError;
-use adapm_tasks::wv::{Analogies, Corpus, CorpusError, Text};
+use crate::data::{self, DataError};
+use crate::files::is_shared;
+use crate::kge::{Graph, GraphOptions, GraphSource};
+use crate::mf::Ratings;
+use crate::run::TaskError;
+use crate::wv::{Analogies, Corpus, CorpusError, Text};
 use serde::Serialize;
 
-use crate::args::CheckArgs;
-use crate::data::sets::Task;
-use crate::failure::Failure;
-use crate::format;
-use crate::kge::{self, Finding};
-use crate::mf;
+use crate::cli::args::CheckArgs;
+use crate::cli::data::sets::Task;
+use crate::cli::failure::Failure;
+use crate::cli::format;
+use crate::cli::kge::{self, Finding};
+use crate::cli::mf;
 
 /// The content of data.
 #[derive(Default, Serialize)]

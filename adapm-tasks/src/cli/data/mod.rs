@@ -6,19 +6,19 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use adapm_tasks::data::{self, DATA_VARIABLE, DataError};
-use adapm_tasks::files;
+use crate::data::{self, DATA_VARIABLE, DataError};
+use crate::files;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use crate::args::{CheckArgs, DataArgs, DataVerb};
-use crate::data::content::Content;
-use crate::data::sets::{Published, Set, Task};
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::table::Table;
-use crate::{format, input};
+use crate::cli::args::{CheckArgs, DataArgs, DataVerb};
+use crate::cli::data::content::Content;
+use crate::cli::data::sets::{Published, Set, Task};
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
+use crate::cli::table::Table;
+use crate::cli::{format, input};
 
 mod content;
 pub(crate) mod sets;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use adapm_tasks::data;
+use crate::data;
 use serde::{Deserialize, Serialize};
 
 /// A data set.
@@ -86,7 +86,7 @@ pub(crate) fn all() -> Vec<Set> {
     serde_json::from_str(FILE).expect("what is part of the program was checked by a test")
 }
 
-const FILE: &str = include_str!("../../../../recipes/data.json");
+const FILE: &str = include_str!("../../../recipes/data.json");
 
 #[cfg(test)]
 mod tests {
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_data_of_every_recipe_is_listed() {
-        for (task, recipes) in crate::recipe::names_of_data() {
+        for (task, recipes) in crate::cli::recipe::names_of_data() {
             for name in recipes {
                 let is_it = |set: &Set| set.task.name() == task && set.name == name;
                 assert!(all().iter().any(is_it), "{task}/{name}");

@@ -6,21 +6,21 @@
 
 use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::System;
-use adapm_tasks::kge::{self, Graph, LossKind};
-use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
-use adapm_tasks::run::Epoch;
-use adapm_tasks::wv::{self, Analogies, Corpus, Text};
+use crate::System;
+use crate::kge::{self, Graph, LossKind};
+use crate::mf::{self, Ratings, SyntheticConfig};
+use crate::run::Epoch;
+use crate::wv::{self, Analogies, Corpus, Text};
 
-use crate::args::DemoArgs;
-use crate::demo::outcome::{Compared, Outcome};
-use crate::epoch::Labels;
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
-use crate::progress::Screen;
-use crate::table::{Align, Table};
-use crate::{format, report};
+use crate::cli::args::DemoArgs;
+use crate::cli::demo::outcome::{Compared, Outcome};
+use crate::cli::epoch::Labels;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
+use crate::cli::progress::Screen;
+use crate::cli::table::{Align, Table};
+use crate::cli::{format, report};
 
 mod outcome;
 mod verdict;
@@ -209,11 +209,11 @@ fn kge(args: &DemoArgs) -> Job {
     let triples = format::count(graph.train().len() as u64);
     Job {
         name: "kge",
-        labels: crate::kge::LABELS,
+        labels: crate::cli::kge::LABELS,
         data: format!("{}, {triples} triples to train on", graph.source()),
         plan,
         figure: "test MRR",
-        best: crate::kge::BEST_MRR,
+        best: crate::cli::kge::BEST_MRR,
         is_higher_better: true,
         task: Task::Kge(graph, config),
     }
@@ -232,7 +232,7 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
     let cells = format::count(ratings.train_len());
     Ok(Job {
         name: "mf",
-        labels: crate::mf::LABELS,
+        labels: crate::cli::mf::LABELS,
         data: format!("{}, {cells} cells to train on", ratings.source()),
         plan: format!(
             "{} factors, {}, {} epochs",
@@ -260,14 +260,14 @@ fn wv(args: &DemoArgs) -> Result<Job, Failure> {
     let words = format::count(corpus.words());
     Ok(Job {
         name: "wv",
-        labels: crate::wv::LABELS,
+        labels: crate::cli::wv::LABELS,
         data: format!("{}, {words} words", corpus.text().source()),
         plan: format!(
             "skip-gram, {} numbers a vector, {} negatives; {epochs} epochs",
             config.dim, config.negatives
         ),
         figure: "accuracy",
-        best: crate::wv::BEST_ACCURACY,
+        best: crate::cli::wv::BEST_ACCURACY,
         is_higher_better: true,
         task: Task::Wv(corpus, Analogies::generated(), config),
     })

@@ -1,7 +1,7 @@
 //! Outcomes of the jobs of the demo, system by system.
 
-use adapm_tasks::System;
-use adapm_tasks::run::ManagerStats;
+use crate::System;
+use crate::run::ManagerStats;
 
 /// The outcome of a job under one system.
 pub(crate) struct Outcome {

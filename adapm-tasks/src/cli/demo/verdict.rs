@@ -1,11 +1,11 @@
 //! The verdict of the demo in plain words: a sentence per system, made from the measured figures.
 
-use adapm_tasks::System;
-use adapm_tasks::run::ManagerStats;
+use crate::System;
+use crate::run::ManagerStats;
 
-use crate::demo::outcome::{Compared, Outcome};
-use crate::format;
-use crate::output::Output;
+use crate::cli::demo::outcome::{Compared, Outcome};
+use crate::cli::format;
+use crate::cli::output::Output;
 
 /// The totals of a system over all jobs.
 struct Total {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::{fmt, io};
 
-use adapm_tasks::files;
+use crate::files;
 use adapm_transport::threads::SpawnError;
 
 /// An error of `launch`, before or after processes were started.

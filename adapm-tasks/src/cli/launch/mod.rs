@@ -6,31 +6,31 @@
 //! and how that is reported.
 //!
 //! Not here: how the processes find each other, which is theirs to do, nor what a process does once
-//! its launcher is gone (`crate::launched`).
+//! its launcher is gone (`crate::cli::launched`).
 
 use std::ffi::{OsStr, OsString};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use std::{env, io};
 
-use adapm_tasks::files;
+use crate::files;
 use adapm_transport::group::launcher::{join_host, read_secret};
 use adapm_transport::net::Token;
 use adapm_transport::threads::SpawnError;
 use console::{Color, Style};
 
-use crate::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
-use crate::eval::Evaluating;
-use crate::failure::Failure;
-use crate::files::Files;
-use crate::interrupt::DEAD_AFTER;
-use crate::launch::error::LaunchError;
-use crate::launch::node::{Node, PrivateFolder, Secret, Start};
-use crate::launch::relay::Relays;
-use crate::launch::supervise::Watch;
-use crate::launched;
-use crate::terminal::{PREFIX, Stream};
-use crate::train::Training;
+use crate::cli::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
+use crate::cli::eval::Evaluating;
+use crate::cli::failure::Failure;
+use crate::cli::files::Files;
+use crate::cli::interrupt::DEAD_AFTER;
+use crate::cli::launch::error::LaunchError;
+use crate::cli::launch::node::{Node, PrivateFolder, Secret, Start};
+use crate::cli::launch::relay::Relays;
+use crate::cli::launch::supervise::Watch;
+use crate::cli::launched;
+use crate::cli::terminal::{PREFIX, Stream};
+use crate::cli::train::Training;
 
 pub(crate) mod error;
 mod node;

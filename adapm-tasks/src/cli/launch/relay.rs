@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use adapm_transport::threads;
 
-use crate::painter::{MARK, Moment, Painter};
+use crate::cli::painter::{MARK, Moment, Painter};
 
 /// Threads that carry output, and their end.
 pub(super) struct Relays {

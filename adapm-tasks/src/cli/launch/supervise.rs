@@ -18,10 +18,10 @@ use signal_hook::iterator::Signals;
 
 use adapm_transport::threads;
 
-use crate::interrupt;
-use crate::launch::error::{End, Ending};
-use crate::launch::node::Node;
-use crate::launch::relay::Relays;
+use crate::cli::interrupt;
+use crate::cli::launch::error::{End, Ending};
+use crate::cli::launch::node::Node;
+use crate::cli::launch::relay::Relays;
 
 /// Signals to this process, from before the first child is started.
 pub(super) struct Watch {

@@ -3,8 +3,8 @@
 //!
 //! Pictures are SVG: text stays text, and nothing but the standard library is needed to write them.
 
-use adapm_tasks::System;
-use adapm_tasks::measure::simulate::Contender;
+use crate::System;
+use crate::measure::simulate::Contender;
 use plotters::coord::Shift;
 use plotters::element::{Circle, Polygon};
 use plotters::prelude::*;

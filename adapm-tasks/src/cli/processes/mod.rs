@@ -12,14 +12,14 @@ use adapm_core::transport::CloseReason;
 use adapm_transport::group::launcher::{self, Environment, Flags, Placement};
 use adapm_transport::group::{self, Group, GroupConfig, Membership, Rendezvous};
 
-use crate::args::ProcessArgs;
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::launched;
-use crate::output::Output;
-use crate::processes::watch::{Peer, View, Watch};
-use crate::secret;
-use crate::terminal::Stream;
+use crate::cli::args::ProcessArgs;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::launched;
+use crate::cli::output::Output;
+use crate::cli::processes::watch::{Peer, View, Watch};
+use crate::cli::secret;
+use crate::cli::terminal::Stream;
 
 /// The processes of a run.
 pub(crate) enum Processes {

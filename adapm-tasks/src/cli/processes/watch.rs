@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use adapm_transport::group::launcher::Position;
 
-use crate::format;
-use crate::table::Table;
-use crate::terminal::Stream;
+use crate::cli::format;
+use crate::cli::table::Table;
+use crate::cli::terminal::Stream;
 
 /// Prints a membership to stderr: node 0 for all, the others a line for themselves.
 pub(super) struct Watch {

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::System;
-use adapm_tasks::run::NoProgress;
-use adapm_tasks::{kge as library_kge, mf as library_mf, wv as library_wv};
+use crate::System;
+use crate::run::NoProgress;
+use crate::{kge as library_kge, mf as library_mf, wv as library_wv};
 
 use super::*;
-use crate::args::{Cli, Given, RecipeArgs, TrainTask, Verb};
-use crate::failure::Failure;
-use crate::train::{Common, Training};
+use crate::cli::args::{Cli, Given, RecipeArgs, TrainTask, Verb};
+use crate::cli::failure::Failure;
+use crate::cli::train::{Common, Training};
 
 fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {
     let words = ["adapm", "train"].iter().chain(words).map(OsString::from).collect();

@@ -59,7 +59,7 @@ fn contexts_reach_as_far_as_the_window_and_the_sentence() {
         sentence.contexts().map(|(_, context)| context.collect()).collect();
     let expected: [&[usize]; 5] = [&[1], &[0, 2, 3, 4], &[1, 3], &[1, 2, 4], &[0, 1, 2, 3]];
     assert_eq!(contexts, expected);
-    assert_eq!(sentence.pairs(), expected.iter().map(|context| context.len()).sum());
+    assert_eq!(sentence.pairs(), expected.iter().map(|context| context.len()).sum::<usize>());
 }
 
 #[test]

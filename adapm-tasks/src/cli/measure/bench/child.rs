@@ -5,12 +5,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use adapm_tasks::files;
+use crate::files;
 use adapm_transport::threads;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::interrupt::Interrupt;
-use crate::launch::error::temporary;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::launch::error::temporary;
 
 /// Runs a program, which people know as `name`, and gives what it printed. If this process is to
 /// end, `ending` notifies the other.

@@ -16,15 +16,15 @@ use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::process::Command;
 
-use adapm_tasks::measure::bench::counts::{Operation, Sent};
-use adapm_tasks::measure::bench::{BenchError, Figure, Outcome, Plan};
+use crate::measure::bench::counts::{Operation, Sent};
+use crate::measure::bench::{BenchError, Figure, Outcome, Plan};
 use rustix::process::Signal;
 
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::measure::bench::child::{self, ChildError};
-use crate::measure::bench::table;
-use crate::output::Output;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::bench::child::{self, ChildError};
+use crate::cli::measure::bench::table;
+use crate::cli::output::Output;
 
 /// Counts all operations and shows what came out.
 pub(super) fn measure(plan: &Plan, interrupt: &Interrupt, output: Output) -> Result<(), Failure> {
@@ -254,7 +254,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::args::{Cli, Verb};
+    use crate::cli::args::{Cli, Verb};
 
     #[test]
     fn what_callgrind_runs_is_a_command_line_that_is_understood() {

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use adapm_tasks::measure::bench::Group;
+use crate::measure::bench::Group;
 
-use crate::data::sets::Task;
+use crate::cli::data::sets::Task;
 
 /// The placement of the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The verb `bench`: what the parameter manager costs on this machine, each figure beside its
 //! floor.
 //!
-//! [`adapm_tasks::measure::bench`] measures the calls, [`training`] runs `train` as processes of
+//! [`crate::measure::bench`] measures the calls, [`training`] runs `train` as processes of
 //! their own, [`table`] shows a figure as soon as it is known, to people and to programs.
 //! [`counts`] are of what repeats: beside what the library counts itself, instructions, by
 //! callgrind.
@@ -14,12 +14,12 @@ mod training;
 
 use std::sync::atomic::Ordering;
 
-use adapm_tasks::measure::bench::{Outcome, Plan, measure};
+use crate::measure::bench::{Outcome, Plan, measure};
 
-use crate::args::BenchArgs;
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::cli::args::BenchArgs;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::output::Output;
 use job::Benchmark;
 
 /// Measures everything asked for and shows what came out.
@@ -77,8 +77,8 @@ mod tests {
     use clap::Parser as _;
 
     use super::job::Way;
-    use crate::args::Cli;
-    use crate::data::sets::Task;
+    use crate::cli::args::Cli;
+    use crate::cli::data::sets::Task;
 
     #[test]
     fn every_way_is_a_command_line_that_is_understood() {

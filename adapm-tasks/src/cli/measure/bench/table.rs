@@ -5,11 +5,11 @@
 //!
 //! Figure, floor and goal are in `unit`. What there is none of is `null`.
 
-use adapm_tasks::measure::bench::{Figure, Goal, Outcome, Plan};
+use crate::measure::bench::{Figure, Goal, Outcome, Plan};
 use serde::Serialize;
 
-use crate::format;
-use crate::output::Output;
+use crate::cli::format;
+use crate::cli::output::Output;
 
 pub(super) fn heading(plan: &Plan, output: Output) -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

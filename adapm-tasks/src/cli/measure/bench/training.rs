@@ -3,17 +3,17 @@
 use std::io::{self, Write as _};
 use std::process::Command;
 
-use adapm_tasks::measure::bench::{Figure, Goal, Outcome};
+use crate::measure::bench::{Figure, Goal, Outcome};
 use console::style;
 use rustix::process::Signal;
 use serde_json::Value;
 
 use super::child;
 use super::job::Way;
-use crate::data::sets::Task;
-use crate::failure::Failure;
-use crate::interrupt::Interrupt;
-use crate::measure::bench::child::ChildError;
+use crate::cli::data::sets::Task;
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::bench::child::ChildError;
 
 /// Trains in all ways, in turns, and reports the rates of each and what several nodes cost.
 pub(super) fn measure(

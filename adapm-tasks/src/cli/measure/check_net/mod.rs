@@ -11,15 +11,15 @@ use adapm_core::transport::{CloseReason, Transport as _};
 use adapm_transport::net::{Address, Net, NetError};
 use serde::Serialize;
 
-use crate::args::CheckNetArgs;
-use crate::failure::{Blame, Failure};
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::measure::check_net::probe::{Measured, Probe, ProbeError};
-use crate::output::Output;
-use crate::processes::{self, Company};
-use crate::progress::Screen;
-use crate::table::{Align, Table};
+use crate::cli::args::CheckNetArgs;
+use crate::cli::failure::{Blame, Failure};
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::check_net::probe::{Measured, Probe, ProbeError};
+use crate::cli::output::Output;
+use crate::cli::processes::{self, Company};
+use crate::cli::progress::Screen;
+use crate::cli::table::{Align, Table};
 
 mod probe;
 

@@ -14,19 +14,19 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use adapm_tasks::files::OutputError;
-use adapm_tasks::measure::simulate::{self, Contender, Figures, Run, SimulateError, Task, paper};
-use adapm_tasks::run::TaskError;
+use crate::files::OutputError;
+use crate::measure::simulate::{self, Contender, Figures, Run, SimulateError, Task, paper};
+use crate::run::TaskError;
 use adapm_transport::threads;
 
-use crate::args::SimulateArgs;
-use crate::failure::Failure;
-use crate::files::{Files, Outputs};
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::measure::simulate::results::{Results, speed_up};
-use crate::output::Output;
-use crate::painter::{Moment, Painter, Step};
+use crate::cli::args::SimulateArgs;
+use crate::cli::failure::Failure;
+use crate::cli::files::{Files, Outputs};
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::simulate::results::{Results, speed_up};
+use crate::cli::output::Output;
+use crate::cli::painter::{Moment, Painter, Step};
 
 mod picture;
 mod results;

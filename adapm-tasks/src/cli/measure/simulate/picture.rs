@@ -1,12 +1,12 @@
 //! Speed-up and traffic of one workload over the number of nodes, as SVG.
 
-use adapm_tasks::measure::simulate::{Contender, Task};
+use crate::measure::simulate::{Contender, Task};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
 use super::results::{Results, speed_up};
-use crate::measure::plot::{FAINT, GRID, GROUND, INK, Look, heading, label};
+use crate::cli::measure::plot::{FAINT, GRID, GROUND, INK, Look, heading, label};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;

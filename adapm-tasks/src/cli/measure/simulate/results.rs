@@ -1,6 +1,6 @@
 //! Results of simulated runs, and what follows from two of them.
 
-use adapm_tasks::measure::simulate::{Figures, Run};
+use crate::measure::simulate::{Figures, Run};
 
 /// Figures of runs, in the order in which they were asked for.
 pub(crate) type Results = Vec<(Run, Figures)>;

@@ -8,15 +8,15 @@
 
 use std::path::Path;
 
-use adapm_tasks::measure::simulate::paper::{FACTOR, Statement};
-use adapm_tasks::measure::simulate::{Figures, Run, Task};
+use crate::measure::simulate::paper::{FACTOR, Statement};
+use crate::measure::simulate::{Figures, Run, Task};
 use serde::Serialize;
 
-use crate::args::SimulateArgs;
-use crate::format;
-use crate::measure::simulate::results::{Results, speed_up};
-use crate::output::Output;
-use crate::table::{Align, Table};
+use crate::cli::args::SimulateArgs;
+use crate::cli::format;
+use crate::cli::measure::simulate::results::{Results, speed_up};
+use crate::cli::output::Output;
+use crate::cli::table::{Align, Table};
 
 /// Heads the output: what the figures are, and what they are not.
 pub(super) fn heading(args: &SimulateArgs, output: Output) -> String {

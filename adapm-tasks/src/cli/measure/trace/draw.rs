@@ -10,10 +10,10 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::HPos;
 
-use crate::measure::plot::{COLOURS, FAINT, GRID, GROUND, INK, heading, label, ticks};
-use crate::measure::trace::error::TraceFailure;
-use crate::measure::trace::shares::shares;
-use crate::measure::trace::text;
+use crate::cli::measure::plot::{COLOURS, FAINT, GRID, GROUND, INK, heading, label, ticks};
+use crate::cli::measure::trace::error::TraceFailure;
+use crate::cli::measure::trace::shares::shares;
+use crate::cli::measure::trace::text;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 

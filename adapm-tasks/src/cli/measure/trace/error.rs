@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::files;
+use crate::run::{UnknownKey, UnknownKeyChoice};
 use adapm_core::NodeId;
 use adapm_runtime::trace::{MergeError, TraceError, TraceFault};
-use adapm_tasks::files;
-use adapm_tasks::run::{UnknownKey, UnknownKeyChoice};
 use adapm_transport::error::SystemError;
 
 /// An error of showing or beginning a trace. Its text is one line.

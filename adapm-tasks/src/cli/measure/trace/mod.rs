@@ -12,17 +12,17 @@ use std::ffi::OsString;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
+use crate::files;
 use adapm_core::{Instant, NodeId};
 use adapm_runtime::trace::{Span, Trace};
-use adapm_tasks::files;
 
-use crate::args::TraceArgs;
-use crate::failure::Failure;
-use crate::files::Files;
-use crate::format;
-use crate::interrupt::Interrupt;
-use crate::measure::trace::error::TraceFailure;
-use crate::output::Output;
+use crate::cli::args::TraceArgs;
+use crate::cli::failure::Failure;
+use crate::cli::files::Files;
+use crate::cli::format;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::trace::error::TraceFailure;
+use crate::cli::output::Output;
 
 /// Reads what `args` name, and prints or draws it.
 pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {

@@ -4,10 +4,10 @@
 use adapm_core::{Instant, NodeId};
 use adapm_runtime::trace::{Span, Spans, Trace};
 
-use crate::format;
-use crate::measure::trace::shares::shares;
-use crate::output::Output;
-use crate::table::{Align, Table};
+use crate::cli::format;
+use crate::cli::measure::trace::shares::shares;
+use crate::cli::output::Output;
+use crate::cli::table::{Align, Table};
 
 /// Renders the output of `trace` for `window`.
 pub(super) fn summary(trace: &Trace, window: Span, output: Output) -> String {
