@@ -8,7 +8,8 @@
 //! | 2..6 | life of the sender |
 //! | 6..10 | life of the receiver, 0 if the sender has not met it; the end of a hello |
 //! | 10..18, 18..26 | number and acknowledgement |
-//! | 26..28, 28..30 | bytes of the head and of the values, which follow |
+//! | 26..42 | selective acknowledgement: bit `i` is set if packet `acknowledgement + i` has come |
+//! | 42..44, 44..46 | bytes of the head and of the values, which follow |
 //!
 //! All numbers are little-endian. Anything else is an error: a length that does not fit, an unknown
 //! kind or flag, content where none belongs.
@@ -21,7 +22,7 @@ use crate::link::packet::{Content, Header, Kind, LinkError, Seq};
 /// Most bytes of a datagram: those of the largest one over UDP.
 pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Most bytes of a datagram that belong to no frame.
-pub const DATAGRAM_HEADER_BYTES: usize = 30;
+pub const DATAGRAM_HEADER_BYTES: usize = 46;
 
 /// A datagram as it was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +35,37 @@ pub(crate) struct Datagram<'a> {
     pub(crate) packet: Option<DatagramPacket<'a>>,
 }
 
+/// Packets that have come and are not acknowledged, as they came out of order or are not taken yet:
+/// bit `i` stands for the packet `i` numbers behind the first that is not acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Selective(pub(crate) u128);
+
+impl Selective {
+    /// Number of packets that it can tell of.
+    pub(crate) const PACKETS: u64 = u128::BITS as u64;
+
+    /// Returns those of `numbers`, which are in order, from `ack` on.
+    pub(crate) fn new(ack: Seq, numbers: impl Iterator<Item = Seq>) -> Self {
+        let bits = numbers.map_while(|number| {
+            let bit = u32::try_from(number.0.checked_sub(ack.0)?).ok()?;
+            1_u128.checked_shl(bit)
+        });
+        Self(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// Returns the numbers, for the acknowledgement that it came with, in order.
+    pub(crate) fn numbers(self, ack: Seq) -> impl DoubleEndedIterator<Item = Seq> {
+        let bits = (0..Self::PACKETS).filter(move |bit| self.0 >> bit & 1 == 1);
+        bits.map(move |bit| Seq(ack.0.saturating_add(bit)))
+    }
+}
+
 /// The packet of a session in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DatagramPacket<'a> {
     pub(crate) header: Header,
-    /// True if the sender has received packets behind one that it misses.
-    pub(crate) is_missing: bool,
+    /// The packets from its acknowledgement on that have come.
+    pub(crate) received: Selective,
     pub(crate) head: &'a [u8],
     pub(crate) values: &'a [u8],
 }
@@ -61,7 +87,7 @@ pub(crate) fn write_packet(
     out: &mut Vec<u8>,
     (from, to): (NonZeroU32, NonZeroU32),
     header: Header,
-    is_missing: bool,
+    received: Selective,
     content: Option<&Content>,
 ) {
     let kind = match header.kind {
@@ -72,10 +98,10 @@ pub(crate) fn write_packet(
         Kind::Heartbeat => HEARTBEAT,
     };
     let asks = if header.wants_ack { WANTS_ACK } else { 0 };
-    let misses = if is_missing { IS_MISSING } else { 0 };
-    write_start(out, kind | asks | misses, from, Some(to));
+    write_start(out, kind | asks, from, Some(to));
     out.extend_from_slice(&header.seq.0.to_le_bytes());
     out.extend_from_slice(&header.ack.0.to_le_bytes());
+    out.extend_from_slice(&received.0.to_le_bytes());
     let (head, values) =
         content.map_or((&[][..], &[][..]), |content| (content.head(), content.values()));
     for part in [head, values] {
@@ -129,25 +155,26 @@ fn parse_packet(kind: u8, bytes: &[u8]) -> Option<DatagramPacket<'_>> {
     };
     let (seq, bytes) = bytes.split_first_chunk()?;
     let (ack, bytes) = bytes.split_first_chunk()?;
+    let (received, bytes) = bytes.split_first_chunk()?;
     let (head, bytes) = bytes.split_first_chunk()?;
     let (values, bytes) = bytes.split_first_chunk()?;
     let (head, values) = (u16::from_le_bytes(*head), u16::from_le_bytes(*values));
     let is_whole = bytes.len() == usize::from(head) + usize::from(values);
     let may_carry = matches!(kind, Kind::Data | Kind::Part | Kind::Bye);
-    if flags & !(WANTS_ACK | IS_MISSING) != 0 || !is_whole || !(may_carry || bytes.is_empty()) {
+    if flags & !WANTS_ACK != 0 || !is_whole || !(may_carry || bytes.is_empty()) {
         return None;
     }
     let (head, values) = bytes.split_at(usize::from(head));
     let (seq, ack) = (Seq(u64::from_le_bytes(*seq)), Seq(u64::from_le_bytes(*ack)));
     Some(DatagramPacket {
         header: Header { kind, seq, ack, wants_ack: flags & WANTS_ACK != 0 },
-        is_missing: flags & IS_MISSING != 0,
+        received: Selective(u128::from_le_bytes(*received)),
         head,
         values,
     })
 }
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const HELLO: u8 = 0;
 const DATA: u8 = 1;
 const PART: u8 = 2;
@@ -155,7 +182,6 @@ const BYE: u8 = 3;
 const ACK: u8 = 4;
 const HEARTBEAT: u8 = 5;
 const WANTS_ACK: u8 = 0x10;
-const IS_MISSING: u8 = 0x20;
 
 #[cfg(test)]
 mod tests {
@@ -175,7 +201,7 @@ mod tests {
         let header = Header { kind: Kind::Part, seq: Seq(3), ack: Seq(1 << 40), wants_ack: true };
         let mut bytes = vec![0; 3];
         let content = Content::whole(Arc::new(frame));
-        write_packet(&mut bytes, (life(5), life(6)), header, true, Some(&content));
+        write_packet(&mut bytes, (life(5), life(6)), header, Selective(5), Some(&content));
         bytes
     }
 
@@ -188,11 +214,19 @@ mod tests {
         assert_eq!((from, to), (life(5), Some(life(6))));
         assert_eq!((packet.head, packet.values), (&[7, 8, 9][..], &[1, 2, 3, 4][..]));
         let header = Header { kind: Kind::Part, seq: Seq(3), ack: Seq(1 << 40), wants_ack: true };
-        assert!(packet.header == header && packet.is_missing);
+        assert!(packet.header == header && packet.received == Selective(5));
 
         let mut hello = Vec::new();
         write_hello(&mut hello, life(9), None);
         assert_eq!(read(&hello), Ok(Datagram { from: life(9), to: None, packet: None }));
+    }
+
+    #[test]
+    fn a_selective_acknowledgement_names_numbers_within_its_reach() {
+        let numbers = [5, 7, 132, 133, 500].map(Seq);
+        let received = Selective::new(Seq(5), numbers.into_iter());
+        assert!(received.numbers(Seq(5)).eq([5, 7, 132].map(Seq)));
+        assert_eq!(Selective::new(Seq(5), [].into_iter()).numbers(Seq(5)).next(), None);
     }
 
     #[test]
@@ -208,7 +242,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_flags_and_versions_are_refused() {
-        for (at, value) in [(0, 0), (0, 2), (1, 6), (1, 0x41), (1, 0x80), (1, 4), (1, 0)] {
+        for (at, value) in [(0, 0), (0, 1), (1, 6), (1, 0x21), (1, 0x80), (1, 4), (1, 0)] {
             let mut bytes = packet();
             bytes[at] = value;
             assert_eq!(read(&bytes), Err(LinkError::Malformed), "byte {at} is {value}");

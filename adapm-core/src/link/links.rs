@@ -13,7 +13,7 @@ use core::time::Duration;
 use crate::id::NodeId;
 use crate::link::config::LinkConfig;
 use crate::link::datagram::{
-    self, DATAGRAM_BYTES_MAX, DATAGRAM_HEADER_BYTES, Datagram, DatagramPacket,
+    self, DATAGRAM_BYTES_MAX, DATAGRAM_HEADER_BYTES, Datagram, DatagramPacket, Selective,
 };
 use crate::link::packet::{Header, Kind, LinkError, SendRefusal, Seq};
 use crate::link::reports::{Reports, losses_of};
@@ -402,16 +402,10 @@ impl Peer {
         config: &LinkConfig,
     ) -> Result<(), LinkError> {
         let is_numbered = packet.is_numbered();
-        let DatagramPacket { header, is_missing, head, values } = packet;
+        let DatagramPacket { header, received, head, values } = packet;
         let session = &mut self.session;
         // The acknowledgement counts whatever becomes of the rest.
-        let kind = if header.kind == Kind::Heartbeat { Kind::Heartbeat } else { Kind::Ack };
-        let acknowledges = Header { kind, seq: session.expects(), ..header };
-        let mut none = (Frame::default(), Frame::default());
-        let _ = session.handle_packet(now, acknowledges, &mut none.0, &mut none.1)?;
-        if is_missing {
-            session.handle_missed(now);
-        }
+        session.handle_acknowledgement(now, header, received)?;
         if !is_numbered {
             return Ok(());
         }
@@ -461,8 +455,8 @@ impl Peer {
             return is_due;
         };
         let Some((header, content)) = self.session.poll_packet(now) else { return false };
-        let is_missing = self.early.has_gap();
-        datagram::write_packet(out, (life, met), header, is_missing, content.as_ref());
+        let received = self.early.received(header.ack);
+        datagram::write_packet(out, (life, met), header, received, content.as_ref());
         true
     }
 
@@ -503,15 +497,17 @@ impl Early {
         self.packets.contains_key(&session.expects())
     }
 
-    /// Returns true if packets came behind one that is missing: not one alone, which may have
-    /// overtaken another.
+    /// Returns true if packets came behind one that is missing.
     fn has_gap(&self) -> bool {
-        self.packets.range(self.missing..).take(GAP_PACKETS).count() == GAP_PACKETS
+        self.packets.range(self.missing..).next().is_some()
+    }
+
+    /// Returns the packets that are here behind those that `ack` acknowledges.
+    fn received(&self, ack: Seq) -> Selective {
+        Selective::new(ack, self.packets.range(ack..).map(|(seq, _)| *seq))
     }
 }
 
-/// Packets behind one that is missing from which on it counts as lost.
-const GAP_PACKETS: usize = 2;
 /// Least bytes of a frame in a datagram: a goodbye fits.
 const PACKET_BYTES_MIN: usize = 16;
 /// First wait between two hellos; the longest is a heartbeat.

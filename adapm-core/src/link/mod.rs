@@ -48,12 +48,13 @@
 //! ```
 //!
 //! A packet that leaves a gap is kept until the gap is filled, within the window of the link, and
-//! does count as a sign of life. The receiver acknowledges at once what came out of order, and says
-//! that something is missing; the sender repeats the first packet that is missing, or everything
-//! once no acknowledgement has come for a few round trips, and halves what may be in flight. Both
-//! ends name their *lives*, random numbers of their processes, in each datagram, and packets count
-//! only once both know each other's: datagrams that a process before sent are harmless. Malformed
-//! bytes are errors, after which nothing has changed.
+//! does count as a sign of life. The receiver acknowledges at once what came out of order: each
+//! datagram names which of 128 packets it has (a selective acknowledgement). The sender repeats
+//! only what is missing: a packet once three that were written later have come, all that has not
+//! come once nothing has for a few round trips. It then halves what may be in flight. Both ends
+//! name their *lives*, random numbers of their processes, in each datagram, and packets count only
+//! once both know each other's: datagrams that a process before sent are harmless. Malformed bytes
+//! are errors, after which nothing has changed.
 //!
 //! [`Reports`] and [`losses_of`] are the parts of it that a transport with pipes can use as well.
 //!

@@ -1,17 +1,19 @@
 //! Repeats over a pipe that loses packets without breaking: when a packet counts as lost, and how
 //! many bytes may be under way so that few are.
 //!
-//! A packet is lost if the peer reports a gap at it, or if no acknowledgement has come for a few
-//! round trips. The first repeats that packet, the second everything, as far as the window lets it.
-//! The window doubles with each round trip up to half of what last led to a loss, and grows by one
-//! packet from there, as with TCP Reno.
+//! A packet is lost if one that was written three packets later has come, or if no packet has come
+//! for a few round trips. The first repeats that packet, at once, the second all that have not
+//! come. The window doubles with each round trip up to half of what last led to a loss, and grows
+//! by one packet from there, as with TCP Reno with selective acknowledgements (RFC 6675). Unlike
+//! there, losses alone do not push it below [`WINDOW_LOSSY`] packets: datagrams that get lost at
+//! random, not for lack of room, would keep it at five if one in twenty does. A network without
+//! room for those loses all of a window sooner or later, and the time-outs that follow double.
 //!
 //! Not here: which packets there are ([`super::retransmit`]).
 
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
-use crate::link::packet::Seq;
 use crate::link::retransmit::{Acknowledged, weight};
 use crate::time::Instant;
 
@@ -30,18 +32,16 @@ pub(crate) struct Recovery {
     threshold: usize,
     /// Mean and mean deviation of the round trip; `None` before the first.
     round_trip: Option<(Duration, Duration)>,
+    /// The shortest round trip.
+    shortest: Duration,
     /// Times in a row that everything was repeated.
     timeouts: u32,
     /// Time since which acknowledgements are waited for without one that moves.
     waits: Option<Instant>,
-    /// The number behind the last packet that was written.
-    written: Seq,
-    /// Losses of packets before this number say nothing new about the network.
-    known: Seq,
-    /// The packet that was repeated last because the peer misses it.
-    repeated: Option<Seq>,
-    /// True if that packet is to be written.
-    is_repeating: bool,
+    /// Number of the last write.
+    written: u64,
+    /// Losses of writes up to this number say nothing new about the network.
+    known: u64,
 }
 
 impl Recovery {
@@ -56,22 +56,22 @@ impl Recovery {
             window: window_max.min(WINDOW_START * packet),
             threshold: window_max,
             round_trip: None,
+            shortest: Duration::MAX,
             timeouts: 0,
             waits: None,
-            written: Seq::default(),
-            known: Seq::default(),
-            repeated: None,
-            is_repeating: false,
+            written: 0,
+            known: 0,
         }
     }
 
     /// A packet was written that is not acknowledged.
-    pub(crate) fn note_written(&mut self, now: Instant, seq: Seq) {
+    pub(crate) fn note_written(&mut self, now: Instant) {
         self.waits.get_or_insert(now);
-        self.written = self.written.max(seq.next());
+        self.written += 1;
     }
 
-    /// Packets were acknowledged; `is_waiting`: others are under way.
+    /// Packets have come, in order or not; `is_waiting`: others were written and are not
+    /// acknowledged.
     pub(crate) fn acknowledged(
         &mut self,
         now: Instant,
@@ -83,29 +83,24 @@ impl Recovery {
             self.measure(Duration::from_nanos(now.nanos_since(written)));
         }
         let growth = if self.window < self.threshold {
-            acknowledged.bytes
+            acknowledged.fresh
         } else {
-            self.packet * acknowledged.bytes.min(self.window) / self.window
+            self.packet * acknowledged.fresh.min(self.window) / self.window
         };
         self.window = (self.window + growth).min(self.window_max);
         self.timeouts = 0;
         self.waits = is_waiting.then_some(now);
-        self.is_repeating = false;
     }
 
-    /// The peer misses the packet `first`, the first that is not acknowledged.
-    pub(crate) fn handle_missed(&mut self, now: Instant, first: Seq) {
-        if self.repeated == Some(first) {
-            return;
-        }
-        (self.repeated, self.is_repeating, self.waits) = (Some(first), true, Some(now));
-        if first >= self.known {
+    /// Writes were lost, the last of which is `write`.
+    pub(crate) fn handle_lost(&mut self, write: u64) {
+        if write > self.known {
             self.shrink();
             self.window = self.threshold;
         }
     }
 
-    /// Returns true if everything is to be repeated: it was waited for long enough.
+    /// Returns true if all that has not come is to be repeated: it was waited for long enough.
     pub(crate) fn handle_timeout(&mut self, now: Instant) -> bool {
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return false;
@@ -113,18 +108,13 @@ impl Recovery {
         self.shrink();
         self.window = WINDOW_MIN * self.packet;
         self.timeouts += 1;
-        (self.waits, self.repeated, self.is_repeating) = (None, None, false);
+        self.waits = None;
         true
     }
 
-    /// Returns true, once, if the packet that the peer misses is to be written.
-    pub(crate) fn take_repeat(&mut self) -> bool {
-        core::mem::take(&mut self.is_repeating)
-    }
-
-    /// Returns true if the packet that the peer misses is to be written.
-    pub(crate) fn repeats(&self) -> bool {
-        self.is_repeating
+    /// Returns the time up to which a packet must have been written to be acknowledged `now`.
+    pub(crate) fn acknowledged_before(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.nanos_since(Instant::ZERO + self.shortest))
     }
 
     /// Returns the bytes that may be under way.
@@ -132,7 +122,7 @@ impl Recovery {
         self.window
     }
 
-    /// Returns the time at which everything is to be repeated.
+    /// Returns the time at which all that has not come is to be repeated.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let (mean, deviation) = self.round_trip.unwrap_or((ROUND_TRIP_START, Duration::ZERO));
         let time = mean + (4 * deviation).max(TIMER_MIN) + self.ack_delay;
@@ -141,6 +131,7 @@ impl Recovery {
     }
 
     fn measure(&mut self, time: Duration) {
+        self.shortest = self.shortest.min(time);
         self.round_trip = Some(match self.round_trip {
             None => (time, time / 2),
             Some((mean, deviation)) => {
@@ -151,17 +142,19 @@ impl Recovery {
 
     /// Something was lost: half as much may be under way from here on.
     fn shrink(&mut self) {
-        self.threshold = (self.window / 2).max(WINDOW_MIN * self.packet);
+        let least = self.window_max.min(WINDOW_LOSSY * self.packet);
+        self.threshold = (self.window / 2).max(least);
         self.known = self.written;
     }
 }
 
-/// Packets of the first window, and of the smallest one: with fewer, a loss would be found by its
-/// time alone.
+/// Packets of the first window, of the smallest one behind a time-out (with fewer, a loss would be
+/// found by its time alone), and of the smallest one behind a loss of some.
 const WINDOW_START: usize = 10;
 const WINDOW_MIN: usize = 4;
+const WINDOW_LOSSY: usize = 16;
 /// Packets of the largest window: the buffers of a socket take them, which would otherwise drop
-/// hundreds at once, each found and repeated by itself.
+/// hundreds at once; and a selective acknowledgement tells of twice as many.
 const WINDOW_MAX: usize = 64;
 /// Round trip that is assumed before one was measured.
 const ROUND_TRIP_START: Duration = Duration::from_millis(100);

@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::link::config::LinkConfig;
+use crate::link::datagram::Selective;
 use crate::link::failure_detector::{FailureDetector, Verdict};
 use crate::link::pace::Pace;
 use crate::link::packet::{
@@ -308,14 +309,38 @@ impl Session {
         self.owe(now, true);
     }
 
-    /// The peer has received packets behind one that it misses.
-    pub(crate) fn handle_missed(&mut self, now: Instant) {
-        if let Some(recovery) = &mut self.recovery
-            && self.buffer.packets() > 0
-        {
-            recovery.handle_missed(now, self.buffer.base());
-            self.pace.limit_to(recovery.window());
+    /// Handles the acknowledgement of any packet over datagrams; its kind and content are left for
+    /// later. `received` has come beyond it: of what is missing before some of that, a part is
+    /// lost.
+    ///
+    /// # Errors
+    /// If it acknowledges what was never sent. The session is unchanged.
+    pub(crate) fn handle_acknowledgement(
+        &mut self,
+        now: Instant,
+        Header { ack, .. }: Header,
+        received: Selective,
+    ) -> Result<(), LinkError> {
+        let next = self.buffer.next();
+        if let Some(last) = received.numbers(ack).next_back().filter(|last| *last >= next) {
+            return Err(LinkError::Unsent { next, given: last.next() });
         }
+        let header = Header { kind: Kind::Ack, seq: self.expects, ack, wants_ack: false };
+        let mut none = (Frame::default(), Frame::default());
+        let _ = self.handle_packet(now, header, &mut none.0, &mut none.1)?;
+        let Some(recovery) = &mut self.recovery else { return Ok(()) };
+        let before = recovery.acknowledged_before(now);
+        for number in received.numbers(ack) {
+            if let Some(acknowledged) = self.buffer.note_received(number, before) {
+                recovery.acknowledged(now, acknowledged, true);
+            }
+        }
+        let last = Seq(ack.0.saturating_add(Selective::PACKETS - 1));
+        if let Some(write) = self.buffer.find_lost(last) {
+            recovery.handle_lost(write);
+        }
+        self.pace.limit_to(recovery.window());
+        Ok(())
     }
 
     /// Returns the next packet to write to the pipe in use, and counts it as written; `None` if
@@ -324,12 +349,10 @@ impl Session {
         if !self.is_up {
             return None;
         }
-        let mut wants_ack = false;
-        let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_missed(now) {
-            wants_ack = true;
-            (kind, seq, Some(content))
-        } else if let Some((kind, seq, content)) = self.write_numbered(now) {
-            wants_ack = self.pace.wrote(content.len(), self.buffer.under_way(), &self.config);
+        let (is_again, mut wants_ack) = (self.buffer.has_lost(), false);
+        let (kind, seq, content) = if let Some((kind, seq, content)) = self.write_numbered(now) {
+            wants_ack =
+                self.pace.wrote(content.len(), self.buffer.under_way(), &self.config) || is_again;
             (kind, seq, Some(content))
         } else if self.owes.is_some_and(|due| due <= now) {
             (Kind::Ack, self.buffer.next_written(), None)
@@ -364,9 +387,7 @@ impl Session {
     /// Returns true if packets wait to be written to the pipe in use, and may be written now.
     #[must_use]
     pub fn wants_to_write(&self) -> bool {
-        let is_missed = self.recovery.as_ref().is_some_and(Recovery::repeats);
-        let may_write = !self.buffer.is_written() && self.pace.admits(self.buffer.under_way());
-        self.is_up && (is_missed || may_write)
+        self.is_up && !self.buffer.is_written() && self.pace.admits(self.buffer.under_way())
     }
 
     /// Returns the number of the next packet of the peer: a handshake carries it for the peer's
@@ -422,24 +443,17 @@ impl Session {
         let numbered = self.buffer.write_next(now)?;
         self.detector.wait(now);
         if let Some(recovery) = &mut self.recovery {
-            recovery.note_written(now, numbered.1);
+            recovery.note_written(now);
         }
         Some(numbered)
     }
 
-    /// The packet that the peer misses, if it was not repeated yet.
-    fn write_missed(&mut self, now: Instant) -> Option<(Kind, Seq, Content)> {
-        let repeats = self.recovery.as_mut().is_some_and(Recovery::take_repeat);
-        if repeats { self.buffer.write_first_again(now) } else { None }
-    }
-
-    /// Takes all packets as not written if no acknowledgement has come for so long that they must
-    /// be lost.
+    /// Takes all packets that have not come as lost if none has for so long that they must be.
     fn write_lost_again(&mut self, now: Instant) {
         if let Some(recovery) = self.recovery.as_mut().filter(|_| self.is_up)
             && recovery.handle_timeout(now)
         {
-            self.buffer.rewind();
+            self.buffer.lose_all();
             self.pace.limit_to(recovery.window());
         }
     }
@@ -450,11 +464,13 @@ impl Session {
     }
 
     fn acknowledge(&mut self, now: Instant, ack: Seq) {
-        if let Some(acknowledged) = self.buffer.acknowledge(ack) {
+        let before =
+            self.recovery.as_ref().map_or(now, |recovery| recovery.acknowledged_before(now));
+        if let Some(acknowledged) = self.buffer.acknowledge(ack, before) {
             self.detector.progress(now, self.buffer.packets() > 0);
             self.pace.acknowledged(now, acknowledged, !self.buffer.is_written(), &self.config);
             if let Some(recovery) = &mut self.recovery {
-                recovery.acknowledged(now, acknowledged, self.buffer.under_way() > 0);
+                recovery.acknowledged(now, acknowledged, self.buffer.awaits_ack());
                 self.pace.limit_to(recovery.window());
             }
             self.passed = self.passed.max(acknowledged.largest);
