@@ -10,7 +10,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
 use adapm_core::link::{LinkConfig, Links};
-use adapm_core::transport::{Frame, Received};
+use adapm_core::transport::{Frame, Loss, Received};
 use adapm_core::{Instant, NodeId};
 use adapm_verify::link::Claim;
 use adapm_verify::link::mesh::{self, MeshCounts};
@@ -85,63 +85,158 @@ fn a_lost_datagram_costs_little_time_and_little_traffic() {
     }
 }
 
-/// Virtual time of a transfer, and bytes of frames that its sender wrote.
+/// A process takes the place of one that was met: its peer hears that, before silence alone would
+/// lose it.
+#[test]
+fn a_peer_that_restarts_is_lost_as_restarted() {
+    let mut net =
+        Net::new(LinkConfig::datagrams(Duration::from_secs(10)), FaultRates::default(), 0);
+    net.send(1, 100);
+    while net.received == 0 {
+        net.step();
+    }
+    net.restart();
+    while net.lost.is_empty() {
+        assert!(net.now < Instant::ZERO + Duration::from_secs(5), "nobody is lost");
+        net.step();
+    }
+    assert_eq!(net.lost, [(0, NodeId(1), Loss::Restarted)]);
+}
+
+/// The same datagrams say nothing as long as the process that was met is there: they may be late.
+#[test]
+fn late_datagrams_of_an_earlier_process_lose_nobody() {
+    let mut net =
+        Net::new(LinkConfig::datagrams(Duration::from_secs(10)), FaultRates::default(), 0);
+    net.restart();
+    let mut hello = Vec::new();
+    assert_eq!(net.ends[0].poll_datagram(net.now, &mut hello), Some(NodeId(1)));
+    net.ends[1].handle_datagram(net.now, NodeId(0), &hello).expect("it is sound");
+    let mut late = Vec::new();
+    assert_eq!(net.ends[1].poll_datagram(net.now, &mut late), Some(NodeId(0)));
+    net.restart();
+    net.send(1, 100);
+    while net.now < Instant::ZERO + Duration::from_secs(20) {
+        net.step();
+        if net.received > 0 {
+            net.ends[0].handle_datagram(net.now, NodeId(1), &late).expect("it is sound");
+        }
+    }
+    assert_eq!((net.received, &net.lost[..]), (1, &[][..]));
+}
+
+/// Virtual time of a transfer, and bytes that its sender wrote.
 #[derive(Debug)]
 struct Transfer {
     time: Duration,
     written: usize,
 }
 
-/// Sends 1 MiB in frames of 64 KiB over a network with a round trip of 2 ms that carries 1 Gbit/s
-/// each way.
+/// Sends 1 MiB in frames of 64 KiB.
 fn transfer(rates: FaultRates, seed: u64) -> Transfer {
-    const FRAMES: usize = 16;
-    let config = LinkConfig::datagrams(Duration::from_secs(10));
-    let life = |id: u16| NonZeroU32::new(7 + u32::from(id)).expect("it is not zero");
-    let mut ends = [0, 1].map(|id| Links::new(NodeId(id), 2, life(id), config));
-    for _ in 0..FRAMES {
-        let mut frame = Frame::default();
-        frame.values.push_bytes(&vec![7; 64 << 10]);
-        ends[0].send(NodeId(1), &mut frame).expect("the window has room for all");
+    let mut net = Net::new(LinkConfig::datagrams(Duration::from_secs(10)), rates, seed);
+    for _ in 0..16 {
+        net.send(0, 64 << 10);
     }
-    let mut network = Faulty::new(rates, seed);
-    let (mut now, mut flights, mut numbers) = (Instant::ZERO, BTreeMap::new(), 0_u64);
-    let (mut written, mut received, mut is_free) = (0, 0, [now; 2]);
-    let (mut bytes, mut frame) = (Vec::new(), Frame::default());
-    loop {
-        for from in [0, 1] {
-            ends[from].handle_timeout(now);
-            while let Some(report) = ends[from].poll_received(now, &mut frame) {
-                assert_eq!((report, frame.len()), (Received::Frame(NodeId(0)), 64 << 10));
-                received += 1;
-            }
-            while ends[from].poll_datagram(now, &mut bytes).is_some() {
-                written += if from == 0 { bytes.len() } else { 0 };
-                for (to, bytes) in network.pass(1 - from, bytes.clone()) {
-                    numbers += 1;
-                    is_free[from] = is_free[from].max(now).plus_nanos(8 * bytes.len() as u64);
-                    let arrival = is_free[from] + Duration::from_millis(1);
-                    flights.insert((arrival, numbers), (to, bytes));
-                }
-            }
+    while net.received < 16 {
+        net.step();
+    }
+    Transfer {
+        time: Duration::from_nanos(net.now.nanos_since(Instant::ZERO)),
+        written: net.written,
+    }
+}
+
+/// Two nodes and a network with a round trip of 2 ms that carries 1 Gbit/s each way.
+struct Net {
+    now: Instant,
+    ends: [Links; 2],
+    config: LinkConfig,
+    network: Faulty<usize>,
+    /// Datagrams on their way, with their receiver, by the time of arrival and a number.
+    flights: BTreeMap<(Instant, u64), (usize, Vec<u8>)>,
+    numbers: u64,
+    /// The time from which on each way is free.
+    is_free: [Instant; 2],
+    /// Bytes that node 0 wrote.
+    written: usize,
+    received: usize,
+    /// Who reported which loss.
+    lost: Vec<(usize, NodeId, Loss)>,
+}
+
+impl Net {
+    fn new(config: LinkConfig, rates: FaultRates, seed: u64) -> Self {
+        Self {
+            now: Instant::ZERO,
+            ends: [0, 1].map(|id| Links::new(NodeId(id), 2, life(u32::from(id)), config)),
+            config,
+            network: Faulty::new(rates, seed),
+            flights: BTreeMap::new(),
+            numbers: 2,
+            is_free: [Instant::ZERO; 2],
+            written: 0,
+            received: 0,
+            lost: Vec::new(),
         }
-        if received == FRAMES {
-            return Transfer {
-                time: Duration::from_nanos(now.nanos_since(Instant::ZERO)),
-                written,
-            };
+    }
+
+    /// Replaces node 1 by another process.
+    fn restart(&mut self) {
+        self.numbers += 1;
+        self.ends[1] = Links::new(NodeId(1), 2, life(self.numbers as u32), self.config);
+    }
+
+    fn send(&mut self, from: usize, bytes: usize) {
+        let mut frame = Frame::default();
+        frame.values.push_bytes(&vec![7; bytes]);
+        let to = NodeId(1 - from as u16);
+        self.ends[from].send(to, &mut frame).expect("the window has room for all");
+    }
+
+    /// Lets both nodes do what is due, and goes on to the next arrival or deadline.
+    fn step(&mut self) {
+        for node in [0, 1] {
+            self.serve(node);
         }
-        let arrival = flights.first_key_value().map(|((at, _), _)| *at);
-        let due = ends.iter().filter_map(Links::deadline);
-        now = now.max(due.chain(arrival).min().expect("the transfer is not over"));
-        while let Some(entry) = flights.first_entry()
-            && entry.key().0 <= now
+        let arrival = self.flights.first_key_value().map(|((at, _), _)| *at);
+        let due = self.ends.iter().filter_map(Links::deadline);
+        self.now = self.now.max(due.chain(arrival).min().expect("links have heartbeats"));
+        while let Some(entry) = self.flights.first_entry()
+            && entry.key().0 <= self.now
         {
             let (to, bytes) = entry.remove();
             let from = NodeId(1 - to as u16);
-            ends[to].handle_datagram(now, from, &bytes).expect("datagrams are whole");
+            self.ends[to].handle_datagram(self.now, from, &bytes).expect("datagrams are whole");
         }
     }
+
+    fn serve(&mut self, node: usize) {
+        let (mut bytes, mut frame) = (Vec::new(), Frame::default());
+        let (now, links) = (self.now, &mut self.ends[node]);
+        links.handle_timeout(now);
+        while let Some(received) = links.poll_received(now, &mut frame) {
+            match received {
+                Received::Frame(_) => self.received += 1,
+                Received::Lost(lost, loss) => self.lost.push((node, lost, loss)),
+                other => panic!("nobody waits, and nothing was refused: {other:?}"),
+            }
+        }
+        while links.poll_datagram(now, &mut bytes).is_some() {
+            self.written += if node == 0 { bytes.len() } else { 0 };
+            for (to, bytes) in self.network.pass(1 - node, bytes.clone()) {
+                self.numbers += 1;
+                let is_free = &mut self.is_free[node];
+                *is_free = (*is_free).max(now).plus_nanos(8 * bytes.len() as u64);
+                let arrival = *is_free + Duration::from_millis(1);
+                self.flights.insert((arrival, self.numbers), (to, bytes));
+            }
+        }
+    }
+}
+
+fn life(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(7 + number).expect("it is not zero")
 }
 
 fn number(variable: &str) -> Option<u64> {

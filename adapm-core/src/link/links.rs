@@ -26,7 +26,8 @@ use crate::transport::{CloseReason, Frame, Loss, Received, Way};
 ///
 /// Each datagram names the lives of both ends, numbers that each process makes up. Packets count
 /// only once both have met, so that datagrams of an earlier process are harmless. A peer that was
-/// never met is waited for; one that was met and restarts is lost, by its silence.
+/// never met is waited for. One that was met and restarts is lost, as [`Loss::Restarted`]: once the
+/// process that was met has been silent for [`LinkConfig::suspect_after`].
 ///
 /// Call [`Links::poll_datagram`] until `None` after each of the other calls, and
 /// [`Links::handle_timeout`] at the [`Links::deadline`].
@@ -186,6 +187,11 @@ impl Links {
             return Ok(());
         }
         if peer.met != Some(sender) {
+            // Its datagrams name this life, and those of the one that was met have ended. Late ones
+            // of an earlier process come as well, but not for so long.
+            if to == Some(life) && peer.session.is_suspect() {
+                self.lose(from, Loss::Restarted);
+            }
             return Ok(());
         }
         match packet {
