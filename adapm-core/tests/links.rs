@@ -85,6 +85,31 @@ fn a_lost_datagram_costs_little_time_and_little_traffic() {
     }
 }
 
+/// A peer that sends more than this node takes, or does not keep to its window, fills no memory;
+/// what was refused comes again.
+#[test]
+fn what_waits_for_the_user_is_bounded() {
+    let config = LinkConfig::datagrams(Duration::from_secs(10));
+    let mut net = Net::new(config, FaultRates::default(), 0);
+    let mut small = config;
+    small.window_packets = 8;
+    net.ends[1] = Links::new(NodeId(1), 2, life(1), small);
+    for _ in 0..100 {
+        net.send(0, 100);
+    }
+    net.takes = [true, false];
+    while net.now < Instant::ZERO + Duration::from_secs(1) {
+        net.step();
+        let (packets, _) = net.ends[1].kept();
+        assert!(packets <= small.window_packets + 1, "{packets} packets wait");
+    }
+    net.takes = [true; 2];
+    while net.received < 100 {
+        assert!(net.now < Instant::ZERO + Duration::from_secs(9), "{} came", net.received);
+        net.step();
+    }
+}
+
 /// A process takes the place of one that was met: its peer hears that, before silence alone would
 /// lose it.
 #[test]
@@ -161,6 +186,8 @@ struct Net {
     /// Bytes that node 0 wrote.
     written: usize,
     received: usize,
+    /// False for a node whose user is busy with something else.
+    takes: [bool; 2],
     /// Who reported which loss.
     lost: Vec<(usize, NodeId, Loss)>,
 }
@@ -177,6 +204,7 @@ impl Net {
             is_free: [Instant::ZERO; 2],
             written: 0,
             received: 0,
+            takes: [true; 2],
             lost: Vec::new(),
         }
     }
@@ -215,7 +243,9 @@ impl Net {
         let (mut bytes, mut frame) = (Vec::new(), Frame::default());
         let (now, links) = (self.now, &mut self.ends[node]);
         links.handle_timeout(now);
-        while let Some(received) = links.poll_received(now, &mut frame) {
+        while self.takes[node]
+            && let Some(received) = links.poll_received(now, &mut frame)
+        {
             match received {
                 Received::Frame(_) => self.received += 1,
                 Received::Lost(lost, loss) => self.lost.push((node, lost, loss)),

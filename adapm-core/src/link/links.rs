@@ -32,9 +32,10 @@ use crate::transport::{CloseReason, Frame, Loss, Received, Way};
 /// Call [`Links::poll_datagram`] until `None` after each of the other calls, and
 /// [`Links::handle_timeout`] at the [`Links::deadline`].
 ///
-/// Memory: per peer what waits for its acknowledgement and what came early, each at most
-/// [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes, or one larger
-/// frame.
+/// Memory: per peer what waits for its acknowledgement, and what came early or was not taken yet,
+/// each at most [`LinkConfig::window_packets`] packets and [`LinkConfig::window_bytes`] bytes; of
+/// the first one larger frame instead, of the second one more packet, and the parts of one frame.
+/// What does not fit is dropped, and comes again.
 ///
 /// ```
 /// use core::num::NonZeroU32;
@@ -162,7 +163,7 @@ impl Links {
     /// or from another life of the peer are dropped.
     ///
     /// # Errors
-    /// If no sound peer can have sent it; nothing of it is taken.
+    /// If no sound peer can have sent it; nothing of its packet is taken.
     pub fn handle_datagram(
         &mut self,
         now: Instant,
@@ -415,8 +416,8 @@ impl Peer {
         if !is_numbered {
             return Ok(());
         }
-        let is_late = header.seq < session.expects();
-        if is_late || !self.early.admits(header.seq, head.len() + values.len(), config) {
+        let (expects, bytes) = (session.expects(), head.len() + values.len());
+        if header.seq < expects || !self.early.admits(header.seq, expects, bytes, config) {
             session.owe_now(now);
             return Ok(());
         }
@@ -475,14 +476,14 @@ impl Peer {
 }
 
 impl Early {
-    /// Returns true if a packet is new and within the bounds. The first that is missing always is:
-    /// otherwise nothing behind it could be delivered.
-    fn admits(&self, seq: Seq, bytes: usize, config: &LinkConfig) -> bool {
+    /// Returns true if a packet is new and within the bounds. The one that the session `expects`
+    /// always is: otherwise nothing behind it could be delivered.
+    fn admits(&self, seq: Seq, expects: Seq, bytes: usize, config: &LinkConfig) -> bool {
         let is_near = seq.0.saturating_sub(self.missing.0) <= config.window_packets as u64;
         let has_room =
             self.packets.len() < config.window_packets && self.bytes + bytes <= config.window_bytes;
-        let is_new = seq > self.missing && !self.packets.contains_key(&seq);
-        seq == self.missing || (is_new && is_near && has_room)
+        let is_new = seq >= self.missing && !self.packets.contains_key(&seq);
+        is_new && (seq == expects || (is_near && has_room))
     }
 
     fn push(&mut self, seq: Seq, packet: EarlyPacket) {
