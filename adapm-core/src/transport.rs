@@ -213,6 +213,10 @@ pub trait Transport {
     /// After `Ok` the frame's content is unspecified: the transport copied or took it, and may
     /// leave recycled memory.
     ///
+    /// The queue to a node is bounded, with room for one frame of the largest size
+    /// ([`crate::wire::FRAME_BYTES_MAX`]) beyond what is unacknowledged: a large frame that fits an
+    /// empty queue only is refused for ever if something always waits for its acknowledgement.
+    ///
     /// # Errors
     /// [`SendError::Full`] if the queue to `to` has no room, otherwise the transport's failure; the
     /// frame is then unchanged.

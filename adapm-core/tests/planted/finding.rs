@@ -8,10 +8,10 @@ use std::thread;
 use adapm_core::policy::System;
 use adapm_verify::lies::{self, Lie};
 use adapm_verify::link::random::Met;
-use adapm_verify::link::{self, Broken, Claim};
+use adapm_verify::link::{self, Broken, Claim, mesh};
 use adapm_verify::network::Pairs;
 use adapm_verify::random::{self, STEPS};
-use adapm_verify::{Bug, Checks, LinkBug, Violation};
+use adapm_verify::{Bug, Checks, DatagramBug, LinkBug, Violation};
 
 /// Number of schedules after which a bug counts as not found.
 const SEEDS_MAX: u64 = 500;
@@ -82,6 +82,26 @@ pub(crate) fn link_rows() -> Vec<Row> {
     each_in_a_thread(&LinkBug::ALL, row)
 }
 
+/// Runs each bug of links over datagrams until a mesh breaks its claim. No story has datagrams.
+pub(crate) fn datagram_rows() -> Vec<Row> {
+    let row = |bug: DatagramBug| {
+        let found = (0..SEEDS_MAX).find_map(|seed| Some((seed, detect_in_mesh(seed, bug)?)));
+        let (seeds, says) =
+            found.map_or((None, String::new()), |(seed, broken)| (Some(seed + 1), broken.what));
+        Row {
+            bug: bug.to_string(),
+            mistake: bug.mistake(),
+            place: String::from("datagrams"),
+            breaks: format!("{:?}", Claim::broken_by_datagrams(bug)),
+            suite: "links",
+            seeds,
+            says,
+            stories: Vec::new(),
+        }
+    };
+    each_in_a_thread(&DatagramBug::ALL, row)
+}
+
 /// Returns the rows in the order of their bugs.
 fn each_in_a_thread<B: Copy + Send + Sync>(bugs: &[B], row: impl Fn(B) -> Row + Sync) -> Vec<Row> {
     let row = &row;
@@ -137,6 +157,12 @@ pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Viol
 fn detect_in_link(seed: u64, bug: LinkBug) -> Option<Broken> {
     let broken = link::random::run(seed, STEPS, Some(bug), &mut Met::default()).err()?;
     (broken.claim == Claim::broken_by(bug)).then_some(broken)
+}
+
+/// Returns the first broken claim in the mesh of `seed`, if it is that of the bug.
+fn detect_in_mesh(seed: u64, bug: DatagramBug) -> Option<Broken> {
+    let broken = mesh::run(seed, Some(bug)).err()?;
+    (broken.claim == Claim::broken_by_datagrams(bug)).then_some(broken)
 }
 
 /// Silences panics: an engine with a bug sometimes fails its own assertions.
