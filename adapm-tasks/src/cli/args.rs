@@ -14,20 +14,23 @@ mod launch;
 mod measure;
 pub(crate) mod mf;
 mod parse;
+mod usage;
 pub(crate) mod wv;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{
     Arg, ArgMatches, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser,
     Subcommand,
 };
 
+use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
 use crate::cli::terminal::Stream;
 
-pub(crate) use common::{ClusterArgs, Manager, RecipeArgs, TrainOutputArgs};
+pub(crate) use common::{ClusterArgs, Manager, SettingsArgs, TrainOutputArgs};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};
 use given::{DATA_FLAGS, deepest};
 pub(crate) use given::{Given, Settings};
@@ -35,6 +38,7 @@ pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
     BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,
 };
+pub(crate) use usage::in_one_line;
 
 /// Trains models with sparse access on an adaptive parameter manager.
 #[derive(Debug, Parser)]
@@ -161,31 +165,60 @@ impl Cli {
             |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
         let matches = Self::laid_out().try_get_matches_from(&words).map_err(usage)?;
         let given = Given::by_hand(&matches, &Self::command());
-        let Some((verb_words, recipe)) = recipe_asked(&matches)? else {
+        let (recipe, config) = (recipe_asked(&matches)?, config_asked(&matches, &given)?);
+        if recipe.is_none() && config.is_none() {
             return Ok((Self::from_arg_matches(&matches).map_err(usage)?, given));
-        };
-        // Flags of the recipe first: of a flag given twice the last counts.
-        let own_data = given.has_any(&DATA_FLAGS);
-        let (verb, flags) = words.split_at(1 + verb_words);
-        let all = verb.iter().cloned().chain(recipe.words(!own_data)).chain(flags.iter().cloned());
-        let matches = Self::laid_out().try_get_matches_from(all).map_err(usage)?;
-        let given = given.with_recipe(recipe.name(), &matches, &Self::command());
+        }
+        // Of a flag that is given twice the last counts: recipe, file, by hand.
+        let (own_data, of_file) = (given.has_any(&DATA_FLAGS), config.as_ref());
+        let has_data = own_data || of_file.is_some_and(|config| config.has_any(&DATA_FLAGS));
+        let replaces_data = given.has_any(&["data"]);
+        let wants = |flag: &str| !(replaces_data && DATA_FLAGS.contains(&flag));
+        let (verb, flags) = words.split_at(1 + deepest(&matches).0.len());
+        let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
+        let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));
+        let all = verb.iter().cloned().chain(recommended).chain(set).chain(flags.iter().cloned());
+        let matches = Self::laid_out().try_get_matches_from(all).map_err(|error| {
+            let alone = |word| verb.iter().cloned().chain([word]).collect::<Vec<_>>();
+            let refusal = |word| {
+                let error = Self::laid_out().try_get_matches_from(alone(word)).err()?;
+                Some(in_one_line(&error))
+            };
+            let of_file = of_file.and_then(|config| config.refused(given.command(), refusal));
+            of_file.map_or_else(|| usage(error), Failure::from)
+        })?;
+        let given = given.with_added(recipe.as_ref().map(Recipe::name), config, &matches);
         Ok((Self::from_arg_matches(&matches).map_err(usage)?, given))
     }
 }
 
-/// Returns the recipe that is asked for and the number of words before the flags; `None` if none
-/// is, or all are to be listed.
+/// Returns the recipe that is asked for; `None` if none is, or all are to be listed.
 ///
 /// # Errors
 ///
 /// A name that no recipe of the task has.
-fn recipe_asked(matches: &ArgMatches) -> Result<Option<(usize, Recipe)>, UnknownRecipe> {
+fn recipe_asked(matches: &ArgMatches) -> Result<Option<Recipe>, UnknownRecipe> {
     let (verbs, matches) = deepest(matches);
     let name = matches.try_get_one::<String>("recipe").ok().flatten();
-    let Some(name) = name.filter(|name| !RecipeArgs::is_list(name)) else { return Ok(None) };
+    let Some(name) = name.filter(|name| !SettingsArgs::is_list(name)) else { return Ok(None) };
+    recipe::find(verbs.last().copied().unwrap_or_default(), name).map(Some)
+}
+
+/// Returns the file of settings that is asked for.
+///
+/// # Errors
+///
+/// A file that cannot be used.
+fn config_asked(
+    matches: &ArgMatches,
+    given: &Given,
+) -> Result<Option<ConfigFile>, ConfigFileError> {
+    let (verbs, matches) = deepest(matches);
+    let Some(path) = matches.try_get_one::<PathBuf>("config").ok().flatten() else {
+        return Ok(None);
+    };
     let task = verbs.last().copied().unwrap_or_default();
-    recipe::find(task, name).map(|recipe| Some((verbs.len(), recipe)))
+    ConfigFile::read(path, task, given.command()).map(Some)
 }
 
 fn with_systems(examples: &str) -> String {

@@ -3,16 +3,14 @@
 //! 2: the command line or its input is wrong. 1: the run failed. 75: another process was lost or
 //! did not join; starting again may help. 128 + signal: a signal ended it (130 after Ctrl-C).
 
-use std::error::Error as _;
 use std::io::{self, Write as _};
-use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::process::ExitCode;
 
 use crate::run::{ConfigError, TaskError};
 use clap::CommandFactory as _;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 
-use crate::cli::args::{Cli, Given};
+use crate::cli::args::{Cli, Given, in_one_line};
 use crate::cli::failure::{Blame, Failure};
 use crate::cli::format;
 use crate::cli::terminal::Stream;
@@ -75,7 +73,7 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
         print_line(&text);
         return ExitCode::from(2);
     }
-    let said = impossible(error).unwrap_or_else(|| joined(&error.render().to_string()));
+    let said = in_one_line(error);
     let command = Cli::command();
     let (mut deepest, mut help) = (&command, "adapm".to_owned());
     for word in &words {
@@ -101,51 +99,6 @@ fn without_dashes(words: &[String]) -> Option<String> {
     Some(format!("put -- before the command: {line}"))
 }
 
-/// Explains a wrong value of a flag in the words of [`Failure::Choice`]; `None` if something else
-/// is wrong.
-fn impossible(error: &clap::Error) -> Option<String> {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.as_str()),
-        _ => None,
-    };
-    if error.kind() != ErrorKind::ValueValidation {
-        return None;
-    }
-    let flag = text(ContextKind::InvalidArg)?.split(' ').next()?;
-    let (value, source) = (text(ContextKind::InvalidValue)?, error.source()?);
-    let wanted = match source.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
-        Some(IntErrorKind::PosOverflow) => "give a smaller whole number".to_owned(),
-        Some(_) => "give a whole number".to_owned(),
-        None if source.is::<ParseFloatError>() => "give a number".to_owned(),
-        None => in_words(&source.to_string(), value),
-    };
-    Some(format!("{flag} {value}: {wanted}"))
-}
-
-/// A reason of clap's or of ours: `7 is not in 0..=5` becomes what to give.
-fn in_words(reason: &str, value: &str) -> String {
-    let range = reason.strip_prefix(value).and_then(|rest| rest.strip_prefix(" is not in "));
-    match range.and_then(|range| range.split_once("..=")) {
-        Some((min, max)) => format!("give a whole number from {min} to {max}"),
-        None => reason.to_owned(),
-    }
-}
-
-/// Returns the paragraphs of an error without the usage below it, joined to one line.
-fn joined(text: &str) -> String {
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    let lines = text.lines().map(str::trim);
-    let said =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more"));
-    said.filter(|line| !line.is_empty()).fold(String::new(), |mut joined, line| {
-        if !joined.is_empty() {
-            let continues = joined.ends_with(':') || line.starts_with('[') || line.starts_with('<');
-            joined.push_str(if continues { " " } else { "; " });
-        }
-        joined + line
-    })
-}
-
 /// Prints `error: TEXT` as one line, whatever names of files are in it.
 fn print_line(text: &str) {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -161,22 +114,3 @@ fn print_line(text: &str) {
 
 /// A node was lost or did not join: starting all again may help.
 const LOST: u8 = 75;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paragraphs_become_one_line_without_usage() {
-        let text = "error: unexpected argument '--nod' found\n\n  tip: a similar argument exists: '--nodes'\n\n\
-                    Usage: adapm train kge\n\nFor more information, try '--help'.\n";
-        assert_eq!(
-            joined(text),
-            "unexpected argument '--nod' found; tip: a similar argument exists: '--nodes'"
-        );
-        let text = "error: required arguments were not provided:\n  --load <FILE>\n\nUsage: adapm";
-        assert_eq!(joined(text), "required arguments were not provided: --load <FILE>");
-        let text = "error: invalid value 'x'\n  [possible values: a, b]\n";
-        assert_eq!(joined(text), "invalid value 'x' [possible values: a, b]");
-    }
-}

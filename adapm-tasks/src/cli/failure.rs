@@ -19,6 +19,7 @@ use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
 use adapm_transport::group::launcher::{LauncherError, SecretError};
 
+use crate::cli::config::ConfigFileError;
 use crate::cli::launch::error::LaunchError;
 use crate::cli::measure::bench::child::ChildError;
 use crate::cli::measure::trace::error::TraceFailure;
@@ -43,6 +44,9 @@ pub(crate) enum Failure {
     /// There is no such recipe.
     #[error("{0}")]
     Recipe(#[from] UnknownRecipe),
+    /// A file of settings cannot be used.
+    #[error("{0}")]
+    Config(#[from] ConfigFileError),
     /// Several nodes or workers without a parameter manager.
     #[error(
         "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
@@ -186,6 +190,7 @@ impl Failure {
             | Self::Data(_)
             | Self::Corpus(_)
             | Self::Recipe(_)
+            | Self::Config(_)
             | Self::NoManager
             | Self::NoPart(_)
             | Self::SeedOfFolder(_)

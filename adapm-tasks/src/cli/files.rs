@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn data_that_goes_by_a_name_may_give_its_name_to_a_file() {
-        let interrupt = Interrupt::install().expect("signals can be handled");
+        let interrupt = Interrupt::new();
         let model = env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
         let prepare = |read: &Path| {
             Files { read: vec![("--data", read)], written: vec![("--save", &model)] }

@@ -59,10 +59,14 @@ impl Default for Told {
 }
 
 impl Interrupt {
+    /// Returns one that no signal raises.
+    pub(crate) fn new() -> Self {
+        Self { stop: Arc::default(), signal: Arc::default(), shared: Arc::default() }
+    }
+
     /// Handles signals from here on.
     pub(crate) fn install() -> io::Result<Self> {
-        let interrupt =
-            Self { stop: Arc::default(), signal: Arc::default(), shared: Arc::default() };
+        let interrupt = Self::new();
         // Not the flag that ends a run: another process may have raised that because of the same
         // Ctrl-C.
         let again = Arc::new(AtomicBool::new(false));
@@ -301,6 +305,8 @@ mod tests {
         assert_eq!(interrupt.exit_code(), Some(143));
         interrupt.raise(1);
         assert_eq!(interrupt.exit_code(), Some(143), "the first signal is the reason");
+        // Else the watch would end the process, and all tests in it, as nothing moves.
+        interrupt.stop().store(false, Ordering::Relaxed);
     }
 
     #[test]

@@ -233,8 +233,8 @@ impl Training for TrainArgs {
     type Report = TrainReport;
 
     fn shared(&self) -> Shared<'_> {
-        let Self { recipe, cluster, output, traced, processes, .. } = self;
-        Shared { recipe, cluster, output, traced, processes }
+        let Self { settings, cluster, output, traced, processes, .. } = self;
+        Shared { settings, cluster, output, traced, processes }
     }
 
     fn files(&self) -> Files<'_> {

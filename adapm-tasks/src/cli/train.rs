@@ -17,7 +17,7 @@ use adapm_runtime::{Scheme, System};
 use serde::Serialize;
 
 use crate::cli::args::{
-    ClusterArgs, Given, Manager, ProcessArgs, RecipeArgs, TraceKeysArgs, TrainOutputArgs,
+    ClusterArgs, Given, Manager, ProcessArgs, SettingsArgs, TraceKeysArgs, TrainOutputArgs,
 };
 use crate::cli::epoch::Labels;
 use crate::cli::failure::Failure;
@@ -113,7 +113,7 @@ pub(crate) trait Training {
 /// The flags of a training run that all tasks have.
 #[derive(Clone, Copy)]
 pub(crate) struct Shared<'a> {
-    pub(crate) recipe: &'a RecipeArgs,
+    pub(crate) settings: &'a SettingsArgs,
     pub(crate) cluster: &'a ClusterArgs,
     pub(crate) output: &'a TrainOutputArgs,
     pub(crate) traced: &'a TraceKeysArgs,
@@ -165,8 +165,11 @@ pub(crate) fn run<T: Training>(
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let shared = args.shared();
-    if shared.recipe.lists() {
+    if shared.settings.lists() {
         return list_recipes(T::TASK, Output::new(shared.output.json));
+    }
+    if shared.settings.print_config {
+        return print_settings(args, given);
     }
     let check = || args.files().check_shared();
     processes::with(shared.processes, shared.cluster.nodes, interrupt, check, |processes| {
@@ -230,7 +233,7 @@ fn train<T: Training>(
         output.object(&json::Run {
             task: T::TASK,
             origin: json::Origin::new(given, began),
-            recipe: args.shared().recipe.recipe.as_deref(),
+            recipe: args.shared().settings.recipe.as_deref(),
             system: cluster.system.to_string(),
             transport: processes.transport(),
             data: T::source(&data),
@@ -260,6 +263,14 @@ pub(crate) fn common(cluster: &ClusterArgs, processes: &Processes) -> Result<Com
     // Without a manager there is one worker, and the plan says so.
     let workers = if system.is_none() { Some(1) } else { cluster.workers };
     Ok(Common { system, nodes, workers, trace: None })
+}
+
+/// Prints the settings of a run that could begin, as a file of settings.
+fn print_settings<T: Training>(args: &T, given: &Given) -> Result<(), Failure> {
+    let ClusterArgs { nodes, workers, system: Manager(system) } = *args.shared().cluster;
+    let common = Common { system, nodes: nodes.unwrap_or(1), workers, trace: None };
+    T::check(&args.config(common))?;
+    Output::new(false).text(&given.to_toml(T::TASK))
 }
 
 /// Prints the recipes of a task.
@@ -297,7 +308,7 @@ fn preface<T: Training>(
     given: &Given,
     processes: &Processes,
 ) -> Result<String, Failure> {
-    let Shared { recipe: asked, cluster, output, .. } = args.shared();
+    let Shared { settings, cluster, output, .. } = args.shared();
     let mut table = Table::new(&[]);
     let Common { nodes, workers, .. } = common(cluster, processes)?;
     let workers_of_all = report::workers_of_all(processes, nodes, workers);
@@ -305,7 +316,7 @@ fn preface<T: Training>(
     args.plan(&mut plan, data, config);
     plan.row("cluster", &report::topology(processes, nodes, workers), &report::CLUSTER_FLAGS);
     plan.row("system", &cluster.system.to_string(), &["system", "localize-ahead", "ahead"]);
-    if let Some(name) = &asked.recipe {
+    if let Some(name) = &settings.recipe {
         plan.row("recipe", &recipe::find(T::TASK, name)?.expected(), &["recipe"]);
     }
     let heading = processes.output(output.json).bold(format!("train {}", T::TASK)).to_string();

@@ -12,16 +12,28 @@ use crate::cli::args::parse::at_least_one;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct RecipeArgs {
+pub(crate) struct SettingsArgs {
     /// Recommended settings, whose name may be left out to list them; flags given by hand win
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = LIST)]
     pub(crate) recipe: Option<String>,
+    /// File of settings, each a line such as `dim = 128`; it wins over a recipe, flags given by
+    /// hand over both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Print all settings of the run as such a file, and do nothing else
+    #[arg(long)]
+    pub(crate) print_config: bool,
 }
 
-impl RecipeArgs {
+impl SettingsArgs {
     /// Returns true if recipes are to be listed instead of training.
     pub(crate) fn lists(&self) -> bool {
         self.recipe.as_deref().is_some_and(Self::is_list)
+    }
+
+    /// Returns true if something is to be printed instead of training.
+    pub(crate) fn only_print(&self) -> bool {
+        self.lists() || self.print_config
     }
 
     /// Returns true if this name stands for all recipes.

@@ -7,12 +7,17 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
 use serde_json::Value;
 
+use crate::cli::config::{self, ConfigFile};
+
 /// The flags that were given.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     /// With its last value, as it was typed.
     by_hand: BTreeMap<String, String>,
     recipe: Option<(String, BTreeSet<String>)>,
+    config: Option<ConfigFile>,
+    /// The command, whose flags they are.
+    command: Command,
     /// The value of each flag, given or not.
     settings: Settings,
 }
@@ -23,23 +28,34 @@ pub(crate) type Settings = BTreeMap<String, Value>;
 impl Given {
     /// Those that `matches` found on the command line.
     pub(super) fn by_hand(matches: &ArgMatches, command: &Command) -> Self {
-        Self { by_hand: typed(matches), recipe: None, settings: settings(matches, command) }
+        let (words, flags) = deepest(matches);
+        let find = |command: &Command, word: &&str| command.find_subcommand(word).cloned();
+        let command = words.iter().try_fold(command.clone(), |command, word| find(&command, word));
+        let command = command.unwrap_or_default();
+        let settings = settings(flags, &command);
+        Self { by_hand: typed(flags), recipe: None, config: None, command, settings }
     }
 
-    /// Returns the same with those that a recipe of this name has added, which `matches` found
-    /// among the others.
-    pub(super) fn with_recipe(self, name: &str, matches: &ArgMatches, command: &Command) -> Self {
-        let added =
-            typed(matches).into_keys().filter(|flag| !self.by_hand.contains_key(flag)).collect();
-        Self {
-            recipe: Some((name.to_owned(), added)),
-            settings: settings(matches, command),
-            ..self
-        }
+    /// Returns the same with those that a recipe of this name and a file have added, which
+    /// `matches` found among the others.
+    pub(super) fn with_added(
+        self,
+        recipe: Option<&str>,
+        config: Option<ConfigFile>,
+        matches: &ArgMatches,
+    ) -> Self {
+        let (_, flags) = deepest(matches);
+        let is_of_recipe = |flag: &String| {
+            let is_of_file = config.as_ref().is_some_and(|config| config.has_any(&[flag]));
+            !self.by_hand.contains_key(flag) && !is_of_file
+        };
+        let added = || typed(flags).into_keys().filter(is_of_recipe).collect();
+        let recipe = recipe.map(|name| (name.to_owned(), added()));
+        Self { recipe, config, settings: settings(flags, &self.command), ..self }
     }
 
     /// Those of `flags` (without dashes) that were given, as `--nodes --workers`; for all that a
-    /// recipe has added, its name.
+    /// file or a recipe has added, its name.
     pub(crate) fn among(&self, flags: &[&str]) -> String {
         let by_hand = flags.iter().filter(|flag| self.by_hand.contains_key(**flag));
         let mut texts: Vec<String> = by_hand.map(|flag| format!("--{flag}")).collect();
@@ -47,6 +63,11 @@ impl Given {
             .recipe
             .as_ref()
             .filter(|(_, added)| flags.iter().any(|flag| added.contains(*flag)));
+        let is_of_file = |config: &&ConfigFile| {
+            flags.iter().any(|flag| !self.by_hand.contains_key(*flag) && config.has_any(&[flag]))
+        };
+        let config = self.config.as_ref().filter(is_of_file);
+        texts.extend(config.map(|config| format!("--config {}", config.path().display())));
         texts.extend(recipe.map(|(name, _)| format!("--recipe {name}")));
         texts.join(" ")
     }
@@ -57,23 +78,35 @@ impl Given {
         &self.settings
     }
 
+    /// Returns them as a file of settings for this task.
+    pub(crate) fn to_toml(&self, task: &str) -> String {
+        config::to_toml(task, &self.settings, &self.command)
+    }
+
+    /// Returns the command whose flags they are.
+    pub(super) fn command(&self) -> &Command {
+        &self.command
+    }
+
     /// Returns true if one of `flags` was given by hand.
     pub(super) fn has_any(&self, flags: &[&str]) -> bool {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
     /// Returns the flag that sets a field of the library's configurations, and the value that was
-    /// typed after it, else `value`.
+    /// typed after it, else its place in a file, else `value`.
     pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
         let flag = field.replace('_', "-");
-        let typed = self.by_hand.get(&flag).map_or(value, String::as_str);
-        format!("--{flag} {typed}")
+        let in_file = || self.config.as_ref().and_then(|config| config.setting(&flag));
+        match self.by_hand.get(&flag) {
+            Some(typed) => format!("--{flag} {typed}"),
+            None => in_file().unwrap_or_else(|| format!("--{flag} {value}")),
+        }
     }
 }
 
 /// Returns the flags that were given, each with its last value as it was typed.
 fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
-    let matches = deepest(matches).1;
     let by_hand = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let ids = matches.ids().map(clap::Id::as_str).filter(|id| matches.try_contains_id(id).is_ok());
     let value = |id: &str| matches.try_get_raw(id).ok().flatten().and_then(Iterator::last);
@@ -83,10 +116,8 @@ fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
 }
 
 fn settings(matches: &ArgMatches, command: &Command) -> Settings {
-    let (words, matches) = deepest(matches);
-    let command = words.iter().try_fold(command, |command, word| command.find_subcommand(word));
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
-    let flags = command.into_iter().flat_map(Command::get_arguments).filter_map(|flag| {
+    let flags = command.get_arguments().filter_map(|flag| {
         let (name, id) = (flag.get_long()?, flag.get_id().as_str());
         Some((name, id)).filter(|_| !PLACES.contains(&name))
     });
@@ -118,8 +149,10 @@ fn value(word: &str) -> Value {
 pub(super) const DATA_FLAGS: [&str; 9] =
     ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
 
-/// Flags that say where the processes of a run are, and how results are printed.
-const PLACES: [&str; 6] = ["node", "rendezvous", "bind", "advertise", "token-file", "json"];
+/// Flags that say where the processes of a run are, how results are printed, and where settings
+/// are.
+const PLACES: [&str; 8] =
+    ["node", "rendezvous", "bind", "advertise", "token-file", "json", "config", "print-config"];
 
 /// Returns the words of verb and task, and the matches of the flags after them.
 pub(super) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {

@@ -7,7 +7,7 @@ use crate::kge::{ColumnOrder, LossKind, ModelKind, Negatives, Split, TrainConfig
 use clap::Args;
 use clap::builder::BoolishValueParser;
 
-use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
+use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, SettingsArgs, TrainOutputArgs};
 use crate::cli::args::parse::{at_least_one, epochs, one_of};
 use crate::cli::args::{ProcessArgs, TraceKeysArgs};
 
@@ -32,7 +32,7 @@ pub(crate) struct DataArgs {
 #[command(args_override_self = true)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
-    pub(crate) recipe: RecipeArgs,
+    pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use crate::Scheme;
 use crate::wv::{Format, Negatives, Optimizer, TrainConfig};
 use clap::{Args, value_parser};
 
-use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, RecipeArgs, TrainOutputArgs};
+use crate::cli::args::common::{ClusterArgs, EvalOutputArgs, SettingsArgs, TrainOutputArgs};
 use crate::cli::args::parse::{at_least_one, epochs, one_of};
 use crate::cli::args::{ProcessArgs, TraceKeysArgs};
 
@@ -48,7 +48,7 @@ pub(crate) struct QuestionArgs {
 #[command(args_override_self = true)]
 pub(crate) struct TrainArgs {
     #[command(flatten)]
-    pub(crate) recipe: RecipeArgs,
+    pub(crate) settings: SettingsArgs,
     #[command(flatten)]
     pub(crate) data: DataArgs,
     #[command(flatten)]

@@ -47,8 +47,8 @@ impl Content {
 pub(super) fn read(task: Task, path: &Path, args: &CheckArgs) -> Result<Content, Failure> {
     match task {
         Task::Kge => {
-            let mut options = GraphOptions::default();
-            options.column_order = args.column_order;
+            let options =
+                GraphOptions { column_order: args.column_order, ..GraphOptions::default() };
             Ok(of_graph(&Graph::load_with(path, &options).map_err(TaskError::Data)?))
         }
         Task::Mf => Ok(of_ratings(&Ratings::load(path).map_err(TaskError::Data)?)),

@@ -220,8 +220,7 @@ fn kge(args: &DemoArgs) -> Job {
 }
 
 fn mf(args: &DemoArgs) -> Result<Job, Failure> {
-    let mut synthetic = SyntheticConfig::default();
-    synthetic.seed = DATA_SEED;
+    let synthetic = SyntheticConfig { seed: DATA_SEED, ..SyntheticConfig::default() };
     let ratings = Ratings::synthetic(synthetic)?;
     let mut config = mf::TrainConfig::default();
     (config.nodes, config.seed) = (args.nodes, args.seed);

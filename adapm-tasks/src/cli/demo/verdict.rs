@@ -207,8 +207,7 @@ mod tests {
 
     fn job(name: &'static str, is_higher_better: bool) -> Compared {
         let outcome = |system, figure, seconds| {
-            let mut stats = ManagerStats::default();
-            stats.bytes_sent = seconds as u64;
+            let stats = ManagerStats { bytes_sent: seconds as u64, ..ManagerStats::default() };
             Outcome { system, figure, seconds, stats }
         };
         let outcomes = vec![

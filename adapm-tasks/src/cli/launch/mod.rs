@@ -19,7 +19,7 @@ use adapm_transport::net::Token;
 use adapm_transport::threads::SpawnError;
 use console::{Color, Style};
 
-use crate::cli::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, RecipeArgs, TrainTask, Verb};
+use crate::cli::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, SettingsArgs, TrainTask, Verb};
 use crate::cli::eval::Evaluating;
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
@@ -213,7 +213,7 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
             words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
         return Err(LaunchError::Verb(verb).into());
     };
-    if recipe(cli.verb.as_ref()).is_some_and(RecipeArgs::lists) {
+    if settings(cli.verb.as_ref()).is_some_and(SettingsArgs::only_print) {
         return Err(LaunchError::List.into());
     }
     files(cli.verb.as_ref()).check_shared()?;
@@ -262,11 +262,11 @@ fn files(verb: Option<&Verb>) -> Files<'_> {
 }
 
 /// Returns the flags of a verb about recipes.
-fn recipe(verb: Option<&Verb>) -> Option<&RecipeArgs> {
+fn settings(verb: Option<&Verb>) -> Option<&SettingsArgs> {
     match verb? {
-        Verb::Train { task: TrainTask::Kge(args) } => Some(&args.recipe),
-        Verb::Train { task: TrainTask::Mf(args) } => Some(&args.recipe),
-        Verb::Train { task: TrainTask::Wv(args) } => Some(&args.recipe),
+        Verb::Train { task: TrainTask::Kge(args) } => Some(&args.settings),
+        Verb::Train { task: TrainTask::Mf(args) } => Some(&args.settings),
+        Verb::Train { task: TrainTask::Wv(args) } => Some(&args.settings),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::run::NoProgress;
 use crate::{kge as library_kge, mf as library_mf, wv as library_wv};
 
 use super::*;
-use crate::cli::args::{Cli, Given, RecipeArgs, TrainTask, Verb};
+use crate::cli::args::{Cli, Given, SettingsArgs, TrainTask, Verb};
 use crate::cli::failure::Failure;
 use crate::cli::train::{Common, Training};
 
@@ -51,7 +51,7 @@ fn settings_of_every_recipe_are_accepted_and_its_figures_say_where_they_are_from
             assert_eq!(given.among(&["data"]), format!("--recipe {name}"));
             assert!(!recipe.figures.is_empty() && !recipe.machine.is_empty(), "{name}");
             assert!(recipe.date.len() == "2026-11-21".len(), "{name}: {}", recipe.date);
-            let is_list = RecipeArgs::is_list(name);
+            let is_list = SettingsArgs::is_list(name);
             assert!(!is_list && find(task, &name.to_lowercase()).is_ok(), "{name}");
         }
         let mut names: Vec<_> =
@@ -62,6 +62,29 @@ fn settings_of_every_recipe_are_accepted_and_its_figures_say_where_they_are_from
             "two recipes of {task} have one name"
         );
     }
+}
+
+#[test]
+fn settings_of_every_recipe_can_be_written_and_read() {
+    let folder = std::env::temp_dir().join(format!("adapm-recipes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder for a file");
+    let file = folder.join("settings.toml");
+    let read_file = |task: &str| {
+        read(&[task, "--config", file.to_str().expect("a name in UTF-8")]).expect("settings")
+    };
+    for (task, _) in FILES {
+        for recipe in all(task) {
+            let (_, given) = read(&[task, "--recipe", &recipe.name]).expect("a recipe");
+            let written = given.to_toml(task);
+            std::fs::write(&file, &written).expect("a file can be written");
+            let (_, again) = read_file(task);
+            let mut expected = given.settings().clone();
+            expected.remove("recipe");
+            assert_eq!(again.settings(), &expected, "{}: {written}", recipe.name);
+            assert_eq!(again.to_toml(task), written);
+        }
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder can be removed");
 }
 
 #[test]
@@ -99,9 +122,9 @@ fn without_a_name_recipes_are_listed() {
     {
         let (task, _) = read(words).expect("a list");
         let recipe = match &task {
-            TrainTask::Kge(args) => &args.recipe,
-            TrainTask::Mf(args) => &args.recipe,
-            TrainTask::Wv(args) => &args.recipe,
+            TrainTask::Kge(args) => &args.settings,
+            TrainTask::Mf(args) => &args.settings,
+            TrainTask::Wv(args) => &args.settings,
         };
         assert!(recipe.lists(), "{words:?}");
     }
