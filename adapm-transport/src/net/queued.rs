@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A task whose connection can be written from any thread without waiting lends its writing side
-//! ([`PipeTask::lend`]): then `flush` writes by itself, which saves waking another thread, and the
-//! task writes only what the connection did not take at once. The one of the two that has taken the
-//! [`Writer`] out of the queues writes.
+//! ([`PipeTask::lend`]): then `flush` writes by itself what is short if no packet waits to be read,
+//! which saves waking another thread. The task writes all else, and what the connection did not
+//! take at once. The one of the two that has taken the [`Writer`] out of the queues writes.
 //!
 //! The task's half uses the interface of `core::task`, so that any executor or thread can serve it.
 //! Not here: the task's handling of packets.
@@ -139,7 +139,9 @@ impl QueuedPipe {
         if queues.is_broken() || queues.is_shut || self.batch.is_empty() {
             return queues.fault.is_some();
         }
-        if let Some(writer) = queues.take_idle_writer() {
+        // With packets left to handle, or large ones to write, the endpoint goes on meanwhile.
+        let is_prompt = queues.inward.is_empty() && self.batch_bytes <= DIRECT_BYTES_MAX;
+        if is_prompt && let Some(writer) = queues.take_idle_writer() {
             drop(queues);
             return self.write(writer);
         }
@@ -445,6 +447,8 @@ impl Drop for Hold {
 const PACKETS_MAX: usize = 256;
 /// Bytes from which on a direction takes no further packet; the last one may go beyond.
 const BYTES_MAX: usize = 1 << 20;
+/// Bytes that cost the endpoint less to write than to wake another thread for.
+const DIRECT_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -4,9 +4,9 @@
 //! | | [`Kind::Tcp`](crate::net::Kind::Tcp) | [`Kind::Tokio`](crate::net::Kind::Tokio) |
 //! | --- | --- | --- |
 //! | reads | the thread that calls `recv` | a task a connection, also while that thread works |
-//! | writes | the thread that calls `send` and `recv` | that thread, and a task what the socket does not take at once |
+//! | writes | the thread that calls `send` and `recv` | that thread what is short if nothing waits to be read, else a task |
 //! | seals, opens, checks | that thread | that thread |
-//! | costs | nothing but the calls | a wake of another thread for each arrival |
+//! | costs | nothing but the calls | a wake of another thread for each arrival, and for each such task |
 //!
 //! So it suits programs whose channel threads have much to do and large values, and programs that
 //! already have a runtime.
