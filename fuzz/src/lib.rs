@@ -12,6 +12,7 @@
 mod addresses;
 mod checkpoint;
 mod cluster;
+mod datagrams;
 mod decode;
 mod environment;
 mod group;
@@ -37,6 +38,7 @@ mod zmtp;
 pub use addresses::addresses;
 pub use checkpoint::checkpoint;
 pub use cluster::cluster;
+pub use datagrams::datagrams;
 pub use decode::decode;
 pub use environment::environment;
 pub use group::group;
@@ -64,8 +66,8 @@ pub type Target = fn(&[u8]) -> bool;
 macro_rules! for_all_targets {
     ($then:ident) => {
         $then! {
-            addresses, checkpoint, cluster, decode, environment, group, handshake, inputs, link, notes, packets,
-            ratings, round_trip, slot, store, traces, triples, vectors, words, zmtp,
+            addresses, checkpoint, cluster, datagrams, decode, environment, group, handshake, inputs, link, notes,
+            packets, ratings, round_trip, slot, store, traces, triples, vectors, words, zmtp,
         }
     };
 }
