@@ -1,11 +1,13 @@
-//! Products of small dense matrices in f32, on plain slices that the compiler vectorises.
+//! Products of small dense matrices in f32, on plain slices that the compiler vectorises; and sums
+//! of other [`Term`]s than products, such as of differences.
 //!
-//! Every element of a product is one sum in the order of the inner index, a multiplication and an
-//! addition per term, never fused and never split: the result has the same bits for every shape of
-//! the matrices, machine and instruction set. Evaluation relies on that: a candidate's score must
+//! Every element of a product is one sum in the order of the inner index, of terms that are
+//! computed apart, never fused and never split: the result has the same bits for every shape of the
+//! matrices, machine and instruction set. Evaluation relies on that: a candidate's score must
 //! not depend on the block it was pulled in.
 
 use std::hint::black_box;
+use std::marker::PhantomData;
 
 use crate::simd::{self, Kernel};
 
@@ -67,6 +69,54 @@ pub(crate) struct Left<'a> {
     pub(crate) inner_stride: usize,
 }
 
+/// What is summed over the inner index.
+pub(crate) trait Term {
+    /// Parts of the vectors of which a term takes an element each: 1, or 2 if real parts stand
+    /// before imaginary ones.
+    const PARTS: usize;
+
+    /// Returns the term of an element of left and one of right; the second ones are of the second
+    /// parts, or the first again.
+    fn of(left: [f32; 2], right: [f32; 2]) -> f32;
+}
+
+/// `a b`.
+pub(crate) struct Product;
+
+impl Term for Product {
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn of([left, _]: [f32; 2], [right, _]: [f32; 2]) -> f32 {
+        left * right
+    }
+}
+
+/// `(a - b)^2`.
+pub(crate) struct SquaredDifference;
+
+impl Term for SquaredDifference {
+    const PARTS: usize = 1;
+
+    #[inline(always)]
+    fn of([left, _]: [f32; 2], [right, _]: [f32; 2]) -> f32 {
+        (left - right) * (left - right)
+    }
+}
+
+/// `|a - b|` of complex numbers.
+pub(crate) struct Modulus;
+
+impl Term for Modulus {
+    const PARTS: usize = 2;
+
+    #[inline(always)]
+    fn of([left_re, left_im]: [f32; 2], [right_re, right_im]: [f32; 2]) -> f32 {
+        let (re, im) = (left_re - right_re, left_im - right_im);
+        (re * re + im * im).sqrt()
+    }
+}
+
 /// Overwrites `product` (`[left.rows x columns]`, row-major) with `left * right`. `scratch` is
 /// overwritten; it is passed in to reuse its memory.
 pub(crate) fn multiply(
@@ -75,34 +125,45 @@ pub(crate) fn multiply(
     product: &mut [f32],
     scratch: &mut Vec<f32>,
 ) {
-    simd::run(Product { left, right, product, scratch });
+    sums::<Product>(left, right, product, scratch);
 }
 
-/// The loop of [`multiply`].
-struct Product<'a> {
+/// Does what [`multiply`] does with terms that need not be products.
+pub(crate) fn sums<T: Term>(
+    left: Left<'_>,
+    right: &Panels,
+    sums: &mut [f32],
+    scratch: &mut Vec<f32>,
+) {
+    simd::run(Sums { left, right, sums, scratch, term: PhantomData::<T> });
+}
+
+/// The loop of [`sums`].
+struct Sums<'a, T> {
     left: Left<'a>,
     right: &'a Panels,
-    product: &'a mut [f32],
+    sums: &'a mut [f32],
     scratch: &'a mut Vec<f32>,
+    term: PhantomData<T>,
 }
 
-impl Kernel for Product<'_> {
+impl<T: Term> Kernel for Sums<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<const WIDE: bool>(self) {
-        let Self { left, right, product, scratch } = self;
+        let Self { left, right, sums, scratch, .. } = self;
         if WIDE {
-            multiply_blocks::<4>(left, right, product, scratch);
+            sum_blocks::<T, 4>(left, right, sums, scratch);
         } else {
-            multiply_blocks::<2>(left, right, product, scratch);
+            sum_blocks::<T, 2>(left, right, sums, scratch);
         }
     }
 }
 
-/// Multiplies `ROWS` rows of `left` at a time.
+/// Takes `ROWS` rows of `left` at a time.
 #[inline(always)]
-fn multiply_blocks<const ROWS: usize>(
+fn sum_blocks<T: Term, const ROWS: usize>(
     left: Left<'_>,
     right: &Panels,
     product: &mut [f32],
@@ -124,7 +185,7 @@ fn multiply_blocks<const ROWS: usize>(
         let column = panel * PANEL;
         let width = PANEL.min(columns - column);
         for (block, first) in scratch.chunks_exact(block_len).zip((0..left.rows).step_by(ROWS)) {
-            let sums = tile::<ROWS>(block, right);
+            let sums = tile::<T, ROWS>(block, right);
             for (row, sums) in sums.iter().take(left.rows - first).enumerate() {
                 let at = (first + row) * columns + column;
                 product[at..at + width].copy_from_slice(&sums[..width]);
@@ -154,23 +215,50 @@ fn gather<const ROWS: usize>(left: Left<'_>, first: usize, rows: usize, block: &
     }
 }
 
-/// Returns one tile of the product: `ROWS` rows by one panel.
+/// Returns one tile of the sums: `ROWS` rows by one panel.
 #[inline(always)]
-fn tile<const ROWS: usize>(left: &[f32], right: &[f32]) -> [[f32; PANEL]; ROWS] {
+fn tile<T: Term, const ROWS: usize>(left: &[f32], right: &[f32]) -> [[f32; PANEL]; ROWS] {
     let mut sums = [[0.0; PANEL]; ROWS];
     let (left, _) = left.as_chunks::<ROWS>();
     let (right, _) = right.as_chunks::<PANEL>();
-    for (left, right) in left.iter().zip(right) {
-        for row in 0..ROWS {
-            // A copy in and out lets the compiler keep all sums in registers.
-            let mut lane = sums[row];
-            for (sum, value) in lane.iter_mut().zip(right) {
-                *sum += left[row] * value;
-            }
-            sums[row] = lane;
+    let terms = left.len() / T::PARTS;
+    let second = (T::PARTS - 1) * terms;
+    let left = left[..terms].iter().zip(&left[second..]);
+    let right = right[..terms].iter().zip(&right[second..]);
+    // Row by row without a loop: the compiler unrolls one of products, but none of longer terms,
+    // and then sums in memory instead of registers.
+    const { assert!(ROWS <= 4, "no more rows are summed below") };
+    for ((left, left_second), (right, right_second)) in left.zip(right) {
+        let right = (right, right_second);
+        if ROWS > 0 {
+            add_terms::<T>(&mut sums[0], [left[0], left_second[0]], right);
+        }
+        if ROWS > 1 {
+            add_terms::<T>(&mut sums[1], [left[1], left_second[1]], right);
+        }
+        if ROWS > 2 {
+            add_terms::<T>(&mut sums[2], [left[2], left_second[2]], right);
+        }
+        if ROWS > 3 {
+            add_terms::<T>(&mut sums[3], [left[3], left_second[3]], right);
         }
     }
     sums
+}
+
+/// Adds the terms of an element of left with a row of a panel.
+#[inline(always)]
+fn add_terms<T: Term>(
+    sums: &mut [f32; PANEL],
+    left: [f32; 2],
+    (right, right_second): (&[f32; PANEL], &[f32; PANEL]),
+) {
+    // A copy in and out lets the compiler keep all sums in registers.
+    let mut lane = *sums;
+    for (sum, right) in lane.iter_mut().zip(right.iter().zip(right_second)) {
+        *sum += T::of(left, [*right.0, *right.1]);
+    }
+    *sums = lane;
 }
 
 /// Adds `factor * row` to `sum`.
@@ -183,15 +271,27 @@ pub(crate) fn add_scaled(sum: &mut [f32], factor: f32, row: &[f32]) {
 /// Returns the inner product, summed in lanes that the compiler vectorises; the order of the
 /// additions depends on the length alone.
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
+    sum::<Product>(a, b)
+}
+
+/// Does what [`dot`] does with terms that need not be products.
+#[inline(always)]
+pub(crate) fn sum<T: Term>(a: &[f32], b: &[f32]) -> f32 {
     const LANES: usize = 8;
     let mut sums = [0.0; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
+    let terms = a.len() / T::PARTS;
+    let second = (T::PARTS - 1) * terms;
+    let [(a, a_rest), (a_second, a_second_rest)] =
+        [&a[..terms], &a[second..]].map(|part| part.as_chunks::<LANES>());
+    let [(b, b_rest), (b_second, b_second_rest)] =
+        [&b[..terms], &b[second..]].map(|part| part.as_chunks::<LANES>());
+    for ((a, a_second), (b, b_second)) in a.iter().zip(a_second).zip(b.iter().zip(b_second)) {
         for lane in 0..LANES {
-            sums[lane] += a[lane] * b[lane];
+            sums[lane] += T::of([a[lane], a_second[lane]], [b[lane], b_second[lane]]);
         }
     }
-    let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    let (a, b) = (a_rest.iter().zip(a_second_rest), b_rest.iter().zip(b_second_rest));
+    let rest: f32 = a.zip(b).map(|(a, b)| T::of([*a.0, *a.1], [*b.0, *b.1])).sum();
     sums.iter().sum::<f32>() + rest
 }
 
@@ -213,10 +313,11 @@ pub(crate) fn total(lanes: [f32; PANEL]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// Returns the inner product as [`multiply`] computes it: one sum in order, the same bits as an
-/// element of a product.
-pub(crate) fn ordered_dot(a: &[f32], b: &[f32]) -> f32 {
-    a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b)
+/// Returns the sum as [`sums`] computes it: in order, the same bits as an element of its result.
+pub(crate) fn ordered_sum<T: Term>(a: &[f32], b: &[f32]) -> f32 {
+    let terms = a.len() / T::PARTS;
+    let second = (T::PARTS - 1) * terms;
+    (0..terms).fold(0.0, |sum, k| sum + T::of([a[k], a[k + second]], [b[k], b[k + second]]))
 }
 
 /// Replaces each value `x` by `exp(x - max)` and returns the sum of the results; relative error
@@ -303,8 +404,10 @@ mod tests {
             multiply(left, &right, &mut product, &mut scratch);
             for row in 0..rows {
                 for column in 0..columns {
-                    let expected =
-                        ordered_dot(&a[row * inner..][..inner], &b[column * inner..][..inner]);
+                    let expected = ordered_sum::<Product>(
+                        &a[row * inner..][..inner],
+                        &b[column * inner..][..inner],
+                    );
                     assert_eq!(product[row * columns + column].to_bits(), expected.to_bits());
                 }
             }

@@ -97,6 +97,8 @@ fn sound() -> &'static [Vec<u8>] {
             (ModelKind::Complex, 2, false),
             (ModelKind::Complex, 4, true),
             (ModelKind::Rescal, 2, false),
+            (ModelKind::TransE, 3, false),
+            (ModelKind::RotatE, 2, true),
         ];
         let mut files: Vec<_> = forms
             .into_iter()

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use crate::Scheme;
 use crate::kge::{
     self, Checkpoint, EvalConfig, EvalReport, Graph, GraphFiles, GraphOptions, GraphSource,
-    ModelKind, Negatives, Split, TrainConfig, TrainReport,
+    Negatives, Split, TrainConfig, TrainReport,
 };
 use crate::metric::{Rank, RankMetrics};
 use crate::run::{ConfigError, KeyChoice, TaskError, UnknownKey};
@@ -313,7 +313,7 @@ impl Training for TrainArgs {
         let mut training =
             format!("{} loss, AdaGrad, learning rate {}", config.loss, config.learning_rate);
         for (name, weight) in
-            [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3)]
+            [("L2", config.l2_entity), ("relation L2", config.l2_relation), ("N3", config.n3_of())]
         {
             if weight != 0.0 {
                 training.push_str(&format!(", {name} {weight}"));
@@ -403,8 +403,7 @@ impl Training for TrainArgs {
 
     fn sizes(graph: &Graph, config: &TrainConfig) -> Vec<(&'static str, u64)> {
         let dim = config.dim as u64;
-        let relation =
-            if config.model == ModelKind::Rescal { dim.saturating_mul(dim) } else { dim };
+        let relation = config.model.relation_len(config.dim) as u64;
         let relations = graph.relations().len() as u64 * if config.reciprocal { 2 } else { 1 };
         let entities = dim.saturating_mul(graph.entities().len() as u64);
         vec![(

@@ -19,7 +19,7 @@
 //! As text:
 //!
 //! ```text
-//!   entity    tab name tab number tab number ...     dim numbers; complex: real parts, then imaginary parts
+//!   entity    tab name tab number tab number ...     dim numbers; complex ones: real parts, then imaginary parts
 //!   relation  tab name tab number tab number ...     as many; rescal: dim x dim numbers, row by row
 //!   inverse   tab name tab number tab number ...     of relations, if they have inverses
 //! ```
@@ -30,9 +30,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::data::names::Names;
-use crate::kge::config::ModelKind;
 use crate::kge::graph::{Graph, Triple};
-use crate::kge::model::{Model, Shape};
+use crate::kge::model::{Model, ModelKind, Shape};
 use crate::kge::prior::Weight;
 use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};

@@ -2,25 +2,15 @@
 
 use adapm_runtime::trace::Tracer;
 
+use crate::kge::comparison::Comparison;
 use crate::kge::graph::Graph;
+use crate::kge::model::ModelKind;
 use crate::run::config::{
     ConfigError, Split, Wanted, dimension, ensure, named, not_negative, positive, whole,
 };
 use crate::run::peers::Peers;
 use crate::run::topology;
 use crate::{Scheme, System};
-
-/// The function that scores a triple.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ModelKind {
-    /// `Re<s, r, conj o>`: a vector per entity and relation, first half real, second half imaginary
-    /// parts.
-    #[default]
-    Complex,
-    /// `s^T R o`: a vector per entity, a `dim x dim` matrix (row-major) per relation.
-    Rescal,
-}
 
 /// The sampling of negatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,8 +52,8 @@ pub struct TrainConfig {
     pub seed: u64,
     /// The score function. Defaults to ComplEx.
     pub model: ModelKind,
-    /// Length of an entity's vector, in reals (ComplEx: half real, half imaginary). Defaults to
-    /// 128.
+    /// Length of an entity's vector, in reals (ComplEx, RotatE: half real, half imaginary).
+    /// Defaults to 128.
     pub dim: usize,
     /// Passes over the training data; 0 evaluates the initial values. Defaults to 10.
     pub epochs: u32,
@@ -87,9 +77,10 @@ pub struct TrainConfig {
     pub l2_entity: f32,
     /// Weight of the squared norm of a positive's relation in its loss. Defaults to 0.
     pub l2_relation: f32,
-    /// Weight of the cubed absolute values (ComplEx: moduli) of a positive's vectors in its loss.
-    /// Defaults to 0.05.
-    pub n3: f32,
+    /// Weight of the cubed absolute values (ComplEx, RotatE: moduli) of a positive's vectors in its
+    /// loss; `None`: 0.05 where scores are inner products, 0 where they are distances
+    /// ([`n3_of`](Self::n3_of)). Defaults to `None`.
+    pub n3: Option<f32>,
     /// Lets the frequency of a candidate with the relation count in evaluation, as much as is best
     /// on valid. Defaults to true.
     pub prior: bool,
@@ -135,7 +126,7 @@ impl Default for TrainConfig {
             learning_rate: 0.1,
             l2_entity: 0.0,
             l2_relation: 0.0,
-            n3: 0.05,
+            n3: None,
             prior: true,
             initial_deviation: 0.1,
             reciprocal: false,
@@ -203,6 +194,18 @@ impl TrainConfig {
         if is_whole { 0 } else { train.div_ceil(PART).min(HELD_MAX) }
     }
 
+    /// Weight of the cubed absolute values of a positive's vectors.
+    ///
+    /// An inner product grows with the lengths of its vectors, which have to be held; a distance
+    /// grows with their difference.
+    #[must_use]
+    pub fn n3_of(&self) -> f32 {
+        self.n3.unwrap_or(match self.model.comparison() {
+            Comparison::InnerProduct => N3,
+            Comparison::Euclidean | Comparison::Moduli => 0.0,
+        })
+    }
+
     /// Returns the scheme by which negatives are sampled; `None` without a manager.
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
@@ -225,8 +228,8 @@ impl TrainConfig {
     /// The first field that has not.
     pub fn check_values(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
-        let is_even = self.model != ModelKind::Complex || self.dim.is_multiple_of(2);
-        ensure(is_even, "dim", self.dim, Wanted::Even)?;
+        let is_even = !self.model.is_complex() || self.dim.is_multiple_of(2);
+        ensure(is_even, "dim", self.dim, Wanted::Even { model: self.model.name() })?;
         positive("learning_rate", self.learning_rate)?;
         positive("initial_deviation", self.initial_deviation)?;
         let chunk = self.chunk_of(usize::MAX, 1) as u64;
@@ -238,7 +241,7 @@ impl TrainConfig {
         whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         not_negative("l2_entity", self.l2_entity)?;
         not_negative("l2_relation", self.l2_relation)?;
-        not_negative("n3", self.n3)
+        not_negative("n3", self.n3_of())
     }
 }
 
@@ -300,6 +303,8 @@ fn at_once_of(workers: usize, share: f32) -> f32 {
     1.0 + others / 2.0 * share.min(1.0)
 }
 
+/// The weight of N3 of inner products.
+const N3: f32 = 0.05;
 /// Negatives of a chunk, at most.
 const NEGATIVES_MAX: usize = 1000;
 /// Chunks of a worker in an epoch, at least, until they are too small.
@@ -318,9 +323,8 @@ const SUPPORTED_MAX: u64 = 1 << 16;
 /// Scores of a chunk that are supported: a gigabyte of each worker.
 const SCORES_MAX: u64 = 1 << 28;
 
-named!(ModelKind, "complex rescal", ModelKind::Complex => "complex", ModelKind::Rescal => "rescal");
-named!(Negatives, "shared independent", Negatives::Shared => "shared", Negatives::Independent => "independent");
-named!(LossKind, "softmax logistic", LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
+named!(Negatives, Negatives::Shared => "shared", Negatives::Independent => "independent");
+named!(LossKind, LossKind::Softmax => "softmax", LossKind::Logistic => "logistic");
 
 #[cfg(test)]
 mod tests {
@@ -355,6 +359,16 @@ mod tests {
         assert_eq!((given.chunk_of(1 << 20, 1), given.negatives_of(1 << 20)), (7, 3));
         let independent = TrainConfig { negatives: Negatives::Independent, ..config };
         assert_eq!((independent.chunk_of(1 << 20, 4), independent.negatives_of(10)), (1, 50));
+    }
+
+    #[test]
+    fn inner_products_are_penalized_and_distances_are_not_unless_asked_for() {
+        for model in ModelKind::ALL {
+            let config = TrainConfig { model: *model, ..TrainConfig::default() };
+            let is_product = model.comparison() == Comparison::InnerProduct;
+            assert_eq!(config.n3_of(), if is_product { 0.05 } else { 0.0 }, "{model}");
+            assert_eq!(TrainConfig { n3: Some(0.2), ..config }.n3_of(), 0.2, "{model}");
+        }
     }
 
     #[test]

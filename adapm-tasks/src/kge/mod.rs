@@ -42,6 +42,7 @@
 #![doc = include_str!("../../docs/kge.md")]
 
 mod checkpoint;
+mod comparison;
 pub(crate) mod config;
 mod graph;
 mod loader;
@@ -58,8 +59,9 @@ pub(crate) mod testing;
 mod training;
 
 pub use checkpoint::Checkpoint;
-pub use config::{EvalConfig, LossKind, ModelKind, Negatives, TrainConfig};
+pub use config::{EvalConfig, LossKind, Negatives, TrainConfig};
 pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Triple};
+pub use model::ModelKind;
 pub use ranking::frequency_baseline;
 
 pub use task::{KEY_KINDS, traced_keys};

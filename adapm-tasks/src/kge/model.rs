@@ -1,32 +1,83 @@
 //! The score functions behind one interface, which key has which vector, and what a vector is at
 //! first: pure functions on slices.
 //!
-//! Both models score a candidate by the inner product of its vector and a query, made of the
-//! relation and the entity that is given. A step and an evaluation need no more than the query and
-//! what a query's gradient means for its parts.
+//! Each model scores a candidate by comparing its vector with a query, made of the relation and the
+//! entity that is given. A step and an evaluation need no more than the query, how it is compared,
+//! and what a query's gradient means for its parts.
 //!
-//! - ComplEx: `score = Re<s, r, conj o>`, vectors in the complex numbers: `dim` reals are `dim / 2`
-//!   complex numbers, real parts first.
-//! - RESCAL: `score = s^T R o`, a vector per entity, a row-major `dim x dim` matrix per relation.
+//! A model is a file below `model`, and here a variant of [`ModelKind`] with its name and its arm
+//! in `ModelKind::function`.
 
 use adapm_core::Key;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::kge::config::ModelKind;
+use crate::kge::comparison::Comparison;
 use crate::kge::graph::Graph;
-use crate::matrix::{add_scaled, dot};
 use crate::optim::AdaGrad;
 use crate::run;
+use crate::run::config::named;
 use crate::run::parameters::SamplingDistribution;
 
-/// The end of a triple that is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    /// `(s, r, ?)`: the subject is given.
-    Object,
-    /// `(?, r, o)`: the object is given.
-    Subject,
+mod complex;
+mod rescal;
+mod rotate;
+mod score;
+mod transe;
+
+use score::ScoreFunction;
+pub(crate) use score::Side;
+
+/// The function that scores a triple.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelKind {
+    /// `Re<s, r, conj o>`: a vector per entity and relation, first half real, second half imaginary
+    /// parts.
+    #[default]
+    Complex,
+    /// `s^T R o`: a vector per entity, a `dim x dim` matrix (row-major) per relation.
+    Rescal,
+    /// `-|s + r - o|`, the Euclidean distance: a vector per entity and relation.
+    TransE,
+    /// `-sum |s_k u_k - o_k|` over complex numbers: a vector per entity and relation, as ComplEx
+    /// has; of a relation's numbers only the directions `u` count.
+    RotatE,
+}
+
+named!(
+    ModelKind,
+    ModelKind::Complex => "complex",
+    ModelKind::Rescal => "rescal",
+    ModelKind::TransE => "transe",
+    ModelKind::RotatE => "rotate"
+);
+
+impl ModelKind {
+    /// Reals of a relation's parameter, where an entity has `dim`.
+    #[must_use]
+    pub fn relation_len(self, dim: usize) -> usize {
+        self.function().relation_len(dim)
+    }
+
+    /// Returns true if vectors are complex numbers, real parts first.
+    pub(crate) fn is_complex(self) -> bool {
+        self.function().is_complex()
+    }
+
+    /// Returns the comparison of a query with a candidate.
+    pub(crate) fn comparison(self) -> Comparison {
+        self.function().comparison()
+    }
+
+    fn function(self) -> &'static dyn ScoreFunction {
+        match self {
+            Self::Complex => &complex::Complex,
+            Self::Rescal => &rescal::Rescal,
+            Self::TransE => &transe::TransE,
+            Self::RotatE => &rotate::RotatE,
+        }
+    }
 }
 
 /// A score function for vectors of `dim` reals.
@@ -39,58 +90,46 @@ pub(crate) struct Model {
 impl Model {
     /// Reals of a relation's parameter.
     pub(crate) fn relation_len(self) -> usize {
-        match self.kind {
-            ModelKind::Complex => self.dim,
-            ModelKind::Rescal => self.dim * self.dim,
-        }
+        self.kind.relation_len(self.dim)
     }
 
-    /// Writes the query: `score = query . candidate`.
+    /// Returns the comparison of a query with a candidate.
+    pub(crate) fn comparison(self) -> Comparison {
+        self.kind.comparison()
+    }
+
+    /// Writes the query, to be compared with candidates.
     pub(crate) fn query(self, side: Side, given: &[f32], relation: &[f32], query: &mut [f32]) {
-        match (self.kind, side) {
-            (ModelKind::Complex, Side::Object) => complex_object_query(given, relation, query),
-            (ModelKind::Complex, Side::Subject) => complex_subject_query(given, relation, query),
-            (ModelKind::Rescal, Side::Object) => rescal_object_query(given, relation, query),
-            (ModelKind::Rescal, Side::Subject) => rescal_subject_query(given, relation, query),
-        }
+        self.kind.function().query(side, given, relation, query);
     }
 
     /// Adds to the gradients of the query's parts what `query_gradient` means for them.
     pub(crate) fn query_gradient(
         self,
         side: Side,
-        (given, relation): (&[f32], &[f32]),
+        parts: (&[f32], &[f32]),
         of_query: &[f32],
-        (given_gradient, relation_gradient): (&mut [f32], &mut [f32]),
+        gradients: (&mut [f32], &mut [f32]),
     ) {
-        let gradient = match (self.kind, side) {
-            (ModelKind::Complex, Side::Object) => complex_object_query_gradient,
-            (ModelKind::Complex, Side::Subject) => complex_subject_query_gradient,
-            (ModelKind::Rescal, Side::Object) => rescal_object_query_gradient,
-            (ModelKind::Rescal, Side::Subject) => rescal_subject_query_gradient,
-        };
-        gradient(given, relation, of_query, given_gradient, relation_gradient);
+        self.kind.function().query_gradient(side, parts, of_query, gradients);
     }
 
     /// Adds the gradient of `weight * sum |x|^3` of a positive's vector; moduli of complex numbers
-    /// under ComplEx.
+    /// where it consists of them.
     pub(crate) fn n3_gradient(self, weight: f32, vector: &[f32], gradient: &mut [f32]) {
-        match self.kind {
-            ModelKind::Complex => {
-                let half = vector.len() / 2;
-                let (real, imaginary) = vector.split_at(half);
-                let (d_real, d_imaginary) = gradient.split_at_mut(half);
-                for i in 0..half {
-                    let factor =
-                        3.0 * weight * (real[i] * real[i] + imaginary[i] * imaginary[i]).sqrt();
-                    d_real[i] += factor * real[i];
-                    d_imaginary[i] += factor * imaginary[i];
-                }
+        if self.kind.is_complex() {
+            let half = vector.len() / 2;
+            let (real, imaginary) = vector.split_at(half);
+            let (d_real, d_imaginary) = gradient.split_at_mut(half);
+            for i in 0..half {
+                let factor =
+                    3.0 * weight * (real[i] * real[i] + imaginary[i] * imaginary[i]).sqrt();
+                d_real[i] += factor * real[i];
+                d_imaginary[i] += factor * imaginary[i];
             }
-            ModelKind::Rescal => {
-                for (of_query, x) in gradient.iter_mut().zip(vector) {
-                    *of_query += 3.0 * weight * x.abs() * x;
-                }
+        } else {
+            for (of_x, x) in gradient.iter_mut().zip(vector) {
+                *of_x += 3.0 * weight * x.abs() * x;
             }
         }
     }
@@ -153,247 +192,5 @@ impl Shape {
     }
 }
 
-/// Writes the query of the object side, `s * r`.
-pub(crate) fn complex_object_query(subject: &[f32], relation: &[f32], query: &mut [f32]) {
-    let half = query.len() / 2;
-    let (real, imaginary) = query.split_at_mut(half);
-    let ((s_re, s_im), (r_re, r_im)) = (subject.split_at(half), relation.split_at(half));
-    for i in 0..half {
-        real[i] = s_re[i] * r_re[i] - s_im[i] * r_im[i];
-        imaginary[i] = s_re[i] * r_im[i] + s_im[i] * r_re[i];
-    }
-}
-
-/// Writes the query of the subject side, `conj r * o`.
-pub(crate) fn complex_subject_query(object: &[f32], relation: &[f32], query: &mut [f32]) {
-    let half = query.len() / 2;
-    let (real, imaginary) = query.split_at_mut(half);
-    let ((o_re, o_im), (r_re, r_im)) = (object.split_at(half), relation.split_at(half));
-    for i in 0..half {
-        real[i] = r_re[i] * o_re[i] + r_im[i] * o_im[i];
-        imaginary[i] = r_re[i] * o_im[i] - r_im[i] * o_re[i];
-    }
-}
-
-/// Adds to the gradients of subject and relation what the gradient `of_query` of the object-side
-/// query means for them.
-pub(crate) fn complex_object_query_gradient(
-    subject: &[f32],
-    relation: &[f32],
-    of_query: &[f32],
-    subject_gradient: &mut [f32],
-    relation_gradient: &mut [f32],
-) {
-    let half = of_query.len() / 2;
-    let (g_re, g_im) = of_query.split_at(half);
-    let ((s_re, s_im), (r_re, r_im)) = (subject.split_at(half), relation.split_at(half));
-    let (ds_re, ds_im) = subject_gradient.split_at_mut(half);
-    let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
-    for i in 0..half {
-        ds_re[i] += g_re[i] * r_re[i] + g_im[i] * r_im[i];
-        ds_im[i] += g_im[i] * r_re[i] - g_re[i] * r_im[i];
-        dr_re[i] += g_re[i] * s_re[i] + g_im[i] * s_im[i];
-        dr_im[i] += g_im[i] * s_re[i] - g_re[i] * s_im[i];
-    }
-}
-
-/// Adds to the gradients of object and relation what the gradient `of_query` of the subject-side
-/// query means for them.
-pub(crate) fn complex_subject_query_gradient(
-    object: &[f32],
-    relation: &[f32],
-    of_query: &[f32],
-    object_gradient: &mut [f32],
-    relation_gradient: &mut [f32],
-) {
-    let half = of_query.len() / 2;
-    let (g_re, g_im) = of_query.split_at(half);
-    let ((o_re, o_im), (r_re, r_im)) = (object.split_at(half), relation.split_at(half));
-    let (do_re, do_im) = object_gradient.split_at_mut(half);
-    let (dr_re, dr_im) = relation_gradient.split_at_mut(half);
-    for i in 0..half {
-        do_re[i] += g_re[i] * r_re[i] - g_im[i] * r_im[i];
-        do_im[i] += g_re[i] * r_im[i] + g_im[i] * r_re[i];
-        dr_re[i] += g_re[i] * o_re[i] + g_im[i] * o_im[i];
-        dr_im[i] += g_re[i] * o_im[i] - g_im[i] * o_re[i];
-    }
-}
-
-/// Writes the query of the object side, `s^T R`.
-pub(crate) fn rescal_object_query(subject: &[f32], relation: &[f32], query: &mut [f32]) {
-    query.fill(0.0);
-    for (factor, row) in subject.iter().zip(relation.chunks_exact(query.len())) {
-        add_scaled(query, *factor, row);
-    }
-}
-
-/// Writes the query of the subject side, `R o`.
-pub(crate) fn rescal_subject_query(object: &[f32], relation: &[f32], query: &mut [f32]) {
-    for (cell, row) in query.iter_mut().zip(relation.chunks_exact(object.len())) {
-        *cell = dot(row, object);
-    }
-}
-
-/// Adds to the gradients of subject and relation what the gradient `of_query` of the object-side
-/// query means for them.
-pub(crate) fn rescal_object_query_gradient(
-    subject: &[f32],
-    relation: &[f32],
-    of_query: &[f32],
-    subject_gradient: &mut [f32],
-    relation_gradient: &mut [f32],
-) {
-    let rows = relation
-        .chunks_exact(of_query.len())
-        .zip(relation_gradient.chunks_exact_mut(of_query.len()));
-    for ((value, gradient), (row, row_gradient)) in subject.iter().zip(subject_gradient).zip(rows) {
-        *gradient += dot(row, of_query);
-        add_scaled(row_gradient, *value, of_query);
-    }
-}
-
-/// Adds to the gradients of object and relation what the gradient `of_query` of the subject-side
-/// query means for them.
-pub(crate) fn rescal_subject_query_gradient(
-    object: &[f32],
-    relation: &[f32],
-    of_query: &[f32],
-    object_gradient: &mut [f32],
-    relation_gradient: &mut [f32],
-) {
-    let rows = relation
-        .chunks_exact(of_query.len())
-        .zip(relation_gradient.chunks_exact_mut(of_query.len()));
-    for (factor, (row, row_gradient)) in of_query.iter().zip(rows) {
-        add_scaled(object_gradient, *factor, row);
-        add_scaled(row_gradient, *factor, object);
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::matrix::dot;
-
-    const DIM: usize = 6;
-
-    fn vector(len: usize, seed: usize) -> Vec<f32> {
-        (0..len).map(|i| ((i * 37 + seed * 101) % 17) as f32 / 8.0 - 1.0).collect()
-    }
-
-    fn score(model: Model, side: Side, given: &[f32], relation: &[f32], candidate: &[f32]) -> f32 {
-        let mut query = vec![0.0; DIM];
-        model.query(side, given, relation, &mut query);
-        dot(&query, candidate)
-    }
-
-    /// Returns the derivative by central differences; exact for the bilinear scores but for
-    /// rounding.
-    fn difference(at: &[f32], i: usize, f: impl Fn(&[f32]) -> f32) -> f32 {
-        let mut moved = at.to_vec();
-        let mut eval = |step: f32| {
-            moved[i] = at[i] + step;
-            f(&moved)
-        };
-        (eval(0.5) - eval(-0.5)) / 1.0
-    }
-
-    #[test]
-    fn gradients_equal_finite_differences() {
-        for kind in [ModelKind::Complex, ModelKind::Rescal] {
-            let model = Model { kind, dim: DIM };
-            let (given, candidate) = (vector(DIM, 1), vector(DIM, 2));
-            let relation = vector(model.relation_len(), 3);
-            for side in [Side::Object, Side::Subject] {
-                // The gradient of the score in the query is the candidate.
-                let (mut d_given, mut d_relation) = (vec![0.0; DIM], vec![0.0; relation.len()]);
-                let parts = (given.as_slice(), relation.as_slice());
-                model.query_gradient(side, parts, &candidate, (&mut d_given, &mut d_relation));
-                for (i, gradient) in d_given.iter().enumerate() {
-                    let expected =
-                        difference(&given, i, |x| score(model, side, x, &relation, &candidate));
-                    assert!(
-                        (gradient - expected).abs() < 1e-4,
-                        "{kind} {side:?} given {i}: {gradient} {expected}"
-                    );
-                }
-                for (i, gradient) in d_relation.iter().enumerate() {
-                    let expected =
-                        difference(&relation, i, |x| score(model, side, &given, x, &candidate));
-                    assert!(
-                        (gradient - expected).abs() < 1e-4,
-                        "{kind} {side:?} relation {i}: {gradient} {expected}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn both_sides_of_a_triple_have_the_same_score() {
-        for kind in [ModelKind::Complex, ModelKind::Rescal] {
-            let model = Model { kind, dim: DIM };
-            let (subject, object) = (vector(DIM, 4), vector(DIM, 5));
-            let relation = vector(model.relation_len(), 6);
-            let object_side = score(model, Side::Object, &subject, &relation, &object);
-            let subject_side = score(model, Side::Subject, &object, &relation, &subject);
-            assert!((object_side - subject_side).abs() < 1e-4);
-        }
-    }
-
-    #[test]
-    fn complex_is_asymmetric_through_the_imaginary_part_of_the_relation() {
-        let model = Model { kind: ModelKind::Complex, dim: 2 };
-        // s = 1, r = i, o = i: Re<s, r, conj o> = Re(i * -i) = 1; swapped: Re(i * i * 1) = -1.
-        let (s, r, o) = ([1.0, 0.0], [0.0, 1.0], [0.0, 1.0]);
-        let score = |s: &[f32], o: &[f32]| {
-            let mut query = [0.0; 2];
-            model.query(Side::Object, s, &r, &mut query);
-            dot(&query, o)
-        };
-        assert_eq!((score(&s, &o), score(&o, &s)), (1.0, -1.0));
-    }
-
-    #[test]
-    fn n3_gradient_equals_finite_differences() {
-        for kind in [ModelKind::Complex, ModelKind::Rescal] {
-            let model = Model { kind, dim: DIM };
-            let x = vector(DIM, 7);
-            let penalty = |x: &[f32]| -> f64 {
-                let cube = |square: f32| f64::from(square).powf(1.5) * 0.1;
-                match kind {
-                    ModelKind::Complex => {
-                        (0..3).map(|i| cube(x[i] * x[i] + x[i + 3] * x[i + 3])).sum()
-                    }
-                    ModelKind::Rescal => x.iter().map(|x| cube(x * x)).sum(),
-                }
-            };
-            let mut gradient = vec![0.0; DIM];
-            model.n3_gradient(0.1, &x, &mut gradient);
-            for i in 0..DIM {
-                let mut moved = x.clone();
-                moved[i] = x[i] + 1e-3;
-                let above = penalty(&moved);
-                moved[i] = x[i] - 1e-3;
-                let expected = (above - penalty(&moved)) / 2e-3;
-                assert!((f64::from(gradient[i]) - expected).abs() < 1e-3, "{kind} {i}");
-            }
-        }
-    }
-
-    #[test]
-    fn values_depend_on_seed_and_key_alone_and_have_the_deviation() {
-        let of = |seed, key| {
-            let mut cells = vec![0.0; 2000];
-            initial_value(seed, 0.1, Key(key), &mut cells);
-            cells
-        };
-        assert_eq!(of(1, 2), of(1, 2));
-        assert_ne!(of(1, 2), of(1, 3));
-        assert_ne!(of(1, 2), of(2, 2));
-        let cells = of(1, 2);
-        let square = cells[..1000].iter().map(|x| x * x).sum::<f32>() / 1000.0;
-        assert!((square.sqrt() - 0.1).abs() < 0.01, "{}", square.sqrt());
-        assert!(cells[1000..].iter().all(|x| *x == AdaGrad::INITIAL));
-    }
-}
+mod tests;

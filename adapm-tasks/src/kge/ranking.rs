@@ -20,10 +20,10 @@ use std::ops::Range;
 
 use adapm_core::Key;
 
+use crate::kge::comparison::{Comparer, Rows};
 use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::{Model, Shape, Side};
 use crate::kge::prior::{Chosen, Counts, Weighing, Weight};
-use crate::matrix::{Left, Panels, multiply, ordered_dot};
 use crate::metric::{Rank, RankMetrics};
 use crate::run::config::Split;
 use crate::run::parameters::Parameters;
@@ -174,8 +174,7 @@ pub(crate) struct Ranker<'a> {
     known: Vec<(usize, f32)>,
     /// Scores of a query with the prior.
     weighed: Vec<f32>,
-    panels: Panels,
-    scratch: Vec<f32>,
+    comparer: Comparer,
 }
 
 /// One query: what is given, what is asked, the right answer.
@@ -208,8 +207,8 @@ impl<'a> Ranker<'a> {
         weighing: Weighing<'a>,
     ) -> Self {
         let (keys, values, queries, answers) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (scores, panels, scratch) = (Vec::new(), Panels::default(), Vec::new());
-        let (known, weighed) = (Vec::new(), Vec::new());
+        let (scores, known, weighed) = (Vec::new(), Vec::new(), Vec::new());
+        let comparer = Comparer::new(model.comparison(), model.dim);
         Self {
             model,
             shape,
@@ -222,8 +221,7 @@ impl<'a> Ranker<'a> {
             scores,
             known,
             weighed,
-            panels,
-            scratch,
+            comparer,
         }
     }
 
@@ -320,7 +318,8 @@ impl<'a> Ranker<'a> {
                     &relation[..self.model.relation_len()],
                     vector,
                 );
-                self.answers.push(ordered_dot(vector, &answer[..dim]));
+                let score = self.model.comparison().ordered_score(vector, &answer[..dim]);
+                self.answers.push(score);
             }
         }
         Ok(())
@@ -335,13 +334,12 @@ impl<'a> Ranker<'a> {
     ) -> Result<(), P::Error> {
         self.keys.clear();
         self.keys.extend(block.map(Key));
-        let (candidates, dim) = (self.keys.len(), self.model.dim);
-        self.values.resize(candidates * self.shape.entity_len, 0.0);
+        let (count, stride) = (self.keys.len(), self.shape.entity_len);
+        self.values.resize(count * stride, 0.0);
         parameters.pull(&self.keys, &mut self.values)?;
-        self.panels.fill_transposed(&self.values, self.shape.entity_len, dim, candidates);
-        self.scores.resize(queries * candidates, 0.0);
-        let left = Left { data: &self.queries, rows: queries, row_stride: dim, inner_stride: 1 };
-        multiply(left, &self.panels, &mut self.scores, &mut self.scratch);
+        self.scores.resize(queries * count, 0.0);
+        let candidates = Rows { data: &self.values, stride, count };
+        self.comparer.score(&self.queries, candidates, &mut self.scores);
         Ok(())
     }
 }

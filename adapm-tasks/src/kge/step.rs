@@ -6,7 +6,7 @@
 //!        |                          |
 //!   queries Q [2B x d]        negatives E [N x d]
 //!        +------ S = Q E^T ---------+            scores, then score gradients of the loss W [2B x N]
-//!        |  dQ = W E     dE = W^T Q |
+//!        |  dQ = W E     dE = W^T Q |            (distances: `comparison`)
 //!   gradients of subjects, relations, objects    gradients of negatives
 //!        +---------- AdaGrad -------+
 //!                     |
@@ -31,11 +31,12 @@
 use adapm_core::Key;
 use adapm_runtime::Scheme;
 
+use crate::kge::comparison::{Comparer, Rows};
 use crate::kge::config::{LossKind, Sizes, TrainConfig};
 use crate::kge::loader::{Chunk, Positive};
 use crate::kge::loss::loss;
 use crate::kge::model::{Model, Shape, Side};
-use crate::matrix::{Left, Panels, add_scaled, dot, multiply};
+use crate::matrix::add_scaled;
 use crate::optim::AdaGrad;
 use crate::run::parameters::Parameters;
 use crate::run::task::StepError;
@@ -54,8 +55,7 @@ pub(crate) struct SharedStep {
     queries: Vec<f32>,
     score_gradients: Vec<f32>,
     query_gradients: Vec<f32>,
-    panels: Panels,
-    scratch: Vec<f32>,
+    comparer: Comparer,
     /// Negatives by key, to find the answer among them.
     order: Vec<(Key, usize)>,
     frequencies: Option<Frequencies>,
@@ -75,8 +75,7 @@ impl SharedStep {
             queries: Vec::new(),
             score_gradients: Vec::new(),
             query_gradients: Vec::new(),
-            panels: Panels::default(),
-            scratch: Vec::new(),
+            comparer: Comparer::new(recipe.model.comparison(), recipe.model.dim),
             order: Vec::new(),
             frequencies: recipe
                 .corrects_frequencies()
@@ -148,15 +147,14 @@ impl SharedStep {
     }
 
     /// Scores the queries against the negatives, replaces scores by score gradients and starts the
-    /// gradients: of the answers, of the queries. Returns the sum of the losses.
+    /// gradients: of negatives, answers, queries. Returns the sum of the losses.
     fn score<S>(&mut self, chunk: &Chunk<S>) -> f64 {
         let Recipe { model, shape, negatives, loss: kind, .. } = self.recipe;
         let (rows, dim) = (2 * chunk.positives.len(), model.dim);
-        let sampled = &self.values[chunk.floats..];
-        self.panels.fill_transposed(sampled, shape.entity_len, dim, negatives);
+        let data = &self.values[chunk.floats..];
+        let candidates = Rows { data, stride: shape.entity_len, count: negatives };
         self.score_gradients.resize(rows * negatives, 0.0);
-        let queries = Left { data: &self.queries, rows, row_stride: dim, inner_stride: 1 };
-        multiply(queries, &self.panels, &mut self.score_gradients, &mut self.scratch);
+        self.comparer.score(&self.queries, candidates, &mut self.score_gradients);
 
         self.gradients.clear();
         self.gradients.resize(self.values.len() / 2, 0.0);
@@ -181,49 +179,29 @@ impl SharedStep {
                 score_gradients[*column] = f32::NEG_INFINITY;
             }
             let query = &self.queries[row * dim..][..dim];
-            let (row_loss, score_gradient) =
-                loss(kind, dot(query, &self.values[at..at + dim]), score_gradients);
+            let answer = model.comparison().score(query, &self.values[at..at + dim]);
+            let (row_loss, score_gradient) = loss(kind, answer, score_gradients);
             total += row_loss;
-            add_scaled(&mut self.gradients[at / 2..][..dim], score_gradient, query);
             answer_gradients.push(score_gradient);
         }
-        self.panels.fill(sampled, shape.entity_len, negatives, dim);
-        let score_gradients =
-            Left { data: &self.score_gradients, rows, row_stride: negatives, inner_stride: 1 };
-        multiply(score_gradients, &self.panels, &mut self.query_gradients, &mut self.scratch);
+        let gradients = (&mut self.query_gradients[..], &mut self.gradients[chunk.floats / 2..]);
+        self.comparer.backward(&self.queries, candidates, &mut self.score_gradients, gradients);
         for (row, score_gradient) in answer_gradients.into_iter().enumerate() {
             let positive = &chunk.positives[row / 2];
             let at = if row % 2 == 0 { positive.object } else { positive.subject };
-            add_scaled(
-                &mut self.query_gradients[row * dim..][..dim],
-                score_gradient,
-                &self.values[at..at + dim],
-            );
+            let of_query = &mut self.query_gradients[row * dim..][..dim];
+            let of_answer = &mut self.gradients[at / 2..][..dim];
+            let pair = (&self.queries[row * dim..][..dim], &self.values[at..at + dim]);
+            model.comparison().add_gradients(score_gradient, pair, (of_query, of_answer));
         }
         total
     }
 
-    /// Completes the gradients: from the queries to their parts, from the score gradients to the
-    /// negatives, penalties.
+    /// Completes the gradients: from the queries to their parts, penalties.
     fn backward<S>(&mut self, chunk: &Chunk<S>) {
         let recipe = self.recipe;
-        let Recipe { model, negatives, .. } = recipe;
-        let (rows, dim, relation_len) =
-            (2 * chunk.positives.len(), model.dim, model.relation_len());
-        self.panels.fill(&self.queries, dim, rows, dim);
-        let score_gradients = Left {
-            data: &self.score_gradients,
-            rows: negatives,
-            row_stride: 1,
-            inner_stride: negatives,
-        };
-        multiply(
-            score_gradients,
-            &self.panels,
-            &mut self.gradients[chunk.floats / 2..],
-            &mut self.scratch,
-        );
-
+        let model = recipe.model;
+        let (dim, relation_len) = (model.dim, model.relation_len());
         let (entities, relations) = self.gradients.split_at_mut(chunk.relation_floats / 2);
         for (positive, score_gradients) in
             chunk.positives.iter().zip(self.query_gradients.chunks_exact(2 * dim))
@@ -294,7 +272,7 @@ impl Recipe {
             at_once: sizes.at_once,
             l2_entity: config.l2_entity,
             l2_relation: config.l2_relation,
-            n3: config.n3,
+            n3: config.n3_of(),
             reciprocal: config.reciprocal,
             negatives: sizes.negatives,
             prefers_local: config.nodes > 1 && config.sampling() == Some(Scheme::Local),
@@ -489,23 +467,30 @@ impl IndependentStep {
         let candidates = self.values[first_value..].chunks_exact(shape.entity_len).take(negatives);
         let keys = &self.keys[first_key..][..negatives];
 
+        let comparison = model.comparison();
         model.query(query.side, given, relation, &mut self.query);
         for ((score, candidate), key) in self.scores.iter_mut().zip(candidates.clone()).zip(keys) {
             let is_answer = *key == query.key;
-            *score =
-                if is_answer { f32::NEG_INFINITY } else { dot(&self.query, &candidate[..dim]) };
+            *score = if is_answer {
+                f32::NEG_INFINITY
+            } else {
+                comparison.score(&self.query, &candidate[..dim])
+            };
         }
-        let (loss, score_gradient) = loss(kind, dot(&self.query, answer), &mut self.scores);
+        let of_answer = comparison.score(&self.query, answer);
+        let (loss, score_gradient) = loss(kind, of_answer, &mut self.scores);
 
         self.query_gradient.fill(0.0);
-        add_scaled(&mut self.query_gradient, score_gradient, answer);
-        add_scaled(&mut self.gradients[query.answer / 2..][..dim], score_gradient, &self.query);
+        let of_answer = &mut self.gradients[query.answer / 2..][..dim];
+        let of_query = self.query_gradient.as_mut_slice();
+        comparison.add_gradients(score_gradient, (&self.query, answer), (of_query, of_answer));
         let gradients = self.gradients[first_value / 2..].chunks_exact_mut(dim);
         for ((score_gradient, candidate), gradient) in
             self.scores.iter().zip(candidates).zip(gradients)
         {
-            add_scaled(&mut self.query_gradient, *score_gradient, &candidate[..dim]);
-            add_scaled(gradient, *score_gradient, &self.query);
+            let pair = (self.query.as_slice(), &candidate[..dim]);
+            let of_query = self.query_gradient.as_mut_slice();
+            comparison.add_gradients(*score_gradient, pair, (of_query, gradient));
         }
         let (entities, relations) = self.gradients.split_at_mut(shape.entity_len);
         let given_gradient = &mut entities[query.given / 2..][..dim];

@@ -252,7 +252,9 @@ pub(crate) fn train_fingerprint(graph: &Graph, config: &TrainConfig) -> RunFinge
         negative_count => or_default(*negative_count),
         scheme => or_default(scheme.map(|scheme| format!("{scheme:?}"))),
         chunk => or_default(*chunk),
-        loss, learning_rate, l2_entity, l2_relation, n3, prior, initial_deviation, reciprocal, localize_ahead, evaluate,
+        loss, learning_rate, l2_entity, l2_relation,
+        n3 => or_default(*n3),
+        prior, initial_deviation, reciprocal, localize_ahead, evaluate,
         valid_every => or_default(*valid_every)
     } beside system, nodes, workers, checkpoint, trace);
     let TrainConfig { system, nodes, workers, checkpoint, .. } = *config;

@@ -252,6 +252,6 @@ impl Default for EvalConfig {
     }
 }
 
-named!(Order, "columnwise dsgd plain", Order::Columnwise => "columnwise", Order::Dsgd => "dsgd", Order::Plain => "plain");
-named!(Optimizer, "adagrad sgd", Optimizer::AdaGrad => "adagrad", Optimizer::Sgd => "sgd");
-named!(Penalty, "cell vector", Penalty::Cell => "cell", Penalty::Vector => "vector");
+named!(Order, Order::Columnwise => "columnwise", Order::Dsgd => "dsgd", Order::Plain => "plain");
+named!(Optimizer, Optimizer::AdaGrad => "adagrad", Optimizer::Sgd => "sgd");
+named!(Penalty, Penalty::Cell => "cell", Penalty::Vector => "vector");

@@ -87,7 +87,10 @@ pub enum Wanted {
         max: u64,
     },
     /// An even number, as half of a vector are real parts and half imaginary ones.
-    Even,
+    Even {
+        /// The model of which vectors are complex numbers.
+        model: &'static str,
+    },
 }
 
 impl fmt::Display for Wanted {
@@ -100,7 +103,7 @@ impl fmt::Display for Wanted {
                 write!(f, "give a whole number of at least {min}")
             }
             Self::Whole { min, max } => write!(f, "give a whole number from {min} to {max}"),
-            Self::Even => f.write_str("the model complex needs an even dimension"),
+            Self::Even { model } => write!(f, "the model {model} needs an even dimension"),
         }
     }
 }
@@ -160,19 +163,24 @@ pub(crate) fn ensure(
 /// Reals of a vector that are supported.
 const DIM_MAX: u64 = 1 << 16;
 
-named!(Split, "valid test", Split::Valid => "valid", Split::Test => "test");
+named!(Split, Split::Valid => "valid", Split::Test => "test");
 
 /// A name that is none of the choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a known choice; known are {choices}")]
+#[error("not a known choice; known are {}", choices.join(" "))]
 pub struct UnknownChoice {
-    pub(crate) choices: &'static str,
+    pub(crate) choices: &'static [&'static str],
 }
 
-/// Gives the variants of an enum their names: `name`, `FromStr` and `Display`.
+/// Gives the variants of an enum their names: `ALL`, `NAMES`, `name`, `FromStr` and `Display`.
 macro_rules! named {
-    ($kind:ty, $choices:literal, $($variant:path => $name:literal),+) => {
+    ($kind:ty, $($variant:path => $name:literal),+) => {
         impl $kind {
+            /// All choices, in the order in which help lists them.
+            pub const ALL: &'static [Self] = &[$($variant),+];
+            /// Their names on the command line, in the same order.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
             /// Returns the name on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
@@ -184,7 +192,7 @@ macro_rules! named {
             type Err = $crate::run::config::UnknownChoice;
 
             fn from_str(name: &str) -> Result<Self, Self::Err> {
-                match name { $($name => Ok($variant),)+ _ => Err($crate::run::config::UnknownChoice { choices: $choices }) }
+                match name { $($name => Ok($variant),)+ _ => Err($crate::run::config::UnknownChoice { choices: Self::NAMES }) }
             }
         }
 

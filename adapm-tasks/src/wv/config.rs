@@ -159,10 +159,10 @@ impl Default for EvalConfig {
 }
 
 named!(
-    Negatives, "sentence window pair",
+    Negatives,
     Negatives::Sentence => "sentence", Negatives::Window => "window", Negatives::Pair => "pair"
 );
-named!(Optimizer, "sgd adagrad", Optimizer::Sgd => "sgd", Optimizer::AdaGrad => "adagrad");
+named!(Optimizer, Optimizer::Sgd => "sgd", Optimizer::AdaGrad => "adagrad");
 
 #[cfg(test)]
 mod tests {

@@ -50,7 +50,7 @@ pub enum Format {
     Binary,
 }
 
-named!(Format, "text binary", Format::Text => "text", Format::Binary => "binary");
+named!(Format, Format::Text => "text", Format::Binary => "binary");
 
 /// The form of a file that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use adapm_tasks::kge::ModelKind;
+
 use crate::harness::{adapm, assert_refused, finish, folder, ring, run, text, write};
 
 #[test]
@@ -28,6 +30,13 @@ fn an_unknown_system_is_answered_with_those_there_are() {
 }
 
 #[test]
+fn an_unknown_model_is_answered_with_those_there_are() {
+    let ran = run(&["train", "kge", "--model", "rotat"]);
+    assert_refused(&ran, ModelKind::NAMES);
+    assert_refused(&ran, &["'rotat'", "similar value exists: 'rotate'"]);
+}
+
+#[test]
 fn impossible_numbers_and_words_are_refused() {
     for (flag, value) in [
         ("--nodes", "0"),
@@ -38,7 +47,7 @@ fn impossible_numbers_and_words_are_refused() {
         ("--chunk", "0"),
         ("--negative-count", "0"),
         ("--dim", "-8"),
-        ("--model", "transe"),
+        ("--model", "conve"),
         ("--negatives", "none"),
         ("--loss", "hinge"),
         ("--seed", "1.5"),

@@ -22,14 +22,20 @@ fn impossible_configurations_are_refused() {
     assert_eq!(refused, ConfigError::MoreNodesThanKeys { nodes: 5000, keys });
     let text = |change: fn(&mut TrainConfig)| refusal(change).to_string();
     assert_eq!(text(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
-    assert_eq!(text(|config| config.dim = 7), "dim 7: the model complex needs an even dimension");
+    for (model, reason) in [
+        (ModelKind::Complex, "dim 7: the model complex needs an even dimension"),
+        (ModelKind::RotatE, "dim 7: the model rotate needs an even dimension"),
+    ] {
+        let refused = refusal(|config| (config.model, config.dim) = (model, 7));
+        assert_eq!(refused.to_string(), reason);
+    }
     assert_eq!(
         text(|config| config.chunk = Some(0)),
         "chunk 0: give a whole number from 1 to 65536"
     );
     let refused = text(|config| config.learning_rate = f32::NAN);
     assert_eq!(refused, "learning_rate NaN: give a positive number");
-    assert_eq!(text(|config| config.n3 = -1.0), "n3 -1: give 0 or a positive number");
+    assert_eq!(text(|config| config.n3 = Some(-1.0)), "n3 -1: give 0 or a positive number");
 }
 
 #[test]

@@ -59,9 +59,9 @@ fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
 #[test]
 fn ranks_are_the_same_on_any_number_of_nodes() {
     let graph = graph();
-    for model in [ModelKind::Complex, ModelKind::Rescal] {
+    for model in ModelKind::ALL {
         let config =
-            small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
+            small(|config| (config.model, config.epochs, config.reciprocal) = (*model, 1, true));
         let report = run(&graph, &config).expect("trains");
         let checkpoint = report.checkpoint.expect("asked for");
         let file = Scratch::new(model.name());
@@ -83,6 +83,45 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
             assert_eq!(ranks(Some(System::Adapm), nodes), expected, "{nodes} nodes");
         }
     }
+}
+
+#[test]
+fn files_of_version_2_are_read_and_written_byte_for_byte() {
+    for (model, reciprocal, hex) in
+        [(ModelKind::Complex, false, COMPLEX), (ModelKind::Rescal, true, RESCAL)]
+    {
+        let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+        let byte = |pair: &[u8; 2]| {
+            u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits")
+        };
+        let bytes: Vec<u8> = digits.as_chunks().0.iter().map(byte).collect();
+        let file = Scratch::new(&format!("old-{model}"));
+        fs::write(&file.0, &bytes).expect("writes");
+        let checkpoint = Checkpoint::load(&file.0).expect("is read");
+        assert_eq!((checkpoint.model(), checkpoint.dim()), (model, 2));
+        assert_eq!(checkpoint.is_reciprocal(), reciprocal);
+        assert_eq!((checkpoint.entities().len(), checkpoint.relations().len()), (3, 2));
+        assert_eq!(checkpoint.write_to(Vec::new()).expect("memory takes all bytes"), bytes);
+    }
+}
+
+#[test]
+fn a_model_that_is_unknown_is_refused() {
+    let graph = Graph::families(1, 1);
+    let mut bytes = trained(&graph, &small(|config| (config.epochs, config.evaluate) = (0, false)))
+        .write_to(Vec::new())
+        .expect("memory takes all bytes");
+    let at = bytes.windows(7).position(|name| name == b"complex").expect("names its model");
+    bytes[at..at + 7].copy_from_slice(b"simplex");
+    let (content, sum) = bytes.split_last_chunk_mut::<8>().expect("ends with a checksum");
+    let fnv = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    *sum = fnv.to_le_bytes();
+    let file = Scratch::new("simplex");
+    fs::write(&file.0, &bytes).expect("writes");
+    let outcome = Checkpoint::load(&file.0).map(drop);
+    assert_eq!(outcome, Err(CheckpointError::Corrupt { path: file.0.clone() }));
 }
 
 #[test]
@@ -174,3 +213,16 @@ fn a_damaged_file_is_an_error_of_one_line() {
         matches!(missing, Err(CheckpointError::Io { error, .. }) if error.kind() == std::io::ErrorKind::NotFound)
     );
 }
+
+/// Files of two facts, `a r b` and `b s c`, as they were written before there were other models.
+const COMPLEX: &str = "\
+         616461706d636b7002000000030000006b676507000000636f6d706c6578020000000000000000ec \
+         b514561225d71e030000000000000001000000610100000062010000006302000000000000000100 \
+         000072010000007389c99ac94e1a295e0a00000000000000045b273ed6f0da3d74bd3f3d8adac9be \
+         8e493c3edf5dbb3e88bf0abef422dbbcdced4cbe10dcfdbdef21cb6e13220669";
+const RESCAL: &str = "\
+         616461706d636b7002000000030000006b67650600000072657363616c0200000000000000019d01 \
+         e4facd3c449703000000000000000100000061010000006201000000630200000000000000010000 \
+         0072010000007389c99ac94e1a295e1600000000000000b40f9d3ea914b43ee871a2becfcae4bd10 \
+         dfc83d16da553d063a08bec816dbbc45a241be28d112be5c11c1bc10b0ffbd92fb04be581a103c9a \
+         8cd8bddf9a3fbde4c55fbe84505bbe07ce29bd409aff3be9d24abe148c29be0bee73210b640dbc";

@@ -26,7 +26,7 @@ fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     config.chunk = Some(128);
     config.negative_count = Some(64);
     config.epochs = 3;
-    config.n3 = 0.001;
+    config.n3 = Some(0.001);
     config.valid_every = Some(1);
     change(&mut config);
     config

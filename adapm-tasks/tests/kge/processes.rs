@@ -92,7 +92,7 @@ fn every_system_trains_in_processes() {
 #[test]
 fn ranks_are_the_same_in_any_number_of_processes() {
     let graph = graph();
-    for model in [ModelKind::Complex, ModelKind::Rescal] {
+    for model in [ModelKind::Complex, ModelKind::Rescal, ModelKind::RotatE] {
         let config =
             small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
         let checkpoint = run(&graph, &config).expect("trains").checkpoint.expect("asked for");

@@ -65,7 +65,7 @@ fn one_worker_of_a_manager_gives_the_same_run_twice() {
 #[test]
 fn every_model_loss_and_way_to_sample_learns() {
     let graph = graph();
-    for model in [ModelKind::Complex, ModelKind::Rescal] {
+    for model in ModelKind::ALL {
         for (loss, negatives) in [
             (LossKind::Softmax, Negatives::Shared),
             (LossKind::Logistic, Negatives::Shared),
@@ -73,7 +73,7 @@ fn every_model_loss_and_way_to_sample_learns() {
             (LossKind::Logistic, Negatives::Independent),
         ] {
             let config = small(|config| {
-                (config.model, config.loss, config.negatives) = (model, loss, negatives);
+                (config.model, config.loss, config.negatives) = (*model, loss, negatives);
                 config.system = Some(System::Adapm);
                 config.negative_count = Some(16);
                 config.evaluate = false;

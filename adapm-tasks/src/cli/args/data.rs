@@ -84,7 +84,7 @@ pub(crate) struct ExportWordsArgs {
 
 pub(super) const EXPORT_KGE: &str = "\
 Shape, fields between tabs:
-  entity    NAME  number ...   --dim numbers; complex: real, then imaginary parts
+  entity    NAME  number ...   --dim numbers; complex ones: real, then imaginary parts
   relation  NAME  number ...   as many; rescal: dim x dim numbers, row by row
   inverse   NAME  number ...   of each relation, with --reciprocal
 

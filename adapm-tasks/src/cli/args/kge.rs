@@ -56,9 +56,9 @@ pub(crate) struct TrainArgs {
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
     /// Function that scores a triple
-    #[arg(long, value_name = "NAME", default_value_t = ModelKind::Complex, value_parser = one_of::<ModelKind>(&["complex", "rescal"]))]
+    #[arg(long, value_name = "NAME", default_value_t = ModelKind::Complex, value_parser = one_of::<ModelKind>(ModelKind::NAMES))]
     pub(crate) model: ModelKind,
-    /// Length of an entity's vector, in reals (complex: half real, half imaginary parts)
+    /// Length of an entity's vector, in reals (complex numbers: half real, half imaginary parts)
     #[arg(long, value_name = "REALS", default_value_t = TrainConfig::default().dim, allow_negative_numbers = true)]
     pub(crate) dim: usize,
     /// Give every relation an inverse with a vector of its own; --reciprocal=false takes it back
@@ -85,10 +85,10 @@ pub(crate) struct TrainingArgs {
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = epochs, allow_negative_numbers = true)]
     pub(crate) epochs: u32,
     /// Loss to minimise: cross entropy over the negatives (softmax) or of each (logistic)
-    #[arg(long, value_name = "NAME", default_value_t = LossKind::Softmax, value_parser = one_of::<LossKind>(&["softmax", "logistic"]))]
+    #[arg(long, value_name = "NAME", default_value_t = LossKind::Softmax, value_parser = one_of::<LossKind>(LossKind::NAMES))]
     pub(crate) loss: LossKind,
     /// Negatives: one set for a whole chunk of triples, or a set for each triple
-    #[arg(long, value_name = "WAY", default_value_t = Negatives::Shared, value_parser = one_of::<Negatives>(&["shared", "independent"]))]
+    #[arg(long, value_name = "WAY", default_value_t = Negatives::Shared, value_parser = one_of::<Negatives>(Negatives::NAMES))]
     pub(crate) negatives: Negatives,
     /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: twice the
     /// entities, at most 1000; or 50]
@@ -112,9 +112,10 @@ pub(crate) struct TrainingArgs {
     /// Weight of the squared norm of a triple's relation
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2_relation, allow_negative_numbers = true)]
     pub(crate) l2_relation: f32,
-    /// Weight of the cubed absolute values of a triple's vectors
-    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().n3, allow_negative_numbers = true)]
-    pub(crate) n3: f32,
+    /// Weight of the cubed absolute values of a triple's vectors [default: 0.05; 0 where scores
+    /// are distances]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub(crate) n3: Option<f32>,
     /// Do not evaluate: neither select the epoch on valid nor report on test
     #[arg(long)]
     pub(crate) no_eval: bool,

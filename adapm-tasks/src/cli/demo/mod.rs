@@ -197,7 +197,7 @@ fn kge(args: &DemoArgs) -> Job {
     config.negatives = kge::Negatives::Independent;
     config.negative_count = Some(16);
     config.loss = LossKind::Logistic;
-    config.n3 = 0.0;
+    config.n3 = Some(0.0);
     // Quality is compared at the end: selecting an epoch on the way would take longer than the
     // training.
     config.valid_every = Some(config.epochs);

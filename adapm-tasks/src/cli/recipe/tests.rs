@@ -93,7 +93,10 @@ fn flags_given_by_hand_win_and_those_of_the_recipe_are_told_apart() {
         ["kge", "--recipe", "umls", "--epochs", "7", "--reciprocal=false", "--data", "mine"];
     let (task, given) = read(&words).expect("a recipe");
     let TrainTask::Kge(args) = task else { panic!("another task") };
-    assert_eq!((args.training.epochs, args.training.n3, args.model.reciprocal), (7, 0.005, false));
+    assert_eq!(
+        (args.training.epochs, args.training.n3, args.model.reciprocal),
+        (7, Some(0.005), false)
+    );
     assert_eq!(args.data.data.as_deref(), Some("mine".as_ref()));
     assert_eq!(given.among(&["epochs", "n3", "dim"]), "--epochs --recipe UMLS");
     assert_eq!(given.among(&["epochs", "dim"]), "--epochs");

@@ -35,7 +35,7 @@ pub enum ColumnOrder {
     Htr,
 }
 
-named!(ColumnOrder, "hrt htr", ColumnOrder::Hrt => "hrt", ColumnOrder::Htr => "htr");
+named!(ColumnOrder, ColumnOrder::Hrt => "hrt", ColumnOrder::Htr => "htr");
 
 impl ColumnOrder {
     /// Returns the columns of head, relation and tail.
