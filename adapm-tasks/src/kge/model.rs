@@ -20,6 +20,7 @@ use crate::run::config::named;
 use crate::run::parameters::SamplingDistribution;
 
 mod complex;
+mod distmult;
 mod rescal;
 mod rotate;
 mod score;
@@ -40,6 +41,8 @@ pub enum ModelKind {
     Rescal,
     /// `-|s + r - o|`, the Euclidean distance: a vector per entity and relation.
     TransE,
+    /// `<s, r, o>`: a vector per entity and relation.
+    DistMult,
     /// `-sum |s_k u_k - o_k|` over complex numbers: a vector per entity and relation, as ComplEx
     /// has; of a relation's numbers only the directions `u` count.
     RotatE,
@@ -50,6 +53,7 @@ named!(
     ModelKind::Complex => "complex",
     ModelKind::Rescal => "rescal",
     ModelKind::TransE => "transe",
+    ModelKind::DistMult => "distmult",
     ModelKind::RotatE => "rotate"
 );
 
@@ -75,6 +79,7 @@ impl ModelKind {
             Self::Complex => &complex::Complex,
             Self::Rescal => &rescal::Rescal,
             Self::TransE => &transe::TransE,
+            Self::DistMult => &distmult::DistMult,
             Self::RotatE => &rotate::RotatE,
         }
     }

@@ -31,9 +31,9 @@ fn an_unknown_system_is_answered_with_those_there_are() {
 
 #[test]
 fn an_unknown_model_is_answered_with_those_there_are() {
-    let ran = run(&["train", "kge", "--model", "rotat"]);
+    let ran = run(&["train", "kge", "--model", "distmul"]);
     assert_refused(&ran, ModelKind::NAMES);
-    assert_refused(&ran, &["'rotat'", "similar value exists: 'rotate'"]);
+    assert_refused(&ran, &["'distmul'", "similar value exists: 'distmult'"]);
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn defined_score(model: Model, subject: &[f32], relation: &[f32], object: &[f32]
             let square = |i| (real(s, i) + real(r, i) - real(o, i)).powi(2);
             -all.map(square).sum::<f64>().sqrt()
         }
+        ModelKind::DistMult => all.map(|i| real(s, i) * real(r, i) * real(o, i)).sum(),
         ModelKind::RotatE => {
             let modulus = |k| {
                 let phase = complex(r, k).1.atan2(complex(r, k).0);
@@ -146,6 +147,13 @@ fn transe_translates_whatever_the_origin() {
 }
 
 #[test]
+fn distmult_is_symmetric() {
+    let model = Model { kind: ModelKind::DistMult, dim: DIM };
+    let (s, r, o) = (vector(DIM, 1), vector(DIM, 2), vector(DIM, 3));
+    assert!((of_object(model, &s, &r, &o) - of_object(model, &o, &r, &s)).abs() < 1e-6);
+}
+
+#[test]
 fn rotate_keeps_moduli_composes_and_inverts() {
     let model = Model { kind: ModelKind::RotatE, dim: DIM };
     let half = DIM / 2;
@@ -204,7 +212,7 @@ fn names_are_read_as_they_are_written_and_others_are_told_all() {
     for kind in ModelKind::ALL {
         assert_eq!(kind.name().parse(), Ok(*kind));
     }
-    let error = "rotat".parse::<ModelKind>().expect_err("no model").to_string();
+    let error = "distmul".parse::<ModelKind>().expect_err("no model").to_string();
     assert!(ModelKind::NAMES.iter().all(|name| error.contains(name)), "{error}");
 }
 
