@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::cli::args::{Given, Settings};
 use crate::cli::epoch::{EpochDone, Labels};
 use crate::cli::format;
-use crate::cli::report::Summary;
 
 /// The counts of the parameter manager.
 #[derive(Serialize)]
@@ -116,9 +115,9 @@ impl<'a> Origin<'a> {
     }
 }
 
-/// A training run; `own` is what is the task's.
+/// A training run; `own` is what is the task's, `summary` what all runs have.
 #[derive(Serialize)]
-pub(crate) struct Run<'a, O> {
+pub(crate) struct Run<'a, O, S> {
     pub(crate) task: &'static str,
     #[serde(flatten)]
     pub(crate) origin: Origin<'a>,
@@ -130,7 +129,7 @@ pub(crate) struct Run<'a, O> {
     #[serde(flatten)]
     pub(crate) own: O,
     #[serde(flatten)]
-    pub(crate) summary: &'a Summary,
+    pub(crate) summary: &'a S,
     pub(crate) saved: Option<String>,
 }
 
