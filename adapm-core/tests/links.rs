@@ -110,6 +110,41 @@ fn what_waits_for_the_user_is_bounded() {
     }
 }
 
+/// A frame of a user that takes nothing for a while, and is lost, is repeated meanwhile; and there
+/// is always something to wait for.
+#[test]
+fn a_node_whose_user_is_busy_repeats_what_was_lost() {
+    let mut net =
+        Net::new(LinkConfig::datagrams(Duration::from_secs(10)), FaultRates::default(), 0);
+    for node in [0, 1] {
+        net.send(node, 100);
+    }
+    while net.received < 2 {
+        net.step();
+    }
+    net.takes = [false, true];
+    net.send(1, 100);
+    let taken = net.now + Duration::from_millis(500);
+    while net.now < taken {
+        net.step();
+    }
+    net.send(0, 100);
+    net.serve(0);
+    net.flights.clear();
+    let sent = net.now;
+    while net.received < 3 {
+        assert!(net.now < sent + Duration::from_millis(300), "a lost frame is not repeated");
+        net.step();
+    }
+    // Longer than silence takes to make a node suspect.
+    while net.now < sent + Duration::from_secs(5) {
+        net.step();
+    }
+    net.takes = [true; 2];
+    net.step();
+    assert_eq!((net.received, net.lost), (4, Vec::new()));
+}
+
 /// A process takes the place of one that was met: its peer hears that, before silence alone would
 /// lose it.
 #[test]
@@ -175,6 +210,8 @@ fn transfer(rates: FaultRates, seed: u64) -> Transfer {
 /// Two nodes and a network with a round trip of 2 ms that carries 1 Gbit/s each way.
 struct Net {
     now: Instant,
+    /// Steps since the time has changed.
+    still: u32,
     ends: [Links; 2],
     config: LinkConfig,
     network: Faulty<usize>,
@@ -196,6 +233,7 @@ impl Net {
     fn new(config: LinkConfig, rates: FaultRates, seed: u64) -> Self {
         Self {
             now: Instant::ZERO,
+            still: 0,
             ends: [0, 1].map(|id| Links::new(NodeId(id), 2, life(u32::from(id)), config)),
             config,
             network: Faulty::new(rates, seed),
@@ -229,7 +267,10 @@ impl Net {
         }
         let arrival = self.flights.first_key_value().map(|((at, _), _)| *at);
         let due = self.ends.iter().filter_map(Links::deadline);
-        self.now = self.now.max(due.chain(arrival).min().expect("links have heartbeats"));
+        let next = self.now.max(due.chain(arrival).min().expect("links have heartbeats"));
+        self.still = if next == self.now { self.still + 1 } else { 0 };
+        assert!(self.still < 10_000, "a node has something due all the time, and does nothing");
+        self.now = next;
         while let Some(entry) = self.flights.first_entry()
             && entry.key().0 <= self.now
         {

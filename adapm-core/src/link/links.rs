@@ -217,8 +217,13 @@ impl Links {
         self.now = now;
         for at in 0..self.peers.len() {
             let peer = &mut self.peers[at];
+            if peer.is_lost {
+                continue;
+            }
             // Until what has come is taken it is not known how long the peer was silent.
-            if !peer.is_lost && !peer.early.has_next(&peer.session) {
+            if peer.early.has_next(&peer.session) {
+                peer.session.repeat_lost(now);
+            } else {
                 peer.session.handle_timeout(now);
                 self.hear_events(NodeId(at as u16));
             }
@@ -471,7 +476,11 @@ impl Peer {
         if self.is_lost && !self.session.has_left() {
             return None;
         }
-        if self.met.is_none() { Some(self.hello_at) } else { self.session.deadline() }
+        match (self.met, self.early.has_next(&self.session)) {
+            (None, _) => Some(self.hello_at),
+            (Some(_), false) => self.session.deadline(),
+            (Some(_), true) => self.session.write_deadline(),
+        }
     }
 }
 

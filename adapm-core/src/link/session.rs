@@ -300,7 +300,7 @@ impl Session {
                 self.end();
             }
         }
-        self.write_lost_again(now);
+        self.repeat_lost(now);
     }
 
     /// A packet has come that is not the next one, or not for the first time: the peer is told at
@@ -377,11 +377,16 @@ impl Session {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let detector = if self.has_ended() { None } else { self.detector.deadline(&self.config) };
+        [detector, self.write_deadline()].into_iter().flatten().min()
+    }
+
+    /// Returns the part of [`Session::deadline`] that concerns what is to be written.
+    pub(crate) fn write_deadline(&self) -> Option<Instant> {
         let heartbeat = (self.is_up && !self.has_left).then(|| self.heartbeat_at());
         let debt = if self.is_up { self.owes } else { None };
         let repeats = self.recovery.as_ref().filter(|_| self.is_up && !self.has_ended());
         let repeat = repeats.and_then(Recovery::deadline);
-        [detector, heartbeat, debt, repeat].into_iter().flatten().min()
+        [heartbeat, debt, repeat].into_iter().flatten().min()
     }
 
     /// Returns true if packets wait to be written to the pipe in use, and may be written now.
@@ -448,9 +453,11 @@ impl Session {
         Some(numbered)
     }
 
-    /// Takes all packets that have not come as lost if none has for so long that they must be.
-    fn write_lost_again(&mut self, now: Instant) {
-        if let Some(recovery) = self.recovery.as_mut().filter(|_| self.is_up)
+    /// Takes all packets that have not come as lost if none has for so long that they must be: the
+    /// part of [`Session::handle_timeout`] that does not depend on how long the peer was silent.
+    pub(crate) fn repeat_lost(&mut self, now: Instant) {
+        let may_repeat = self.is_up && !self.has_ended();
+        if let Some(recovery) = self.recovery.as_mut().filter(|_| may_repeat)
             && recovery.handle_timeout(now)
         {
             self.buffer.lose_all();
