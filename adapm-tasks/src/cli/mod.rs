@@ -1,14 +1,13 @@
 //! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `data`, `launch`,
 //! `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file ([`demo`], [`train`], [`eval`], [`export`], [`data`], [`launch`], [`token`]),
-//! those that measure in a folder ([`measure`]); a file for what is a task's own ([`kge`], [`mf`],
-//! [`wv`]); what they share: [`args`] what can be asked for, [`config`] and
-//! [`recipe`] where settings come from,
-//! [`progress`] what is shown while a run goes, [`painter`] its bar, [`terminal`] who looks at it,
-//! [`report`] the tables, [`json`] the same for programs, [`failure`] how it ends badly, [`exit`]
-//! with which code, [`interrupt`] how it ends early. Plans, epochs and tables go to stdout, bars
-//! and errors to stderr; with `--json` stdout holds JSON lines only.
+//! A verb a file (`demo`, `train`, `eval`, `export`, `data`, `launch`, `token`), those that measure
+//! in a folder (`measure`); a file for what is a task's own (`kge`, `mf`, `wv`); what they share:
+//! `args` what can be asked for, `config` and `recipe` where settings come from, `progress` what is
+//! shown while a run goes, `painter` its bar, `terminal` who looks at it, `report` the tables,
+//! `json` the same for programs, `failure` how it ends badly, `exit` with which code, `interrupt`
+//! how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with
+//! `--json` stdout holds JSON lines only.
 
 mod args;
 mod config;
