@@ -50,7 +50,7 @@ pub(crate) enum ConfigFileError {
     )]
     OtherTask { path: PathBuf, line: usize, found: String, task: String },
     /// No flag has this name, or it is no setting.
-    #[error("{path}:{line}: there is no setting {key}{hint}")]
+    #[error("{path}:{line}: {key} is no setting of a run{hint}")]
     Unknown { path: PathBuf, line: usize, key: String, hint: String },
     /// The value is of a type that no flag has.
     #[error(
@@ -129,7 +129,7 @@ impl ConfigFile {
         Some(format!("{}:{}: {flag} {}", self.path.display(), entry.line, entry.value))
     }
 
-    /// Returns the error of the first setting that `accepts` does not accept, a word each.
+    /// Returns the error of the first setting for whose word `refusal` has a reason.
     pub(crate) fn refused(
         &self,
         command: &Command,
@@ -176,7 +176,7 @@ pub(crate) fn to_toml(task: &str, values: &BTreeMap<String, Value>, command: &Co
 }
 
 /// Returns true if the flag is a setting of a run.
-pub(crate) fn is_setting(flag: &Arg) -> bool {
+fn is_setting(flag: &Arg) -> bool {
     flag.get_long().is_some()
         && flag.get_help_heading().is_some_and(|heading| HEADINGS.contains(&heading))
 }
@@ -195,7 +195,7 @@ fn hint(key: &str, command: &Command) -> String {
     let dashed = key.replace('_', "-");
     let is_flag = |flag: &&Arg| flag.get_long() == Some(&dashed);
     if command.get_arguments().any(|flag| is_flag(&flag) && !is_setting(flag)) {
-        return format!("; it is no setting of a run: give --{dashed} on the command line");
+        return format!("; give --{dashed} on the command line");
     }
     let names = settings_of(command).filter_map(Arg::get_long).map(str::to_owned).collect();
     match format::nearest(&dashed, names) {

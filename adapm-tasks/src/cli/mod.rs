@@ -47,7 +47,12 @@ use crate::cli::args::{Cli, DemoArgs, EvalTask, Given, TrainTask, Verb};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 
-/// Runs the command of this process's arguments.
+/// Runs the command of this process's arguments, to its end.
+///
+/// Handles the signals that end a process from here on. What is wrong is one line on stderr, and
+/// the exit code says to whom it is due: 0, or a reader of stdout that has enough; 1, the run; 2,
+/// the command line or its input; 75, another process, and starting again may help; 128 + n, signal
+/// n (130 after Ctrl-C).
 #[must_use]
 pub fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());

@@ -141,6 +141,7 @@ impl Comparer {
                     *gradient = over(*gradient, -score);
                 }
                 self.products(queries, candidates, score_gradients, of_queries, of_candidates);
+                // Summed in lanes, as inner products with ones.
                 let (mut totals, ones) = (vec![0.0; candidates.count], vec![1.0; candidates.count]);
                 let rows = score_gradients.chunks_exact(candidates.count);
                 for ((row, query), of_query) in

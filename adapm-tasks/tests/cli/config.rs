@@ -51,6 +51,9 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_recipe() {
         let has = settings.lines().any(|other| other.eq_ignore_ascii_case(line));
         assert!(has, "no {line} in {settings}");
     }
+    // A path that looks like a number is none.
+    let settings = printed(&["train", "kge", "--data", "007"]);
+    assert!(settings.contains("data = \"007\"\n"), "{settings}");
     // Other data takes the place of the file's, with all that chooses it.
     write(&folder, "mf.toml", "rows = 30\ncolumns = 20\n");
     let file = folder.join("mf.toml");
@@ -62,7 +65,11 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_recipe() {
 fn a_file_that_is_wrong_is_refused_with_its_line() {
     let folder = folder("config_wrong");
     let cases: [(&str, &str, &[&str]); 11] = [
-        ("unknown", "epochs = 3\nnegative-counts = 7\n", &[":2: ", "did you mean negative-count?"]),
+        (
+            "unknown",
+            "epochs = 3\nnegative-counts = 7\n",
+            &[":2: ", "negative-counts is no setting", "did you mean negative-count?"],
+        ),
         ("underscore", "l2_entity = 1\n", &[":1: ", "did you mean l2-entity?"]),
         ("output", "epochs = 1\njson = true\n", &[":2: ", "--json on the command line"]),
         ("place", "node = 1\n", &[":1: ", "--node on the command line"]),
