@@ -9,7 +9,7 @@ use crate::kge::graph::Triple;
 use crate::kge::model::Shape;
 use crate::kge::order::Order;
 use crate::run::parameters::IntentSignaler;
-use crate::run::queue::{Over, Queue};
+use crate::run::queue::{Cursor, Over, Queue};
 
 /// The loader's view of a step.
 #[derive(Clone, Debug)]
@@ -21,24 +21,26 @@ pub(crate) struct Loader<'a> {
     pub(crate) chunk: usize,
     /// Keys of a sample per step: with independent negatives, of both sides.
     pub(crate) sampled: usize,
-    /// The worker's clock at the first step of the next chunk.
-    pub(crate) clock: Clock,
 }
 
 impl Loader<'_> {
-    /// Prepares all chunks of an epoch.
+    /// Prepares the chunks of an epoch from the `start` on, and returns the worker's clock after
+    /// them.
     pub(crate) fn epoch<A: IntentSignaler>(
         &mut self,
+        start: Cursor,
         signaler: &mut A,
         queue: &Queue<Chunk<A::Sample>>,
-    ) -> Result<(), Over> {
-        for positions in self.order.next_epoch().chunks(self.chunk) {
+    ) -> Result<Clock, Over> {
+        let mut clock = start.clock;
+        let chunks = self.order.epoch(start.round.epoch).chunks(self.chunk);
+        for positions in chunks.skip(start.batch) {
             let triples = positions.iter().map(|position| self.train[*position as usize]);
-            let chunk = prepare(self.planner, self.sampled, triples, self.clock, signaler)?;
-            self.clock = self.clock + chunk.steps;
+            let chunk = prepare(self.planner, self.sampled, triples, clock, signaler)?;
+            clock = clock + chunk.steps;
             queue.send(chunk)?;
         }
-        Ok(())
+        Ok(clock)
     }
 }
 
@@ -266,10 +268,11 @@ mod tests {
         let planner = Planner { shape, negatives, inverse_offset: None };
         let parts = Parts::new();
         let order = Order::new(1, &train, 1, WorkerSlot::ONLY, &parts);
-        let mut loader =
-            Loader { train: &train, order, planner, chunk, sampled: 6, clock: Clock(0) };
+        let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6 };
         let (mut recorder, (queue, mut batches)) = (Recorder(Vec::new(), 0), queue::queue(100));
-        queue.fill(2, 1, |_, queue| loader.epoch(&mut &mut recorder, queue));
+        queue.fill(Cursor::START, 2, 1, |start, queue| {
+            loader.epoch(start, &mut &mut recorder, queue)
+        });
         let mut chunks = Vec::new();
         for epoch in 1..=2 {
             let next = || batches.next(Round { epoch, index: 0 }).expect("nothing fails");

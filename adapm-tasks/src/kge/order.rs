@@ -1,4 +1,4 @@
-//! The division of facts among workers, and their order: a pure function of the seed.
+//! The division of facts among workers, and their order: a pure function of the seed and the epoch.
 //!
 //! Facts are dealt to workers anew every epoch: by chance, by their rarer entity, or by the part of
 //! the graph that it is in ([`Dealing`]). By entity, most entities are needed by one node only for
@@ -14,11 +14,12 @@
 
 use std::sync::OnceLock;
 
+use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
+use crate::run::random;
 use crate::run::topology::WorkerSlot;
 
 /// The part of one worker: positions in the training data, in another order every epoch. 4 bytes
@@ -30,13 +31,9 @@ pub(crate) struct Order<'a> {
     /// The number of facts of each entity, as subject or object.
     degrees: Vec<u32>,
     dealing: Dealing<'a>,
+    seed: u64,
     slot: WorkerSlot,
-    /// No epoch was dealt yet.
-    is_first: bool,
     positions: Vec<u32>,
-    /// The same for all workers.
-    dealer: Xoshiro256PlusPlus,
-    shuffler: Xoshiro256PlusPlus,
 }
 
 /// The dealing of facts to workers. `step` facts are one step: the more of an entity's facts are in
@@ -69,11 +66,6 @@ impl<'a> Order<'a> {
         slot: WorkerSlot,
         parts: &'a Parts,
     ) -> Self {
-        let dealer = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut shuffler = dealer.clone();
-        for _ in 0..=slot.number {
-            shuffler.jump();
-        }
         let entities = train.iter().flat_map(|triple| [triple.subject, triple.object]);
         let mut degrees = vec![0; entities.clone().max().map_or(0, |last| last as usize + 1)];
         entities.for_each(|entity| degrees[entity as usize] += 1);
@@ -81,43 +73,34 @@ impl<'a> Order<'a> {
         let dealing = match step {
             _ if !by_entity => Dealing::Chance,
             0 | 1 => Dealing::Part(parts.get_or_init(|| {
-                let mut random = dealer.clone();
-                random.long_jump();
-                partition(train, &degrees, slot.nodes(), &mut random)
+                partition(train, &degrees, slot.nodes(), &mut random::generator(seed, [PARTS]))
             })),
             _ => Dealing::Entity,
         };
-        Self {
-            train,
-            degrees,
-            dealing,
-            slot,
-            is_first: true,
-            positions: Vec::new(),
-            dealer,
-            shuffler,
-        }
+        Self { train, degrees, dealing, seed, slot, positions: Vec::new() }
     }
 
-    /// Deals and shuffles for the next epoch and gives the positions. The parts' sizes differ by
-    /// one at most.
-    pub(crate) fn next_epoch(&mut self) -> &[u32] {
+    /// Deals and shuffles for an epoch, from 1, and returns the positions. The parts' sizes differ
+    /// by one at most.
+    pub(crate) fn epoch(&mut self, epoch: u32) -> &[u32] {
+        let worker = self.slot.number as u64;
+        let mut shuffler = random::generator(self.seed, [SHUFFLING, epoch.into(), worker]);
         self.positions.clear();
-        self.deal();
-        self.positions.shuffle(&mut self.shuffler);
-        if !self.is_first {
-            self.gather();
+        self.deal(epoch);
+        self.positions.shuffle(&mut shuffler);
+        if epoch > 1 {
+            self.gather(&mut shuffler);
         }
-        self.is_first = false;
         &self.positions
     }
 
-    fn deal(&mut self) {
+    fn deal(&mut self, epoch: u32) {
         let (len, workers, of_node) = (self.train.len(), self.slot.all, self.slot.of_node as u32);
-        let dealer = &mut self.dealer;
+        // The same for all workers.
+        let dealer = &mut random::generator(self.seed, [DEALING, epoch.into()]);
         let slots: Vec<u32> = match &self.dealing {
             Dealing::Chance => Vec::new(),
-            Dealing::Part(nodes) if !self.is_first => {
+            Dealing::Part(nodes) if epoch > 1 => {
                 nodes.iter().map(|node| node * of_node + dealer.random_range(0..of_node)).collect()
             }
             Dealing::Entity | Dealing::Part(_) => {
@@ -155,7 +138,7 @@ impl<'a> Order<'a> {
 
     /// Lets facts with entities of other parts change places with each other, so that some of the
     /// same entity follow each other.
-    fn gather(&mut self) {
+    fn gather(&mut self, shuffler: &mut Xoshiro256PlusPlus) {
         let Dealing::Part(nodes) = &self.dealing else { return };
         let (train, node) = (self.train, self.slot.node() as u32);
         let foreign = |position: u32| {
@@ -172,7 +155,7 @@ impl<'a> Order<'a> {
         gathered.sort_by_key(|(entity, _)| *entity);
         let of_an_entity = gathered.chunk_by(|one, other| one.0 == other.0);
         let mut groups: Vec<_> = of_an_entity.flat_map(|facts| facts.chunks(GROUP)).collect();
-        groups.shuffle(&mut self.shuffler);
+        groups.shuffle(shuffler);
         let mut gathered = groups.into_iter().flatten();
         for position in self.positions.iter_mut().filter(|position| foreign(**position).is_some()) {
             (_, *position) = *gathered.next().expect("as many as were gathered");
@@ -246,6 +229,11 @@ pub(crate) fn rarer(degrees: &[u32], triple: &Triple) -> usize {
     let [subject, object] = [triple.subject, triple.object].map(|entity| entity as usize);
     if degrees[subject] <= degrees[object] { subject } else { object }
 }
+
+/// Purposes of generators.
+const PARTS: u64 = 1;
+const DEALING: u64 = 2;
+const SHUFFLING: u64 = 3;
 
 /// Facts of an entity that follow each other, most of them with some of the node's own part
 /// between. More would bring the same entity seldomer, at the price of steps that are all about it.

@@ -22,7 +22,7 @@ use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
-use crate::run::queue::{Over, Queue, Round};
+use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
@@ -113,17 +113,17 @@ impl<'a> Task for Embeddings<'a> {
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();
-        Loader { train: &graph.train, order, planner, chunk, sampled, clock: Clock(0) }
+        Loader { train: &graph.train, order, planner, chunk, sampled }
     }
 
     fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader<'a>,
-        _: Round,
+        start: Cursor,
         signaler: &mut A,
         queue: &Queue<Chunk<A::Sample>>,
-    ) -> Result<(), Over> {
-        loader.epoch(signaler, queue)
+    ) -> Result<Clock, Over> {
+        loader.epoch(start, signaler, queue)
     }
 
     fn worker_state(&self) -> Step {
@@ -281,9 +281,33 @@ fn index_of(names: &Names, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::loading::assert_begins_anywhere;
 
     fn choices(text: &str) -> Vec<KeyChoice> {
         KeyChoice::list(text, KEY_KINDS).expect("choices")
+    }
+
+    /// Steps of one fact are dealt by part of the graph, of some by entity, of many by chance.
+    #[test]
+    fn a_loader_begins_at_any_chunk_of_any_epoch_however_facts_are_dealt() {
+        let graph = Graph::families(1, 4);
+        for (seed, step) in [(1, 1), (2, 1), (1, 3), (2, 3), (1, 60), (2, 60)] {
+            for negatives in [Negatives::Shared, Negatives::Independent] {
+                let config = TrainConfig { seed, negatives, ..TrainConfig::default() };
+                for (nodes, of_node) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+                    let all = nodes * of_node;
+                    let sizes = Sizes { chunk: step, ..Sizes::new(&graph, &config, all) };
+                    let (parts, chosen) = (&Parts::new(), &Chosen::default());
+                    let (graph, config) = (&graph, &config);
+                    let task = Embeddings { graph, config, parts, sizes, priors: None, chosen };
+                    for number in [0, all - 1] {
+                        let slot = WorkerSlot { number, all, index: 0, here: of_node, of_node };
+                        let batches = assert_begins_anywhere(&task, slot, 3);
+                        assert!(batches > 8, "{step} {batches}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

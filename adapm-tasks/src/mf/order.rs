@@ -1,4 +1,5 @@
-//! The division of cells among workers, and the order of their visits: a pure function of the seed.
+//! The division of cells among workers, and the order of their visits: a pure function of the seed,
+//! the epoch and the round.
 //!
 //! - `columnwise` (AdaPM App. C): its columns group by group, the groups in random order.
 //! - `dsgd` (Gemulla et al., KDD'11; Lapse §4.1): as many blocks of columns as there are workers.
@@ -31,13 +32,13 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::mf::config::Order;
 use crate::mf::ids::Cell;
 use crate::mf::residuals::Residuals;
 use crate::mf::tiles::{CHUNK_ROWS, Group, Sweep, Tile, Visit, cut, deal, lengths, row_bounds};
+use crate::run::queue::Round;
+use crate::run::random;
 use crate::run::task::Tell;
 
 /// Cells that are trained on together.
@@ -61,7 +62,7 @@ impl Chunk {
     }
 
     /// Returns a chunk of any cells, at most [`CHUNK_ROWS`].
-    pub(crate) fn gather(cells: &[Cell]) -> Self {
+    pub(crate) fn gather(cells: impl Iterator<Item = Cell>) -> Self {
         let mut chunk = Self::default();
         let (mut rows, mut columns) = (Places::default(), Places::default());
         for cell in cells {
@@ -93,23 +94,15 @@ fn place(places: &mut Places, vector: u32, list: &mut Vec<u32>) -> u16 {
 #[derive(Debug)]
 pub(crate) struct Visits {
     part: Part,
-    random: Xoshiro256PlusPlus,
-    /// Seed of what all workers draw alike.
     seed: u64,
     worker: usize,
     workers: usize,
-    schedule: Schedule,
-    /// Epochs that have begun.
-    epochs: u32,
 }
 
 impl Visits {
     /// Returns the visits of worker `worker` of `workers` (over all nodes).
     pub(crate) fn new(part: Part, seed: u64, worker: usize, workers: usize) -> Self {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        (0..=worker).for_each(|_| random.jump());
-        let schedule = Schedule::new(seed, 0, workers);
-        Self { part, random, seed, worker, workers, schedule, epochs: 0 }
+        Self { part, seed, worker, workers }
     }
 
     /// Returns the part to visit.
@@ -117,33 +110,39 @@ impl Visits {
         &self.part
     }
 
-    /// Passes the chunks of a round to `take`, in order. `dsgd` has as many rounds an epoch as
-    /// there are workers, others have one; they come in order, and round 0 begins an epoch.
+    /// Passes the chunks of a round to `take`, in order, but for the first `skipped`. `dsgd` has as
+    /// many rounds an epoch as there are workers, others have one.
     ///
     /// # Errors
     ///
     /// What `take` fails with.
     pub(crate) fn round<E>(
-        &mut self,
-        index: usize,
+        &self,
+        Round { epoch, index }: Round,
+        skipped: usize,
         take: &mut dyn FnMut(Chunk) -> Result<(), E>,
     ) -> Result<(), E> {
-        if index == 0 {
-            self.schedule = Schedule::new(self.seed, self.epochs, self.workers);
-            self.epochs += 1;
-        }
-        match &mut self.part {
+        let Self { part, seed, worker, workers } = self;
+        let place = [VISITING, *worker as u64, epoch.into(), index.into()];
+        let mut random = random::generator(*seed, place);
+        match part {
             Part::Blocks { all, own } => {
-                let turn = if own.len() > 1 { self.schedule.block(self.worker, index) } else { 0 };
+                let turn = match own.len() {
+                    1 => 0,
+                    _ => Schedule::new(*seed, epoch, *workers).block(*worker, index as usize),
+                };
                 let groups = &all[own.start + turn];
                 let mut order: Vec<usize> = (0..groups.len()).collect();
-                order.shuffle(&mut self.random);
+                order.shuffle(&mut random);
                 let tiles = order.into_iter().flat_map(|group| groups[group].tiles());
-                tiles.map(Chunk::of).try_for_each(take)
+                tiles.skip(skipped).map(Chunk::of).try_for_each(take)
             }
             Part::Cells(cells) => {
-                cells.shuffle(&mut self.random);
-                cells.chunks(CHUNK_ROWS).map(Chunk::gather).try_for_each(take)
+                let mut order: Vec<usize> = (0..cells.len()).collect();
+                order.shuffle(&mut random);
+                let chunks = order.chunks(CHUNK_ROWS).skip(skipped);
+                let chunks = chunks.map(|places| places.iter().map(|place| cells[*place]));
+                chunks.map(Chunk::gather).try_for_each(take)
             }
         }
     }
@@ -158,10 +157,7 @@ struct Schedule {
 
 impl Schedule {
     fn new(seed: u64, epoch: u32, workers: usize) -> Self {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        // Far from what the workers draw for themselves, by another seed.
-        let seed = random.random::<u64>() ^ u64::from(epoch).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut random = random::generator(seed, [SCHEDULE, epoch.into()]);
         let mut permutation = || {
             let mut all: Vec<usize> = (0..workers).collect();
             all.shuffle(&mut random);
@@ -229,8 +225,8 @@ impl<'a> Division<'a> {
     /// Returns the part of a worker, by its number among those of all nodes.
     ///
     /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for
-    /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`. Nothing of other
-    /// nodes is kept.
+    /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`, and 8 for their
+    /// order. Nothing of other nodes is kept.
     ///
     /// Goes over the cells twice, and reports its progress. What the workers of a node share is
     /// made by as many threads.
@@ -279,6 +275,10 @@ impl Part {
     }
 }
 
+/// Purposes of generators.
+const VISITING: u64 = 1;
+const SCHEDULE: u64 = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -307,15 +307,16 @@ mod tests {
             .collect()
     }
 
-    /// Returns the chunks of the next epoch, round by round.
-    fn rounds(visits: &mut Visits) -> Vec<Vec<Chunk>> {
+    /// Returns the chunks of an epoch, round by round.
+    fn rounds(visits: &Visits, epoch: u32) -> Vec<Vec<Chunk>> {
         let rounds = match visits.part() {
             Part::Blocks { own, .. } => own.len(),
             Part::Cells(_) => 1,
         };
-        let mut round = |index| {
+        let round = |index| {
             let mut chunks = Vec::new();
-            let taken: Result<(), ()> = visits.round(index, &mut |chunk| {
+            let round = Round { epoch, index: index as u32 };
+            let taken: Result<(), ()> = visits.round(round, 0, &mut |chunk| {
                 assert!(!chunk.cells.is_empty());
                 chunks.push(chunk);
                 Ok(())
@@ -323,11 +324,11 @@ mod tests {
             assert_eq!(taken, Ok(()));
             chunks
         };
-        (0..rounds).map(&mut round).collect()
+        (0..rounds).map(round).collect()
     }
 
-    fn chunks(visits: &mut Visits) -> Vec<Chunk> {
-        rounds(visits).concat()
+    fn chunks(visits: &Visits, epoch: u32) -> Vec<Chunk> {
+        rounds(visits, epoch).concat()
     }
 
     fn visited(chunks: &[Chunk]) -> Vec<Visited> {
@@ -351,11 +352,13 @@ mod tests {
         expected.sort_unstable();
         for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
             for (nodes, workers) in [(1, 1), (2, 1), (2, 3), (1, 50)] {
-                let mut all = visits(order, nodes, workers);
+                let all = visits(order, nodes, workers);
                 let are_few = all.len() < 8;
-                let mut epoch =
-                    || all.iter_mut().flat_map(|visits| visited(&chunks(visits))).collect();
-                let (mut first, mut second): (Vec<Visited>, Vec<Visited>) = (epoch(), epoch());
+                let epoch = |epoch| {
+                    let of_all = all.iter().flat_map(|visits| visited(&chunks(visits, epoch)));
+                    of_all.collect::<Vec<Visited>>()
+                };
+                let [mut first, mut second] = [1, 2].map(epoch);
                 assert!(!are_few || first != second, "the same in both");
                 for epoch in [&mut first, &mut second] {
                     epoch.sort_unstable();
@@ -367,9 +370,9 @@ mod tests {
 
     #[test]
     fn columnwise_gives_rows_to_nodes_and_columns_to_workers() {
-        let mut all = visits(Order::Columnwise, 2, 2);
+        let all = visits(Order::Columnwise, 2, 2);
         let cells: Vec<Vec<Visited>> =
-            all.iter_mut().map(|visits| visited(&chunks(visits))).collect();
+            all.iter().map(|visits| visited(&chunks(visits, 1))).collect();
         let distinct = |worker: usize, of: fn(&Visited) -> u32| {
             let mut found: Vec<u32> = cells[worker].iter().map(of).collect();
             found.sort_unstable();
@@ -396,11 +399,11 @@ mod tests {
     #[test]
     fn in_a_sub_epoch_no_two_workers_of_dsgd_meet() {
         let workers = 4;
-        let mut all = visits(Order::Dsgd, 2, 2);
-        for _ in 0..3 {
+        let all = visits(Order::Dsgd, 2, 2);
+        for epoch in 1..=3 {
             let sub_epochs: Vec<Vec<Vec<Visited>>> = all
-                .iter_mut()
-                .map(|visits| rounds(visits).iter().map(|chunks| visited(chunks)).collect())
+                .iter()
+                .map(|visits| rounds(visits, epoch).iter().map(|chunks| visited(chunks)).collect())
                 .collect();
             for turn in 0..workers {
                 let mut owners = [None; 40];
@@ -417,7 +420,7 @@ mod tests {
     #[test]
     fn schedules_are_latin_squares_and_differ_between_epochs() {
         for workers in [1, 2, 5] {
-            let schedule = Schedule::new(7, 0, workers);
+            let schedule = Schedule::new(7, 1, workers);
             for fixed in 0..workers {
                 let by_turn = (0..workers).map(|turn| schedule.block(fixed, turn));
                 let by_worker = (0..workers).map(|worker| schedule.block(worker, fixed));
@@ -427,8 +430,8 @@ mod tests {
                 }
             }
         }
-        let first = Schedule::new(7, 0, 5);
-        assert!((1..4).any(|epoch| Schedule::new(7, epoch, 5).blocks != first.blocks));
+        let first = Schedule::new(7, 1, 5);
+        assert!((2..5).any(|epoch| Schedule::new(7, epoch, 5).blocks != first.blocks));
     }
 
     #[test]
@@ -438,8 +441,8 @@ mod tests {
             let ratings = Ratings::synthetic(SyntheticConfig::default()).expect("valid");
             let residuals = Residuals::new(&ratings, Vec::new());
             let part = Division::new(&residuals, order, 1, 1, 5).part(0, &|_, _| {});
-            let (mut visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
-            let refused = visits.round(0, &mut |chunk| {
+            let (visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
+            let refused = visits.round(Round { epoch: 1, index: 0 }, 0, &mut |chunk| {
                 taken += 1;
                 for list in [&chunk.rows, &chunk.columns] {
                     let mut distinct = list.clone();

@@ -43,6 +43,7 @@ use crate::mf::step::{Start, Weights, WorkerState};
 use crate::run::managed::Arrays;
 use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
+use crate::run::queue::Round;
 
 impl Selection {
     /// Returns the selection of a run with this configuration. There may be fewer cells to hold
@@ -231,7 +232,7 @@ pub(crate) fn fit(
         observer.working(Work::Selecting, epoch.into(), 0);
         penalties.push(config.l2.unwrap_or(descent.penalty()));
         let penalty = penalties[penalties.len() - 1];
-        if !fits.iter_mut().all(|fit| fit.train(penalty)) {
+        if !fits.iter_mut().all(|fit| fit.train(epoch, penalty)) {
             // It diverges, which the run is to find out, with the name of a key.
             return Choice { epochs: epoch, penalties, gain: 1.0, figures: None };
         }
@@ -307,14 +308,14 @@ impl<'a> Fit<'a> {
     }
 
     /// Trains an epoch. Returns false if it diverges.
-    fn train(&mut self, penalty: f32) -> bool {
+    fn train(&mut self, epoch: u32, penalty: f32) -> bool {
         let Self { ratings, visits, weights, worker_state, arrays, rule, .. } = self;
         worker_state.begin(penalty);
         let mut train = |chunk| {
             let trained = worker_state.train(&chunk, *rule, weights, ratings.rows, arrays);
             trained.map(drop).map_err(drop)
         };
-        visits.round(0, &mut train).is_ok()
+        visits.round(Round { epoch, index: 0 }, 0, &mut train).is_ok()
     }
 
     /// Passes the place, the residual and the product of each cell that was left out, in units of

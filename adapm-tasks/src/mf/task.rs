@@ -21,7 +21,7 @@ use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::Split;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue, Round};
+use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Course, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
@@ -38,7 +38,8 @@ pub(crate) struct Factorization<'a> {
 /// The state of a worker's loader thread.
 pub(crate) struct Loader {
     visits: Visits,
-    clock: Clock,
+    /// Intent for the rows is signaled.
+    has_rows: bool,
     columns: Vec<Key>,
 }
 
@@ -119,18 +120,18 @@ impl<'a> Task for Factorization<'a> {
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Loader {
         let part = self.division.part(slot.number, tell);
         let visits = Visits::new(part, self.config.seed, slot.number, slot.all);
-        Loader { visits, clock: Clock(0), columns: Vec::new() }
+        Loader { visits, has_rows: false, columns: Vec::new() }
     }
 
     fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader,
-        round: Round,
+        Cursor { round, batch, mut clock }: Cursor,
         signaler: &mut A,
         queue: &Queue<Load>,
-    ) -> Result<(), Over> {
-        let Loader { visits, clock, columns } = loader;
-        if *clock == Clock(0) && round == (Round { epoch: 1, index: 0 }) {
+    ) -> Result<Clock, Over> {
+        let Loader { visits, has_rows, columns } = loader;
+        if !std::mem::replace(has_rows, true) {
             let rows: Vec<Key> = visits
                 .part()
                 .rows(self.ratings.rows)
@@ -138,21 +139,22 @@ impl<'a> Task for Factorization<'a> {
                 .map(|row| Key(row.into()))
                 .collect();
             for rows in rows.chunks(ROWS_AT_ONCE) {
-                signaler.signal_intent(rows, Clock(0)..Clock(u64::MAX))?;
+                signaler.signal_intent(rows, clock..Clock(u64::MAX))?;
             }
         }
-        visits.round(round.index as usize, &mut |chunk| {
+        visits.round(round, batch, &mut |chunk| {
             columns.clear();
             let keys = chunk
                 .columns
                 .iter()
                 .map(|column| Key(u64::from(self.ratings.rows) + u64::from(*column)));
             columns.extend(keys);
-            signaler.signal_intent(columns, *clock..*clock + 1)?;
-            queue.send(Load { chunk, clock: *clock })?;
-            *clock = *clock + 1;
-            Ok(())
-        })
+            signaler.signal_intent(columns, clock..clock + 1)?;
+            queue.send(Load { chunk, clock })?;
+            clock = clock + 1;
+            Ok::<_, Over>(())
+        })?;
+        Ok(clock)
     }
 
     fn worker_state(&self) -> WorkerState {
@@ -274,8 +276,43 @@ const ROWS_AT_ONCE: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
     use crate::mf::SyntheticConfig;
+    use crate::mf::config::Order;
+    use crate::run::loading::assert_begins_anywhere;
+    use crate::run::observer::NoProgress;
+
+    #[test]
+    fn a_loader_begins_at_any_chunk_of_any_round_in_every_order() {
+        let config = SyntheticConfig {
+            rows: 3_000,
+            columns: 500,
+            cells: 12_000,
+            ..SyntheticConfig::default()
+        };
+        let ratings = Ratings::synthetic(config).expect("there is such a matrix");
+        for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
+            for seed in [1, 2] {
+                let order = Some(order);
+                let config = TrainConfig { seed, order, evaluate: false, ..TrainConfig::default() };
+                let stop = AtomicBool::new(false);
+                let prepared = Prepared::new(&ratings, &config, &NoProgress, &stop);
+                for (nodes, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
+                    let task = Factorization::new(&ratings, &config, &prepared, nodes, workers);
+                    let all = nodes * workers;
+                    for number in 0..all {
+                        let index = number % workers;
+                        let (here, of_node) = (workers, workers);
+                        let slot = WorkerSlot { number, all, index, here, of_node };
+                        let batches = assert_begins_anywhere(&task, slot, 2);
+                        assert!(batches > 4, "{order:?} {batches}");
+                    }
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_bold_driver_speeds_up_while_the_loss_falls() {

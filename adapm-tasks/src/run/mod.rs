@@ -38,12 +38,15 @@ pub(crate) mod error;
 pub(crate) mod file;
 #[cfg(test)]
 pub(crate) mod harness;
+#[cfg(test)]
+pub(crate) mod loading;
 pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod observer;
 pub(crate) mod parameters;
 pub(crate) mod peers;
 pub(crate) mod queue;
+pub(crate) mod random;
 pub(crate) mod session;
 pub(crate) mod shortage;
 pub(crate) mod state;

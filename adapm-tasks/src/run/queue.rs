@@ -11,6 +11,7 @@
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use adapm_core::Clock;
 use adapm_core::error::OpError;
 
 use crate::run::error::TaskError;
@@ -22,6 +23,22 @@ pub(crate) struct Round {
     pub(crate) epoch: u32,
     /// The round of the epoch, from 0.
     pub(crate) index: u32,
+}
+
+/// A place in the order of a worker's data, at which a loader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) round: Round,
+    /// Batches of the round before the first one that is loaded.
+    pub(crate) batch: usize,
+    /// The worker's clock at that batch: it depends on the batches before it.
+    pub(crate) clock: Clock,
+}
+
+impl Cursor {
+    /// The first batch of a run.
+    pub(crate) const START: Self =
+        Self { round: Round { epoch: 1, index: 0 }, batch: 0, clock: Clock(0) };
 }
 
 /// The loader's end.
@@ -79,7 +96,7 @@ pub(crate) fn queue<U>(depth: usize) -> (Queue<U>, Batches<U>) {
     let (taken, given_back) = channel();
     let lot = (depth / 4).max(1);
     let room = Cell::new(depth.saturating_sub(1));
-    let queue = Queue { sender, room, taken: given_back, lot, round: Round { epoch: 1, index: 0 } };
+    let queue = Queue { sender, room, taken: given_back, lot, round: Cursor::START.round };
     (queue, Batches { receiver, taken, lot, of_lot: 0, next: None })
 }
 
@@ -100,18 +117,23 @@ impl<U> Queue<U> {
         Ok(())
     }
 
-    /// Loads all rounds of all epochs by `load`, or until it is over.
+    /// Loads all rounds of all epochs from `start` on by `load`, which returns the clock after
+    /// their last batch, or until it is over.
     pub(crate) fn fill(
         mut self,
+        start: Cursor,
         epochs: u32,
         rounds: u32,
-        mut load: impl FnMut(Round, &Self) -> Result<(), Over>,
+        mut load: impl FnMut(Cursor, &Self) -> Result<Clock, Over>,
     ) {
-        for epoch in 1..=epochs {
-            for index in 0..rounds {
+        let (first, mut cursor) = (start.round, start);
+        for epoch in first.epoch..=epochs {
+            let from = if epoch == first.epoch { first.index } else { 0 };
+            for index in from..rounds {
                 self.round = Round { epoch, index };
-                match load(self.round, &self) {
-                    Ok(()) => {}
+                cursor.round = self.round;
+                match load(cursor, &self) {
+                    Ok(clock) => cursor = Cursor { batch: 0, clock, ..cursor },
                     Err(Over::Left) => return,
                     Err(Over::Failed(error)) => return self.fail(error),
                 }
@@ -181,9 +203,11 @@ mod tests {
         let (queue, mut batches) = queue(1);
         thread::scope(|scope| {
             scope.spawn(|| {
-                queue.fill(2, 2, |round, queue| {
-                    let batches = if round == ROUNDS[1] { 0 } else { 3 };
-                    (0..batches).try_for_each(|batch| queue.send(10 * round.epoch + batch))
+                queue.fill(Cursor::START, 2, 2, |cursor, queue| {
+                    let batches = if cursor.round == ROUNDS[1] { 0 } else { 3 };
+                    let first = 10 * cursor.round.epoch;
+                    (first..first + batches).try_for_each(|batch| queue.send(batch))?;
+                    Ok(cursor.clock)
                 });
             });
             let mut of = |round| {
@@ -199,9 +223,28 @@ mod tests {
     }
 
     #[test]
+    fn loading_begins_at_a_cursor_and_goes_on_with_the_clock_that_it_ends_at() {
+        let (queue, mut batches) = queue(100);
+        let start = Cursor { round: ROUNDS[1], batch: 2, clock: Clock(12) };
+        queue.fill(start, 2, 2, |cursor, queue| {
+            queue.send(cursor)?;
+            Ok(cursor.clock + 5)
+        });
+        let expected = [
+            start,
+            Cursor { round: ROUNDS[2], batch: 0, clock: Clock(17) },
+            Cursor { round: ROUNDS[3], batch: 0, clock: Clock(22) },
+        ];
+        for cursor in expected {
+            assert_eq!(batches.next(cursor.round).expect("was loaded"), Some(cursor));
+            assert_eq!(batches.next(cursor.round).expect("is over"), None);
+        }
+    }
+
+    #[test]
     fn a_loader_that_fails_says_so_behind_what_it_has_loaded() {
         let (queue, mut batches) = queue(8);
-        queue.fill(1, 1, |_, queue| {
+        queue.fill(Cursor::START, 1, 1, |_, queue| {
             queue.send(1)?;
             Err(OpError::NoSampling.into())
         });
@@ -214,6 +257,9 @@ mod tests {
     fn a_loader_ends_when_its_worker_takes_no_more() {
         let (queue, batches) = queue(1);
         drop(batches);
-        queue.fill(u32::MAX, 1, |_, queue| queue.send(1));
+        queue.fill(Cursor::START, u32::MAX, 1, |cursor, queue| {
+            queue.send(1)?;
+            Ok(cursor.clock)
+        });
     }
 }

@@ -39,7 +39,7 @@ use crate::run::config::Settings;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{IntentSignaler, Parameters};
-use crate::run::queue::{self, Batches, Queue, Round};
+use crate::run::queue::{self, Batches, Cursor, Queue, Round};
 use crate::run::state::{Answers, RunState, Share};
 use crate::run::task::{Batch, Course, Evaluation, StepError, Task};
 use crate::run::topology::WorkerSlot;
@@ -120,7 +120,7 @@ where
         let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
         let load = || {
             let (loader, signaler, queue) = take().expect("they are taken once");
-            load(task, epochs, loader, signaler, queue);
+            load(task, Cursor::START, epochs, loader, signaler, queue);
         };
         thread::scope(|scope| {
             let name = format!("adapm loader {}", self.slot.index);
@@ -418,16 +418,17 @@ impl<T: Task, P> Drop for Session<'_, T, P> {
     }
 }
 
-/// Runs the loader of a worker through a run.
+/// Runs the loader of a worker from `start` to the end of a run.
 pub(crate) fn load<T: Task, A: IntentSignaler>(
     task: &T,
+    start: Cursor,
     epochs: u32,
     mut loader: T::Loader,
     mut signaler: A,
     queue: Queue<T::Batch<A::Sample>>,
 ) {
-    queue.fill(epochs, task.rounds(), |round, queue| {
-        task.load(&mut loader, round, &mut signaler, queue)
+    queue.fill(start, epochs, task.rounds(), |start, queue| {
+        task.load(&mut loader, start, &mut signaler, queue)
     });
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!              loader thread of a worker                                worker
-//!   load(round): prepare batch, signal intent    -- queue --> choose sample, learning_rate(course), train(batch)
+//!   load(cursor): prepare batch, signal intent   -- queue --> choose sample, learning_rate(course), train(batch)
 //!                 `prefetch_depth` batches before their use       end of a round: all wait for all
 //!                                                                 end of an epoch: evaluate a share of valid, compare
 //! ```
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use crate::run::config::Split;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue, Round};
+use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::topology::WorkerSlot;
 
 /// Something that can be trained.
@@ -82,11 +82,15 @@ pub(crate) trait Task: Sync {
     /// that may take long.
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Self::Loader;
 
-    /// Prepares the batches of a round, in order, and signals intent for them. Rounds come in
-    /// order; the loader is ahead of its worker, also across their ends: under a system that
-    /// localizes, keys that a round hands over leave while the round before may still use them,
-    /// which costs waiting, not updates. Such a task has few batches
-    /// [`prefetch_depth`](Self::prefetch_depth) there.
+    /// Prepares the batches of a round from the `start` on, in order, signals intent for them, and
+    /// returns the worker's clock after the last one. Rounds come in order; the loader is ahead of
+    /// its worker, also across their ends: under a system that localizes, keys that a round hands
+    /// over leave while the round before may still use them, which costs waiting, not updates. Such
+    /// a task has few batches [`prefetch_depth`](Self::prefetch_depth) there.
+    ///
+    /// A run may begin at any batch of any epoch: batches and their order are a function of the
+    /// seed, the worker, and the epoch and round of `start` ([`random`](crate::run::random)), never
+    /// of the rounds that this loader has loaded before.
     ///
     /// # Errors
     ///
@@ -95,10 +99,10 @@ pub(crate) trait Task: Sync {
     fn load<A: IntentSignaler>(
         &self,
         loader: &mut Self::Loader,
-        round: Round,
+        start: Cursor,
         signaler: &mut A,
         queue: &Queue<Self::Batch<A::Sample>>,
-    ) -> Result<(), Over>;
+    ) -> Result<Clock, Over>;
 
     /// Returns the state of a worker before its first batch.
     fn worker_state(&self) -> Self::WorkerState;

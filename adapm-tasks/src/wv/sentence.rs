@@ -19,11 +19,12 @@
 
 use adapm_core::Key;
 use adapm_runtime::{AliasTable, Random};
-use rand::{RngExt as _, SeedableRng as _};
+use rand::RngExt as _;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::data::DataError;
 use crate::matrix::dot;
+use crate::run::random;
 use crate::wv::corpus::{Corpus, Vocabulary};
 use crate::wv::text::{Pieces, Share, Token, Tokens};
 
@@ -150,10 +151,7 @@ impl<'a> Sentences<'a> {
     /// Returns the sentences of `share`, on which worker `worker` trains in epoch `epoch`.
     pub(crate) fn new(plan: Plan<'a>, share: &Share<'a>, worker: usize, epoch: u32) -> Self {
         let place = ((worker as u64) << 32) | u64::from(epoch);
-        // Two steps, so that seed 1 of worker 0 is not seed 0 of worker 1.
-        let seed = Xoshiro256PlusPlus::seed_from_u64(plan.seed).random::<u64>();
-        let random =
-            Xoshiro256PlusPlus::seed_from_u64(seed ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let random = random::generator(plan.seed, [place]);
         let (words, windows) = (Vec::new(), Vec::new());
         Self { plan, tokens: share.tokens(), random, words, windows, read: 0 }
     }

@@ -12,7 +12,7 @@ use crate::optim::AdaGrad;
 use crate::run::config::Split;
 use crate::run::error::TaskError;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue, Round};
+use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
 use crate::run::traced::{self, KeyChoice, UnknownKey};
@@ -38,16 +38,17 @@ pub(crate) struct WordVectors<'a> {
 pub(crate) struct Loader<'a> {
     text: &'a Text,
     slot: WorkerSlot,
-    clock: Clock,
 }
 
 /// The work of a step, with the keys that intent was signaled for.
+#[derive(Debug)]
 pub(crate) struct SentenceBatch<S> {
     what: What<S>,
     keys: Vec<Key>,
     clock: Clock,
 }
 
+#[derive(Debug)]
 enum What<S> {
     /// Trains on a sentence, with negatives of a sample.
     Train(Sentence, S),
@@ -169,38 +170,43 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader<'a> {
-        Loader { text: self.corpus.text(), slot, clock: Clock(0) }
+        Loader { text: self.corpus.text(), slot }
     }
 
     fn load<A: IntentSignaler>(
         &self,
         loader: &mut Loader<'a>,
-        round: Round,
+        Cursor { round, batch, mut clock }: Cursor,
         signaler: &mut A,
         queue: &Queue<SentenceBatch<A::Sample>>,
-    ) -> Result<(), Over> {
+    ) -> Result<Clock, Over> {
         let WorkerSlot { number, all, .. } = loader.slot;
         let keys = self.keys();
         if round.index == 1 {
-            for (passage, judged) in self.judged.of_worker(number, all) {
-                let (clock, keys) = (loader.clock, judged.keys(keys));
-                loader.clock = clock + 1;
-                signaler.signal_intent(&keys, clock..loader.clock)?;
+            for (passage, judged) in self.judged.of_worker(number, all).skip(batch) {
+                let keys = judged.keys(keys);
+                signaler.signal_intent(&keys, clock..clock + 1)?;
                 queue.send(SentenceBatch { what: What::Judge(passage), keys, clock })?;
+                clock = clock + 1;
             }
-            return Ok(());
+            return Ok(clock);
         }
         let (recipe, plan) = (self.recipe(), plan(self.corpus, self.config, &self.keep_thresholds));
         let share = loader.text.share(number, all).map_err(TaskError::from)?;
-        for sentence in Sentences::new(plan, &share, number, round.epoch) {
-            let sentence = sentence.map_err(TaskError::from)?;
-            let (clock, keys) = (loader.clock, sentence.keys(keys));
-            loader.clock = clock + 1;
-            let sample = signaler.prepare_sample(recipe.sampled(&sentence), clock..loader.clock)?;
-            signaler.signal_intent(&keys, clock..loader.clock)?;
-            queue.send(SentenceBatch { what: What::Train(sentence, sample), keys, clock })?;
+        let mut sentences = Sentences::new(plan, &share, number, round.epoch);
+        // Those before the start are read, too: where they end depends on which words were kept.
+        for sentence in sentences.by_ref().take(batch) {
+            sentence.map_err(TaskError::from)?;
         }
-        Ok(())
+        for sentence in sentences {
+            let sentence = sentence.map_err(TaskError::from)?;
+            let (window, keys) = (clock..clock + 1, sentence.keys(keys));
+            let sample = signaler.prepare_sample(recipe.sampled(&sentence), window.clone())?;
+            signaler.signal_intent(&keys, window)?;
+            queue.send(SentenceBatch { what: What::Train(sentence, sample), keys, clock })?;
+            clock = clock + 1;
+        }
+        Ok(clock)
     }
 
     fn worker_state(&self) -> Step {
@@ -319,6 +325,7 @@ const RATE_LEFT_MIN: f32 = 1e-4;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::loading::assert_begins_anywhere;
     use crate::wv::Text;
 
     #[test]
@@ -334,6 +341,23 @@ mod tests {
         assert_eq!([sgd(1, 0), sgd(1, 100), sgd(3, 0), sgd(4, 50)], [0.5, 0.375, 0.25, 0.0625]);
         assert_eq!([sgd(4, 100), sgd(4, 200)], [0.5e-4; 2], "never nothing");
         assert_eq!(rate(Optimizer::AdaGrad, 4, 100), 0.5);
+    }
+
+    #[test]
+    fn a_loader_begins_at_any_sentence_of_any_epoch() {
+        let corpus = Corpus::count(Text::generated(1, 120), 1, 1).unwrap();
+        for (seed, system) in [(1, System::Adapm), (2, System::Lapse)] {
+            let system = Some(system);
+            let config = TrainConfig { seed, system, sample: 0.01, ..TrainConfig::default() };
+            let task = WordVectors::new(&corpus, None, &config).unwrap();
+            for (all, of_node) in [(1, 1), (4, 2), (3, 1)] {
+                for number in 0..all {
+                    let slot = WorkerSlot { number, all, index: 0, here: 1, of_node };
+                    let batches = assert_begins_anywhere(&task, slot, 2);
+                    assert!(batches > 20, "{batches}");
+                }
+            }
+        }
     }
 
     #[test]

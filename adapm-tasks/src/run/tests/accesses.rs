@@ -12,7 +12,7 @@ use adapm_runtime::Random;
 
 use crate::run::managed::Arrays;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
-use crate::run::queue::{self, Round};
+use crate::run::queue::{self, Cursor, Round};
 use crate::run::session;
 use crate::run::task::{Course, Task};
 use crate::run::topology::WorkerSlot;
@@ -59,7 +59,7 @@ pub(super) fn of<T: Task>(task: &T, slot: WorkerSlot, epochs: u32) -> Accesses {
     let (queue, mut batches) = queue::queue(task.prefetch_depth());
     let (loader, mut worker_state) = (task.loader(slot, &|_, _| {}), task.worker_state());
     thread::scope(|scope| {
-        scope.spawn(move || session::load(task, epochs, loader, signaler, queue));
+        scope.spawn(move || session::load(task, Cursor::START, epochs, loader, signaler, queue));
         for (epoch, index) in
             (1..=epochs).flat_map(|epoch| (0..task.rounds()).map(move |index| (epoch, index)))
         {

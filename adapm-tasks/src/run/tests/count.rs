@@ -12,7 +12,7 @@ use adapm_runtime::Random;
 
 use crate::run::config::{ConfigError, Split};
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
-use crate::run::queue::{Over, Queue, Round};
+use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{
     Batch, Course, Evaluation, FiguresOf, Form, Initial, StepError, Task, Tell,
 };
@@ -99,8 +99,8 @@ impl<S> Batch<S> for Addition<S> {
 
 impl Task for Count {
     type Batch<S: Send> = Addition<S>;
-    /// The worker, and its clock.
-    type Loader = (usize, Clock);
+    /// The worker.
+    type Loader = usize;
     type WorkerState = ();
     type Evaluation = Distance;
 
@@ -137,34 +137,34 @@ impl Task for Count {
         3
     }
 
-    fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> (usize, Clock) {
+    fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> usize {
         assert_eq!(slot.all, self.workers);
-        (slot.number, Clock(0))
+        slot.number
     }
 
     fn load<A: IntentSignaler>(
         &self,
-        (worker, clock): &mut (usize, Clock),
-        round: Round,
+        worker: &mut usize,
+        Cursor { round, batch, mut clock }: Cursor,
         signaler: &mut A,
         queue: &Queue<Addition<A::Sample>>,
-    ) -> Result<(), Over> {
+    ) -> Result<Clock, Over> {
         let before = u64::from(round.epoch - 1) * BLOCKS + u64::from(round.index);
         let block = Self::block(*worker, before);
         let is_second = round.epoch == 2;
-        for batch in 0..self.batches_of(*worker) {
+        for batch in batch as u64..self.batches_of(*worker) {
             if is_second && self.unreadable == Some(*worker) {
                 return Err(Over::Failed(ConfigError::NothingToTrain.into()));
             }
-            let window = *clock..*clock + 1;
+            let window = clock..clock + 1;
             signaler.signal_intent(&[block], window.clone())?;
             let sample = signaler.prepare_sample(1, window)?;
             let seen = (batch == 0).then(|| self.seen(block, before));
             let diverges = is_second && self.diverges == Some(*worker);
-            queue.send(Addition { block, clock: *clock, seen, diverges, sample })?;
-            *clock = *clock + 1;
+            queue.send(Addition { block, clock, seen, diverges, sample })?;
+            clock = clock + 1;
         }
-        Ok(())
+        Ok(clock)
     }
 
     fn worker_state(&self) {}
