@@ -70,8 +70,9 @@ fn popularity() -> Vec<Triple> {
     facts
 }
 
-fn ends(graph: &Graph, prior: bool) -> TrainReport {
-    let config = TrainConfig { system: None, dim: 64, epochs: 3, prior, ..TrainConfig::default() };
+fn ends(graph: &Graph, prior: bool, seed: u64) -> TrainReport {
+    let config = TrainConfig { prior, seed, ..TrainConfig::default() };
+    let config = TrainConfig { system: None, dim: 64, epochs: 3, ..config };
     train(graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains")
 }
 
@@ -82,14 +83,18 @@ fn where_only_frequency_tells_training_ends_as_well_as_it_with_valid_and_without
     let mut divided = whole.clone();
     divided.valid = divided.train.split_off(2_250);
     for (graph, held_back) in [(divided, 0), (whole, 125)] {
-        let [with, without] = [true, false].map(|prior| ends(&graph, prior));
-        let figures = |report: &TrainReport| {
-            (report.test.expect("evaluated").mrr, report.baseline.expect("as well").mrr)
+        // Of 30 seeds, one to four end more than 3 % below the baseline, so a mean decides.
+        let reports = [true, false].map(|prior| [1, 2, 3, 4].map(|seed| ends(&graph, prior, seed)));
+        let figures = |reports: &[TrainReport; 4]| {
+            let mrrs = reports.each_ref().map(|report| report.test.expect("evaluated").mrr);
+            (mrrs.iter().sum::<f64>() / 4.0, reports[0].baseline.expect("as well").mrr)
         };
-        let (mrr, baseline) = figures(&with);
-        assert!(mrr > 0.97 * baseline && with.frequency_weight > 0.0, "{mrr} {baseline}");
-        let (alone, same) = figures(&without);
+        let [(mrr, baseline), (alone, same)] = reports.each_ref().map(figures);
+        assert!(mrr > 0.97 * baseline, "{mrr} {baseline}");
         assert!(alone < 0.95 * mrr && same == baseline, "{alone} {baseline}");
-        assert_eq!((without.frequency_weight, with.held_back), (0.0, held_back));
+        let [with, without] = reports;
+        assert!(with.iter().all(|report| report.frequency_weight > 0.0));
+        assert!(without.iter().all(|report| report.frequency_weight == 0.0));
+        assert!(with.iter().all(|report| report.held_back == held_back));
     }
 }
