@@ -28,6 +28,7 @@ mod simd;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod testing;
+mod top;
 pub mod wv;
 
 pub use adapm_runtime::{Scheme, System, UnknownScheme, UnknownSystem};

@@ -37,6 +37,13 @@ impl Names {
         Some(&self.bytes[start..end])
     }
 
+    /// Returns the index of a name, the first one of several that are equal. Looks at all names:
+    /// for many of them, make an index.
+    #[must_use]
+    pub fn position(&self, name: &[u8]) -> Option<usize> {
+        (0..self.len()).find(|index| self.bytes(*index) == Some(name))
+    }
+
     /// Returns a name for people; what is no UTF-8 is replaced. `None` beyond the last.
     #[must_use]
     pub fn text(&self, index: usize) -> Option<Cow<'_, str>> {

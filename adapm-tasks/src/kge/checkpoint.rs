@@ -35,6 +35,7 @@ use crate::kge::model::{Model, ModelKind, Shape};
 use crate::kge::prior::Weight;
 use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::run::partial::{self, Values};
 
 /// Parameters of a trained model, in key order, with what is needed to use them.
 #[derive(Clone, PartialEq)]
@@ -168,7 +169,24 @@ impl Checkpoint {
         writer.values(&self.values)
     }
 
-    fn shape(&self) -> Option<Shape> {
+    /// Reads the head of a file, and opens its values.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written.
+    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
+        let (head, values) = partial::open(path, TASK, head)?;
+        let fits = head.floats() as u64 == values.len();
+        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
+    }
+
+    /// Returns the number of values, which may be elsewhere; 0 for what cannot be laid out.
+    fn floats(&self) -> usize {
+        self.shape().map_or(0, |shape| shape.groups().total())
+    }
+
+    /// Returns the lengths of values; `None` if they cannot be laid out.
+    pub(super) fn shape(&self) -> Option<Shape> {
         let relations = self.relations.len() as u64;
         let model = Model { kind: self.model, dim: self.dim };
         // What a file claims may be too large to multiply.
@@ -190,22 +208,28 @@ impl Checkpoint {
 
 fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let mut reader = Reader::new(TASK, bytes)?;
+    let head = head(&mut reader)?;
+    let values = Arc::new(reader.values()?);
+    let floats = head.floats();
+    if floats == values.len() { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
+}
+
+/// Reads all before the values, which are left out.
+fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
     let model = std::str::from_utf8(reader.text()?).ok().and_then(|name| name.parse().ok());
     let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
     let [kind] = reader.array()?;
     let (reciprocal, weight) =
         (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
     let layout = reader.count()?;
-    let (entities, relations) = (names(&mut reader)?, names(&mut reader)?);
+    let (entities, relations) = (names(reader)?, names(reader)?);
     let trained_on = reader.count()?;
-    let values = Arc::new(reader.values()?);
-    let model = model.ok_or(Fault::Corrupt)?;
+    let (model, values) = (model.ok_or(Fault::Corrupt)?, Arc::default());
     let checkpoint =
         Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
     // What cannot be laid out has no digest.
     let is_of_layout = layout != 0 && checkpoint.layout_digest() == layout;
-    let floats = checkpoint.shape().filter(|_| is_of_layout).map(|shape| shape.groups().total());
-    if floats == Some(checkpoint.values.len()) { Ok(checkpoint) } else { Err(Fault::Corrupt) }
+    if is_of_layout { Ok(checkpoint) } else { Err(Fault::Corrupt) }
 }
 
 fn names(reader: &mut Reader<'_>) -> Result<Names, Fault> {

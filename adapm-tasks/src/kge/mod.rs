@@ -49,6 +49,7 @@ mod loader;
 mod loss;
 mod model;
 mod order;
+mod predict;
 pub(crate) mod prior;
 mod ranking;
 mod reader;
@@ -62,6 +63,7 @@ pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, LossKind, Negatives, TrainConfig};
 pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Triple};
 pub use model::ModelKind;
+pub use predict::{Answer, Candidate, Predictor, Query, Standing};
 pub use ranking::frequency_baseline;
 
 pub use task::{KEY_KINDS, traced_keys};

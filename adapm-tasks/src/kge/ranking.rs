@@ -262,7 +262,7 @@ impl<'a> Ranker<'a> {
         let (scores, answer) =
             (&self.scores[row * block.len()..][..block.len()], self.answers[row]);
         let Some(prior) = self.weighing.prior else {
-            return count(query, answers, scores, answer, block, &mut ranks[0]);
+            return count(query.answer, answers, scores, answer, block, &mut ranks[0]);
         };
         let Query { side, relation, .. } = query;
         let candidates = prior.candidates(side, relation);
@@ -280,7 +280,7 @@ impl<'a> Ranker<'a> {
             // To the answer's own score the same is added here and there.
             self.known.iter().for_each(|(at, said)| self.weighed[*at] += weight.factor() * said);
             let answer = answer + weight.factor() * of_answer;
-            count(query, answers, &self.weighed, answer, block.clone(), rank);
+            count(query.answer, answers, &self.weighed, answer, block.clone(), rank);
         }
     }
 
@@ -344,10 +344,10 @@ impl<'a> Ranker<'a> {
     }
 }
 
-/// Adds to `rank` the candidates of a block that beat or tie the answer, but those known as
-/// answers.
-fn count(
-    query: Query,
+/// Adds to `rank` the candidates of a block that beat or tie the entity `of`, whose score is
+/// `answer`, but those known as answers.
+pub(super) fn count(
+    of: u32,
     known: &[[u32; 3]],
     scores: &[f32],
     answer: f32,
@@ -369,11 +369,11 @@ fn count(
     };
     let mut knows_answer = false;
     for entry in here.iter().take_while(|entry| entry[2] < block.end) {
-        knows_answer |= entry[2] == query.answer;
+        knows_answer |= entry[2] == of;
         leave_out(entry[2]);
     }
-    if block.contains(&query.answer) && !knows_answer {
-        leave_out(query.answer);
+    if block.contains(&of) && !knows_answer {
+        leave_out(of);
     }
     rank.better += better;
     rank.tied += tied;
@@ -390,7 +390,7 @@ fn standing(candidate: f32, answer: f32) -> (u32, u32) {
 }
 
 /// The answers that train, valid or test know for every query that a split can ask.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     /// (given entity, relation, answer), ascending; one list per side.
     object: Vec<[u32; 3]>,

@@ -35,6 +35,7 @@ use crate::mf::prediction::Means;
 use crate::mf::ratings::Ratings;
 use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::run::partial::{self, Values};
 
 /// A trained model: the means, the factors, rows first, then columns, and what is needed to
 /// use them. The prediction for a row and a column is `mean + effect of the row + effect of
@@ -221,6 +222,22 @@ impl Checkpoint {
         digest.sum()
     }
 
+    /// Reads the head of a file, and opens its values.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written.
+    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
+        let (head, values) = partial::open(path, TASK, head)?;
+        let fits = head.floats() == Some(values.len());
+        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
+    }
+
+    /// Returns the number of values, which may be elsewhere; `None` if they cannot be counted.
+    fn floats(&self) -> Option<u64> {
+        self.rows.checked_add(self.columns)?.checked_mul(self.dim as u64)
+    }
+
     fn value(&self, key: usize) -> Option<&[f32]> {
         self.values.get(key * self.dim..(key + 1) * self.dim)
     }
@@ -253,9 +270,18 @@ impl Checkpoint {
 
 fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let mut reader = Reader::new(TASK, bytes)?;
+    let head = head(&mut reader)?;
+    let values = Arc::new(reader.values()?);
+    let floats = head.floats();
+    let fits = floats == Some(values.len() as u64);
+    if fits { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
+}
+
+/// Reads all before the values, which are left out.
+fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
     let (dim, rows, columns) = (reader.count()?, reader.count()?, reader.count()?);
     let mut ids = |len: u64| {
-        let ids = Ids::read(&mut reader)?;
+        let ids = Ids::read(reader)?;
         if ids.len() as u64 == len { Ok(ids) } else { Err(Fault::Corrupt) }
     };
     let (row_ids, column_ids) = (ids(rows)?, ids(columns)?);
@@ -266,14 +292,12 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     }
     let [mean, scale] = [reader.count()?, reader.count()?].map(f64::from_bits);
     let mut effects =
-        |len| Ok(counts(&mut reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
+        |len| Ok(counts(reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
     let means = Means { mean, rows: effects(rows)?, columns: effects(columns)? };
-    let values = reader.values()?;
-    let floats = rows.checked_add(columns).and_then(|keys| keys.checked_mul(dim));
-    if dim == 0 || floats != Some(values.len() as u64) {
+    if dim == 0 {
         return Err(Fault::Corrupt);
     }
-    let (dim, values) = (dim as usize, Arc::new(values));
+    let (dim, values) = (usize::try_from(dim).map_err(|_| Fault::Corrupt)?, Arc::default());
     Ok(Checkpoint {
         dim,
         rows,

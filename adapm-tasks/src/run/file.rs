@@ -238,6 +238,11 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// Returns the number of bytes that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Returns a text, or the name of something.
     pub(crate) fn text(&mut self) -> Result<&'a [u8], Fault> {
         let len = u32::from_le_bytes(self.array()?);
@@ -288,15 +293,14 @@ impl<W: io::Write> Writer<W> {
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             self.bytes(&bytes)?;
         }
-        let Checksum(sum) = self.sum;
-        self.count(sum)?;
+        self.count(self.sum.sum())?;
         Ok(self.inner)
     }
 }
 
 /// FNV-1a over all bytes: finds damage, not malice.
 #[derive(Debug)]
-struct Checksum(u64);
+pub(crate) struct Checksum(u64);
 
 impl Default for Checksum {
     fn default() -> Self {
@@ -311,7 +315,13 @@ impl Checksum {
         sum.0
     }
 
-    fn add(&mut self, bytes: &[u8]) {
+    /// Returns the sum of all bytes that were added.
+    pub(crate) fn sum(&self) -> u64 {
+        self.0
+    }
+
+    /// Adds the next bytes.
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         self.0 = bytes
             .iter()
             .fold(self.0, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));

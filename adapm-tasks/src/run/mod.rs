@@ -44,6 +44,7 @@ pub(crate) mod managed;
 pub(crate) mod memory;
 pub(crate) mod observer;
 pub(crate) mod parameters;
+pub(crate) mod partial;
 pub(crate) mod peers;
 pub(crate) mod queue;
 pub(crate) mod random;

@@ -12,6 +12,7 @@ use std::{fmt, io};
 
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::run::partial::{self, Values};
 use crate::wv::corpus::Vocabulary;
 use crate::wv::vectors::Vectors;
 
@@ -86,6 +87,22 @@ impl Checkpoint {
         decode(bytes).map_err(|fault| fault.at(path))
     }
 
+    /// Reads the head of a file, and opens its values.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written.
+    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
+        let (head, values) = partial::open(path, TASK, head)?;
+        let fits = head.floats() == Some(values.len());
+        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
+    }
+
+    /// Returns the number of values, which may be elsewhere; `None` if they cannot be counted.
+    fn floats(&self) -> Option<u64> {
+        (self.words.len() as u64).checked_mul(2)?.checked_mul(self.dim as u64)
+    }
+
     /// Writes the bytes of the file.
     ///
     /// # Errors
@@ -105,6 +122,14 @@ impl Checkpoint {
 
 fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
     let mut reader = Reader::new(TASK, bytes)?;
+    let head = head(&mut reader)?;
+    let values = Arc::new(reader.values()?);
+    let fits = head.floats() == Some(values.len() as u64);
+    if fits { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
+}
+
+/// Reads all before the values, which are left out.
+fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
     let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
     let (mut words, mut counts) = (Names::default(), Vec::new());
     // No memory is set aside for what the count claims.
@@ -112,10 +137,8 @@ fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
         counts.push(reader.count()?);
         words.push(reader.text()?);
     }
-    let values = Arc::new(reader.values()?);
-    let floats = words.len().checked_mul(2).and_then(|vectors| vectors.checked_mul(dim));
-    let fits = dim > 0 && floats == Some(values.len());
-    if fits { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
+    let values = Arc::default();
+    if dim > 0 { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
 }
 
 const TASK: &[u8] = b"wv";
