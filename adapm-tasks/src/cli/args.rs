@@ -14,6 +14,7 @@ mod launch;
 mod measure;
 pub(crate) mod mf;
 mod parse;
+mod predict;
 mod usage;
 pub(crate) mod wv;
 
@@ -37,6 +38,10 @@ pub(crate) use given::{Given, Settings};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
     BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,
+};
+pub(crate) use predict::{
+    AskArgs, KgeArgs as KgePredictArgs, MfArgs as MfPredictArgs, PredictTask,
+    WvArgs as WvPredictArgs,
 };
 pub(crate) use usage::in_one_line;
 
@@ -72,6 +77,16 @@ pub(crate) enum Verb {
     Eval {
         #[command(subcommand)]
         task: EvalTask,
+    },
+    /// Answer queries with a saved model
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Predict {
+        #[command(subcommand)]
+        task: PredictTask,
     },
     /// Write a saved model in a form that other programs read
     #[command(
@@ -235,6 +250,7 @@ Examples:
   adapm train mf --data ml-1m/ratings.dat         factorize ratings
   adapm train wv --data text8 --save text8.adapm  word vectors, saved
   adapm eval wv --load text8.adapm --questions questions-words.txt
+  adapm predict wv --load text8.adapm --word king  neighbours of a word
   adapm export wv --load text8.adapm --output text8.bin --format binary
   adapm train kge --recipe                        recommended settings
   adapm data check my/triples.tsv                 what data holds

@@ -23,6 +23,7 @@ use crate::cli::config::ConfigFileError;
 use crate::cli::launch::error::LaunchError;
 use crate::cli::measure::bench::child::ChildError;
 use crate::cli::measure::trace::error::TraceFailure;
+use crate::cli::query::QueryError;
 use crate::cli::recipe::UnknownRecipe;
 use crate::cli::secret::TokenError;
 
@@ -47,6 +48,9 @@ pub(crate) enum Failure {
     /// A file of settings cannot be used.
     #[error("{0}")]
     Config(#[from] ConfigFileError),
+    /// A query cannot be answered.
+    #[error("{0}")]
+    Query(#[from] QueryError),
     /// Several nodes or workers without a parameter manager.
     #[error(
         "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
@@ -191,6 +195,7 @@ impl Failure {
             | Self::Corpus(_)
             | Self::Recipe(_)
             | Self::Config(_)
+            | Self::Query(_)
             | Self::NoManager
             | Self::NoPart(_)
             | Self::SeedOfFolder(_)

@@ -43,7 +43,7 @@ impl Figure for RankMetrics {
 }
 
 /// Reads the graph that is asked for, or generates one.
-fn graph(args: &DataArgs) -> Result<Graph, Failure> {
+pub(super) fn graph(args: &DataArgs) -> Result<Graph, Failure> {
     let Some(name) = &args.data else { return Ok(Graph::family(args.data_seed)) };
     let mut options = GraphOptions::default();
     (options.column_order, options.seed) = (args.column_order, args.data_seed);

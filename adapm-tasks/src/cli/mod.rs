@@ -1,13 +1,13 @@
-//! The adapm command line: `demo`, `train`, `eval` and `export` of each task, `data`, `launch`,
-//! `token`, `check-net`, `simulate`, `trace`, `bench`.
+//! The adapm command line: `demo`, `train`, `eval`, `predict` and `export` of each task, `data`,
+//! `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file (`demo`, `train`, `eval`, `export`, `data`, `launch`, `token`), those that measure
-//! in a folder (`measure`); a file for what is a task's own (`kge`, `mf`, `wv`); what they share:
-//! `args` what can be asked for, `config` and `recipe` where settings come from, `progress` what is
-//! shown while a run goes, `painter` its bar, `terminal` who looks at it, `report` the tables,
-//! `json` the same for programs, `failure` how it ends badly, `exit` with which code, `interrupt`
-//! how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with
-//! `--json` stdout holds JSON lines only.
+//! A verb a file (`demo`, `train`, `eval`, `predict`, `export`, `data`, `launch`, `token`), those
+//! that measure in a folder (`measure`); a file for what is a task's own (`kge`, `mf`, `wv`); what
+//! they share: `args` what can be asked for, `query` what is asked of a model, `config` and
+//! `recipe` where settings come from, `progress` what is shown while a run goes, `painter` its bar,
+//! `terminal` who looks at it, `report` the tables, `json` the same for programs, `failure` how it
+//! ends badly, `exit` with which code, `interrupt` how it ends early. Plans, epochs and tables go
+//! to stdout, bars and errors to stderr; with `--json` stdout holds JSON lines only.
 
 mod args;
 mod config;
@@ -30,8 +30,10 @@ mod measure;
 mod mf;
 mod output;
 mod painter;
+mod predict;
 mod processes;
 mod progress;
+mod query;
 mod recipe;
 mod report;
 mod secret;
@@ -43,7 +45,7 @@ mod wv;
 
 use std::process::ExitCode;
 
-use crate::cli::args::{Cli, DemoArgs, EvalTask, Given, TrainTask, Verb};
+use crate::cli::args::{Cli, DemoArgs, EvalTask, Given, PredictTask, TrainTask, Verb};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 
@@ -81,6 +83,9 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Simulate(args)) => measure::simulate::run(args, interrupt),
         Some(Verb::Trace(args)) => measure::trace::run(args, interrupt),
         Some(Verb::Bench(args)) => measure::bench::run(args, interrupt),
+        Some(Verb::Predict { task: PredictTask::Kge(args) }) => predict::run(args, interrupt),
+        Some(Verb::Predict { task: PredictTask::Mf(args) }) => predict::run(args, interrupt),
+        Some(Verb::Predict { task: PredictTask::Wv(args) }) => predict::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
         Some(Verb::Train { task: TrainTask::Kge(args) }) => {
             train::run(args.as_ref(), given, interrupt)

@@ -15,6 +15,7 @@ mod json;
 mod launch;
 mod messages;
 mod nodes;
+mod predict;
 mod refusals;
 mod runs;
 mod screens;

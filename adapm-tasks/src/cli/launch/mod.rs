@@ -239,6 +239,7 @@ fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
         Verb::Demo(_)
         | Verb::Data(_)
         | Verb::Export { .. }
+        | Verb::Predict { .. }
         | Verb::Launch(_)
         | Verb::Token(_)
         | Verb::Simulate(_)
