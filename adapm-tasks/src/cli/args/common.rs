@@ -87,7 +87,7 @@ fn manager() -> impl TypedValueParser<Value = Manager> {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct TrainOutputArgs {
-    /// Write the trained parameters to FILE, for `eval` and `export`
+    /// Write the trained parameters to FILE, for `eval`, `predict` and `export`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Print one JSON object per epoch and a last one of the run; tables go to stderr
