@@ -11,9 +11,9 @@
 
 use std::error::Error;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-use adapm_tasks::mf::{NoProgress, Ratings, TrainConfig, train};
+use adapm_tasks::mf::{Ratings, TrainConfig, train};
+use adapm_tasks::run::{Keep, Run};
 
 #[path = "../tests/support/shapes.rs"]
 mod shapes;
@@ -54,8 +54,9 @@ fn row(name: &str, seeds: u64) -> Result<(), Box<dyn Error>> {
         let mut errors = Vec::new();
         for seed in 1..=seeds {
             let mut config = TrainConfig::default();
-            (config.nodes, config.seed, config.checkpoint) = (nodes, seed, false);
-            let report = match train(&ratings, &config, &NoProgress, &AtomicBool::new(false)) {
+            (config.cluster.nodes, config.run.seed, config.run.keep) =
+                (Some(nodes), seed, Keep::Nothing);
+            let report = match train(&ratings, &config, &Run::alone()) {
                 Ok(report) => report,
                 // A matrix of a few rows and columns has too few keys for many nodes.
                 Err(error) if nodes > 1 => {
@@ -64,7 +65,7 @@ fn row(name: &str, seeds: u64) -> Result<(), Box<dyn Error>> {
                 }
                 Err(error) => return Err(error.into()),
             };
-            means = report.means.map_or(f64::NAN, |means| means.rmse);
+            means = report.own.means.map_or(f64::NAN, |means| means.rmse);
             errors.push(format!("{:.4}", report.test.map_or(f64::NAN, |test| test.rmse)));
             epochs.push(report.epochs.len().to_string());
         }

@@ -80,9 +80,47 @@ impl RankMetrics {
     }
 }
 
+/// The area under the ROC curve: the share of pairs of a positive and a negative item whose scores
+/// are in the right order, ties counted half.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Auc {
+    /// Number of items.
+    pub items: u64,
+    /// The area, in 0..=1; NaN if all items are positive, or none is.
+    pub auc: f64,
+}
+
+impl Auc {
+    /// Computes the area of items with these scores, of which some are positive. Sorts them once.
+    #[must_use]
+    pub fn of(scores: &[f32], are_positive: impl IntoIterator<Item = bool>) -> Self {
+        let mut items: Vec<(f32, bool)> = scores.iter().copied().zip(are_positive).collect();
+        items.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        let (mut negatives, mut positives, mut right) = (0.0, 0.0, 0.0);
+        for tied in items.chunk_by(|(a, _), (b, _)| a == b) {
+            let positive = tied.iter().filter(|(_, is_positive)| *is_positive).count() as f64;
+            let negative = tied.len() as f64 - positive;
+            right += positive * (negatives + 0.5 * negative);
+            negatives += negative;
+            positives += positive;
+        }
+        Self { items: items.len() as u64, auc: right / (positives * negatives) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pairs_in_the_right_order_are_counted_and_ties_half() {
+        let of = |scores: &[f32], labels: &str| Auc::of(scores, labels.chars().map(|c| c == '+'));
+        assert_eq!(of(&[0.1, 0.4, 0.35, 0.8], "--++"), Auc { items: 4, auc: 0.75 });
+        assert_eq!(of(&[1.0, 2.0, 3.0], "-++").auc, 1.0);
+        assert_eq!(of(&[1.0, 1.0, 1.0, 0.0], "+-+-").auc, 0.75);
+        assert_eq!(of(&[2.0, 1.0], "-+").auc, 0.0);
+        assert!(of(&[1.0], "+").auc.is_nan() && of(&[], "").auc.is_nan());
+    }
 
     #[test]
     fn ties_count_half_with_the_answer_included() {

@@ -1,11 +1,9 @@
 //! Statistics of a run agree with each other, under every system and for every task.
 
-use std::sync::atomic::AtomicBool;
-
 use adapm_tasks::System;
-use adapm_tasks::kge::{self, Graph, Negatives, NoProgress};
+use adapm_tasks::kge::{self, Graph, Negatives};
 use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
-use adapm_tasks::run::ManagerStats;
+use adapm_tasks::run::{ManagerStats, Run};
 use adapm_tasks::wv::{self, Corpus, Text};
 
 const NODES: usize = 3;
@@ -20,10 +18,11 @@ struct Counted {
 fn graph(system: System, negatives: Negatives) -> Counted {
     let graph = Graph::family(1);
     let mut config = kge::TrainConfig::default();
-    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+        (Some(system), Some(NODES), Some(1));
     (config.dim, config.epochs, config.valid_every) = (4, 2, Some(1));
     (config.negatives, config.negative_count) = (negatives, Some(2));
-    let report = kge::train(&graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains");
+    let report = kge::train(&graph, &config, &Run::alone()).expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
     Counted {
         run: report.stats,
@@ -38,10 +37,10 @@ fn matrix(system: System) -> Counted {
         (90, 60, 1_200, 100);
     let ratings = Ratings::synthetic(synthetic).expect("there is such a matrix");
     let mut config = mf::TrainConfig::default();
-    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+        (Some(system), Some(NODES), Some(1));
     (config.dim, config.epochs) = (4, Some(2));
-    let report =
-        mf::train(&ratings, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report = mf::train(&ratings, &config, &Run::alone());
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
     Counted { run: report.stats, epochs, keys: (ratings.rows() + ratings.columns()) as u64 }
@@ -50,10 +49,10 @@ fn matrix(system: System) -> Counted {
 fn text(system: System) -> Counted {
     let corpus = Corpus::count(Text::generated(1, 200), 1, 1).expect("has words");
     let mut config = wv::TrainConfig::default();
-    (config.system, config.nodes, config.workers) = (Some(system), NODES, Some(1));
+    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+        (Some(system), Some(NODES), Some(1));
     (config.dim, config.epochs) = (4, Some(2));
-    let report =
-        wv::train(&corpus, None, &config, &adapm_tasks::run::NoProgress, &AtomicBool::new(false));
+    let report = wv::train(&corpus, None, &config, &Run::alone());
     let report = report.expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
     Counted { run: report.stats, epochs, keys: 2 * corpus.vocabulary().len() as u64 }

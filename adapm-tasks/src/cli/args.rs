@@ -1,37 +1,34 @@
 //! Arguments of the command line, with defaults and units.
 //!
-//! A file a task, and one for verbs that go together; [`common`] is what all runs have, [`given`]
-//! which flags were given. Defaults are those of the library's configurations, read from them. The
-//! library checks whether values make sense together; here only words that are no value at all are
-//! refused. If a flag is given twice, the last one counts, as scripts expect; so a flag given by
-//! hand, which comes after those of a recipe, counts.
+//! A file for verbs that go together; [`common`] is what all runs have, [`given`] which flags were
+//! given. The settings of a task are the library's configurations themselves, which check whether
+//! values make sense together; here only words that are no value at all are refused. If a flag is
+//! given twice, the last one counts, as scripts expect; so a flag given by hand, which comes after
+//! those of a recipe, counts.
 
 mod common;
 mod data;
 mod given;
-pub(crate) mod kge;
 mod launch;
 mod measure;
-pub(crate) mod mf;
-mod parse;
 mod predict;
 mod usage;
-pub(crate) mod wv;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{
-    Arg, ArgMatches, ColorChoice, Command, CommandFactory as _, FromArgMatches as _, Parser,
-    Subcommand,
-};
+use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
+use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
 use crate::cli::terminal::Stream;
+use crate::kge::{self, Kge};
+use crate::mf::{self, Mf};
+use crate::wv::{self, Wv};
 
-pub(crate) use common::{ClusterArgs, Manager, SettingsArgs, TrainOutputArgs};
+pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb, ExportArgs, ExportWordsArgs};
 use given::{DATA_FLAGS, deepest};
 pub(crate) use given::{Given, Settings};
@@ -46,7 +43,7 @@ pub(crate) use predict::{
 pub(crate) use usage::in_one_line;
 
 /// Trains models with sparse access on an adaptive parameter manager.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "adapm", version, after_help = EXAMPLES, subcommand_value_name = "VERB")]
 #[command(subcommand_help_heading = "Verbs", disable_help_subcommand = false)]
 pub(crate) struct Cli {
@@ -54,7 +51,7 @@ pub(crate) struct Cli {
     pub(crate) verb: Option<Verb>,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Compare three systems on three small jobs (the default)
     Demo(DemoArgs),
@@ -114,30 +111,30 @@ pub(crate) enum Verb {
     Bench(BenchArgs),
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum TrainTask {
     /// Knowledge graph embeddings: predict the missing end of a triple
-    #[command(after_help = with_systems(kge::TRAIN_EXAMPLES))]
-    Kge(Box<kge::TrainArgs>),
+    #[command(after_help = with_systems(kge::program::TRAIN_EXAMPLES))]
+    Kge(Box<TrainArgs<Kge>>),
     /// Matrix factorization: predict the missing cells of a matrix, such as ratings
-    #[command(after_help = with_systems(mf::TRAIN_EXAMPLES))]
-    Mf(Box<mf::TrainArgs>),
+    #[command(after_help = with_systems(mf::program::TRAIN_EXAMPLES))]
+    Mf(Box<TrainArgs<Mf>>),
     /// Word vectors: skip-gram with negative sampling, as word2vec
-    #[command(after_help = with_systems(wv::TRAIN_EXAMPLES))]
-    Wv(Box<wv::TrainArgs>),
+    #[command(after_help = with_systems(wv::program::TRAIN_EXAMPLES))]
+    Wv(Box<TrainArgs<Wv>>),
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 pub(crate) enum EvalTask {
     /// Knowledge graph embeddings: filtered ranks of held-out triples
-    #[command(after_help = kge::EVAL_EXAMPLES)]
-    Kge(kge::EvalArgs),
+    #[command(after_help = kge::program::EVAL_EXAMPLES)]
+    Kge(Box<EvalArgs<Kge>>),
     /// Matrix factorization: the error on held-out cells
-    #[command(after_help = mf::EVAL_EXAMPLES)]
-    Mf(mf::EvalArgs),
+    #[command(after_help = mf::program::EVAL_EXAMPLES)]
+    Mf(Box<EvalArgs<Mf>>),
     /// Word vectors: questions of analogy, similarity of words
-    #[command(after_help = wv::EVAL_EXAMPLES)]
-    Wv(wv::EvalArgs),
+    #[command(after_help = wv::program::EVAL_EXAMPLES)]
+    Wv(Box<EvalArgs<Wv>>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -153,58 +150,89 @@ pub(crate) enum ExportTask {
     Wv(ExportWordsArgs),
 }
 
-impl Cli {
-    /// Returns the command, whose help is as wide and as plain as stdout, and whose flags take what
-    /// begins with a minus and a digit for a value, so that it is refused as such.
-    fn laid_out() -> Command {
-        fn of(command: Command) -> Command {
-            let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
-            let flags = command.mut_args(|flag| {
-                if takes(&flag) { flag.allow_negative_numbers(true) } else { flag }
-            });
-            flags.mut_subcommands(of)
-        }
-        // By itself it would see a terminal of colours wherever `CI` is set.
-        let color =
-            if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
-        of(Self::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
-    }
+/// The command line of a task of one's own.
+#[derive(Parser)]
+#[command(about = P::ABOUT, long_about = None, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
+pub(crate) struct OwnCli<P: Program> {
+    #[command(subcommand)]
+    pub(crate) verb: OwnVerb<P>,
+}
 
+#[derive(Subcommand)]
+pub(crate) enum OwnVerb<P: Program> {
+    /// Train a model
+    #[command(after_help = common::systems())]
+    Train(Box<TrainArgs<P>>),
+    /// Evaluate a saved model
+    Eval(Box<EvalArgs<P>>),
+}
+
+/// Returns the command `C`, whose help is as wide and as plain as stdout, and whose flags take what
+/// begins with a minus and a digit for a value, so that it is refused as such.
+fn laid_out<C: Parser>() -> Command {
+    fn of(command: Command) -> Command {
+        let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
+        let flags = command
+            .mut_args(|flag| if takes(&flag) { flag.allow_negative_numbers(true) } else { flag });
+        flags.mut_subcommands(of)
+    }
+    // By itself it would see a terminal of colours wherever `CI` is set.
+    let color = if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
+    of(C::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
+}
+
+impl Cli {
     /// Reads a command line, which begins with the name of the program.
     ///
     /// # Errors
     ///
     /// Words that are no command, and a recipe that there is not.
     pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
-        let usage =
-            |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
-        let matches = Self::laid_out().try_get_matches_from(&words).map_err(usage)?;
-        let given = Given::by_hand(&matches, &Self::command());
-        let (recipe, config) = (recipe_asked(&matches)?, config_asked(&matches, &given)?);
-        if recipe.is_none() && config.is_none() {
-            return Ok((Self::from_arg_matches(&matches).map_err(usage)?, given));
-        }
-        // Of a flag that is given twice the last counts: recipe, file, by hand.
-        let (own_data, of_file) = (given.has_any(&DATA_FLAGS), config.as_ref());
-        let has_data = own_data || of_file.is_some_and(|config| config.has_any(&DATA_FLAGS));
-        let replaces_data = given.has_any(&["data"]);
-        let wants = |flag: &str| !(replaces_data && DATA_FLAGS.contains(&flag));
-        let (verb, flags) = words.split_at(1 + deepest(&matches).0.len());
-        let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
-        let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));
-        let all = verb.iter().cloned().chain(recommended).chain(set).chain(flags.iter().cloned());
-        let matches = Self::laid_out().try_get_matches_from(all).map_err(|error| {
-            let alone = |word| verb.iter().cloned().chain([word]).collect::<Vec<_>>();
-            let refusal = |word| {
-                let error = Self::laid_out().try_get_matches_from(alone(word)).err()?;
-                Some(in_one_line(&error))
-            };
-            let of_file = of_file.and_then(|config| config.refused(given.command(), refusal));
-            of_file.map_or_else(|| usage(error), Failure::from)
-        })?;
-        let given = given.with_added(recipe.as_ref().map(Recipe::name), config, &matches);
-        Ok((Self::from_arg_matches(&matches).map_err(usage)?, given))
+        read(words, |verbs| verbs.last().copied().unwrap_or_default())
     }
+}
+
+impl<P: Program> OwnCli<P> {
+    /// Reads a command line, as [`Cli::read`].
+    pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
+        read(words, |_| P::NAME)
+    }
+}
+
+/// Reads a command line whose words of verbs name the task as `task_of` says.
+fn read<C: Parser>(
+    words: Vec<OsString>,
+    task_of: impl for<'a> Fn(&[&'a str]) -> &'a str,
+) -> Result<(C, Given), Failure> {
+    let usage = |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
+    let matches = laid_out::<C>().try_get_matches_from(&words).map_err(usage)?;
+    let given = Given::by_hand(&matches, &C::command());
+    let (verbs, flags) = deepest(&matches);
+    let task = task_of(&verbs);
+    let (recipe, config) = (recipe_asked(task, flags)?, config_asked(task, flags, &given)?);
+    if recipe.is_none() && config.is_none() {
+        return Ok((C::from_arg_matches(&matches).map_err(usage)?, given));
+    }
+    // Of a flag that is given twice the last counts: recipe, file, by hand.
+    let (own_data, of_file) = (given.has_any(&DATA_FLAGS), config.as_ref());
+    let has_data = own_data || of_file.is_some_and(|config| config.has_any(&DATA_FLAGS));
+    let replaces_data = given.has_any(&["data"]);
+    let wants = |flag: &str| !(replaces_data && DATA_FLAGS.contains(&flag));
+    let (verb, flags) = words.split_at(1 + verbs.len());
+    let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
+    let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));
+    let all = verb.iter().cloned().chain(recommended).chain(set).chain(flags.iter().cloned());
+    let matches = laid_out::<C>().try_get_matches_from(all).map_err(|error| {
+        let alone = |word| verb.iter().cloned().chain([word]).collect::<Vec<_>>();
+        let refusal = |word| {
+            let error = laid_out::<C>().try_get_matches_from(alone(word)).err()?;
+            Some(in_one_line(&error))
+        };
+        let of_file = of_file.and_then(|config| config.refused(given.command(), refusal));
+        of_file.map_or_else(|| usage(error), Failure::from)
+    })?;
+    let given = given.with_added(recipe.as_ref().map(Recipe::name), config, &matches);
+    Ok((C::from_arg_matches(&matches).map_err(usage)?, given))
 }
 
 /// Returns the recipe that is asked for; `None` if none is, or all are to be listed.
@@ -212,11 +240,10 @@ impl Cli {
 /// # Errors
 ///
 /// A name that no recipe of the task has.
-fn recipe_asked(matches: &ArgMatches) -> Result<Option<Recipe>, UnknownRecipe> {
-    let (verbs, matches) = deepest(matches);
-    let name = matches.try_get_one::<String>("recipe").ok().flatten();
+fn recipe_asked(task: &str, flags: &ArgMatches) -> Result<Option<Recipe>, UnknownRecipe> {
+    let name = flags.try_get_one::<String>("recipe").ok().flatten();
     let Some(name) = name.filter(|name| !SettingsArgs::is_list(name)) else { return Ok(None) };
-    recipe::find(verbs.last().copied().unwrap_or_default(), name).map(Some)
+    recipe::find(task, name).map(Some)
 }
 
 /// Returns the file of settings that is asked for.
@@ -225,14 +252,13 @@ fn recipe_asked(matches: &ArgMatches) -> Result<Option<Recipe>, UnknownRecipe> {
 ///
 /// A file that cannot be used.
 fn config_asked(
-    matches: &ArgMatches,
+    task: &str,
+    flags: &ArgMatches,
     given: &Given,
 ) -> Result<Option<ConfigFile>, ConfigFileError> {
-    let (verbs, matches) = deepest(matches);
-    let Some(path) = matches.try_get_one::<PathBuf>("config").ok().flatten() else {
+    let Some(path) = flags.try_get_one::<PathBuf>("config").ok().flatten() else {
         return Ok(None);
     };
-    let task = verbs.last().copied().unwrap_or_default();
     ConfigFile::read(path, task, given.command()).map(Some)
 }
 

@@ -160,7 +160,7 @@ impl Entry {
 
 /// Writes settings, given or not, as a file for `--config`: in the order of the help.
 pub(crate) fn to_toml(task: &str, values: &BTreeMap<String, Value>, command: &Command) -> String {
-    let mut text = format!("# Settings of adapm train {task}, which --config reads.\n");
+    let mut text = format!("# Settings of a training run of {task}, which --config reads.\n");
     let _ = writeln!(text, "{TASK} = {}", quoted(task));
     let mut heading = None;
     for flag in settings_of(command) {

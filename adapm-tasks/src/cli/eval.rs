@@ -1,170 +1,86 @@
 //! The verb `eval`, as far as it is the same whatever is evaluated.
 //!
-//! The parts of each task implement [`Evaluating`]: [`super::kge`], [`super::mf`], [`super::wv`].
+//! What is a task's own is its [`Program`].
 
-use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
-use crate::run::ManagerStats;
-use serde::Serialize;
-
-use crate::cli::args::{ClusterArgs, Given, ProcessArgs};
-use crate::cli::epoch::Labels;
+use crate::cli::args::Given;
+use crate::cli::epoch::Figures as _;
 use crate::cli::failure::Failure;
-use crate::cli::files::{Files, Outputs};
+use crate::cli::files::{Files, Outputs, check_shared};
 use crate::cli::format;
 use crate::cli::input;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::json;
 use crate::cli::output::Output;
 use crate::cli::processes::{self, Processes};
+use crate::cli::program::{EvalArgs, JudgedOf, Plan, Program, Source};
 use crate::cli::progress::Screen;
 use crate::cli::report;
 use crate::cli::table::{Align, Table};
-use crate::cli::train::{self, Common, Plan};
-
-/// A task that can be evaluated from the command line.
-pub(crate) trait Evaluating {
-    /// Its name.
-    const TASK: &'static str;
-    /// Its words for screens and tables.
-    const LABELS: Labels;
-    /// Trained parameters, and what they are tried on.
-    type Input;
-    /// The result.
-    type Report;
-
-    /// Returns the flags that all tasks have.
-    fn shared(&self) -> Shared<'_>;
-
-    /// Files that it reads, and those that the first process writes in the end.
-    fn files(&self) -> Files<'_>;
-
-    /// Reads parameters and data.
-    fn input(&self) -> Result<Self::Input, Failure>;
-
-    /// Names the source of the data.
-    fn source(input: &Self::Input) -> String;
-
-    /// Returns true if the data is generated.
-    fn is_generated(input: &Self::Input) -> bool;
-
-    /// Adds a row a choice, each with the flags that made it.
-    fn plan(&self, plan: &mut Plan<'_>, input: &Self::Input);
-
-    /// Evaluates.
-    fn evaluate(
-        &self,
-        input: &Self::Input,
-        common: Common,
-        processes: &Processes,
-        screen: &Screen<'_>,
-        stop: &AtomicBool,
-    ) -> Result<Self::Report, Failure>;
-
-    /// Returns the results that all tasks have.
-    fn summary(report: &Self::Report) -> Summary;
-
-    /// Returns the figures of merit, as a table.
-    fn quality(&self, input: &Self::Input, report: &Self::Report) -> String;
-
-    /// Writes the files it was asked for.
-    fn keep(&self, report: &Self::Report, outputs: &mut Outputs) {
-        let _ = (report, outputs);
-    }
-
-    /// Returns the fields of the object that only this task has.
-    fn object(&self, input: &Self::Input, report: &Self::Report) -> impl Serialize;
-}
-
-/// The flags of an evaluation that all tasks have.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<'a> {
-    pub(crate) cluster: &'a ClusterArgs,
-    pub(crate) processes: &'a ProcessArgs,
-    pub(crate) json: bool,
-}
-
-/// The results of an evaluation, but for its figures of merit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Summary {
-    /// The items that were evaluated, by name and number.
-    pub(crate) items: (&'static str, u64),
-    pub(crate) seconds: f64,
-    pub(crate) stats: ManagerStats,
-    pub(crate) stopped: bool,
-    pub(crate) nodes: usize,
-    pub(crate) workers: usize,
-}
+use crate::cli::train::check_manager;
+use crate::run::flags::name_of;
 
 /// Evaluates what `args` ask for, prints the figures and writes files if asked to.
-pub(crate) fn run<E: Evaluating>(
-    args: &E,
+pub(crate) fn run<P: Program>(
+    args: &EvalArgs<P>,
     given: &Given,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    let Shared { cluster, processes, .. } = args.shared();
-    let check = || args.files().check_shared();
-    processes::with(processes, cluster.nodes, interrupt, check, |processes| {
+    let check = || check_shared(&files(args));
+    let nodes = args.cluster.nodes;
+    processes::with(&args.processes, nodes, interrupt, check, |processes| {
         evaluate(args, given, processes, interrupt)
     })
 }
 
-fn evaluate<E: Evaluating>(
-    args: &E,
+fn evaluate<P: Program>(
+    args: &EvalArgs<P>,
     given: &Given,
     processes: &Processes,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
     let began = SystemTime::now();
-    let Shared { cluster, json, .. } = args.shared();
-    let output = processes.output(json);
-    let common = train::common(cluster, processes)?;
-    let mut files = args.files();
+    let output = processes.output(args.output.json);
+    check_manager(&args.cluster, processes)?;
+    let mut files = files(args);
     if !processes.is_first() {
         files.written.clear();
     }
-    let mut outputs = files.prepare(interrupt)?;
-    let input = input::read(output, interrupt, processes.company().is_none(), || args.input())?;
+    let mut outputs = Outputs::prepare(&files, interrupt)?;
+    let read = || P::read_subject(args).map_err(|error| *error.0);
+    let (subject, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
     outputs.check_inputs()?;
-    let mut table = Table::new(&[]);
-    let workers = report::workers_of_all(processes, common.nodes, common.workers);
-    let mut plan = Plan { table: &mut table, given, workers };
-    args.plan(&mut plan, &input);
-    let topology = report::topology(processes, common.nodes, common.workers);
-    plan.row("cluster", &topology, &report::CLUSTER_FLAGS);
-    plan.row("system", &cluster.system.to_string(), &["system"]);
-    let heading = output.bold(format!("eval {}", E::TASK)).to_string();
-    let preface = format!("{heading}\n{}", table.render());
+    let preface = preface(args, (&subject, &source), given, processes);
 
-    let screen = Screen::new("eval", output, interrupt).labelled(E::LABELS).preface(preface);
-    let report = args.evaluate(&input, common, processes, &screen, interrupt.stop())?;
+    let screen = Screen::new("eval", output, interrupt).labelled(P::LABELS).preface(preface);
+    let run = &processes.run(&screen, interrupt.stop());
+    let report = P::evaluate(&subject, &args.flags, &args.cluster, run)?;
     screen.open();
-    let summary = E::summary(&report);
     let told = screen
         .finish()
-        .and_then(|()| output.text(&result(args, &input, &report, output, processes)));
-    if summary.stopped {
+        .and_then(|()| output.text(&result(args, (&subject, &source), &report, output, processes)));
+    if report.stopped {
         outputs.leave("the evaluation is not complete");
     } else {
         outputs.copies();
-        args.keep(&report, &mut outputs);
+        P::keep_evaluation(&report, &mut outputs);
     }
     let told = told.and_then(|()| {
         outputs.sentences().try_for_each(|sentence| output.sentence(sentence))?;
         output.object(&json::Evaluation {
-            task: E::TASK,
+            task: P::NAME,
             origin: json::Origin::new(given, began),
-            system: cluster.system.to_string(),
-            nodes: summary.nodes,
-            workers: summary.workers,
+            system: name_of(args.cluster.system),
+            nodes: report.nodes,
+            workers: report.workers,
             transport: processes.transport(),
-            data: E::source(&input),
-            generated: E::is_generated(&input),
-            own: args.object(&input, &report),
-            seconds: summary.seconds,
-            manager: json::Manager::from(&summary.stats),
-            stopped: summary.stopped,
+            data: &source.text,
+            generated: source.is_generated,
+            own: P::evaluation_object(&args.flags, &subject, &report),
+            seconds: report.seconds,
+            manager: json::Manager::from(&report.stats),
+            stopped: report.stopped,
         })
     });
     outputs.finish()?;
@@ -172,24 +88,49 @@ fn evaluate<E: Evaluating>(
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
 }
 
+/// Returns the files that are read and written.
+pub(crate) fn files<P: Program>(args: &EvalArgs<P>) -> Files<'_> {
+    let mut files = P::evaluation_files(&args.flags);
+    files.read.push(("--load", &args.load));
+    files
+}
+
+/// Describes the evaluation that is about to begin.
+fn preface<P: Program>(
+    args: &EvalArgs<P>,
+    (subject, source): (&P::Subject, &Source),
+    given: &Given,
+    processes: &Processes,
+) -> String {
+    let mut table = Table::new(&[]);
+    let workers = report::workers_of_all(processes, &args.cluster);
+    let mut plan = Plan { table: &mut table, given, workers, source: &source.text };
+    P::plan_evaluation(args, subject, &mut plan);
+    let topology = report::planned_topology(processes, &args.cluster);
+    plan.row("cluster", &topology, &report::CLUSTER_FLAGS);
+    plan.row("system", name_of(args.cluster.system), &["system"]);
+    let heading = processes.output(args.output.json).bold(format!("eval {}", P::NAME)).to_string();
+    format!("{heading}\n{}", table.render())
+}
+
 /// Renders the results.
-fn result<E: Evaluating>(
-    args: &E,
-    input: &E::Input,
-    report: &E::Report,
+fn result<P: Program>(
+    args: &EvalArgs<P>,
+    (subject, source): (&P::Subject, &Source),
+    report: &JudgedOf<P>,
     output: Output,
     processes: &Processes,
 ) -> String {
-    let heading = format!("\n{} on {}", output.bold("result"), E::source(input));
-    let summary = E::summary(report);
-    if summary.stopped {
+    let heading = format!("\n{} on {}", output.bold("result"), source.text);
+    if report.stopped {
         return format!("{heading}, stopped before it was complete: no metrics\n");
     }
     let mut table = Table::new(&[Align::Left]);
-    let (items, count) = summary.items;
-    table
-        .row([items, &format!("{} in {}", format::count(count), format::seconds(summary.seconds))]);
-    report::took_part(&mut table, processes, summary.nodes, summary.workers);
-    report::manager(&mut table, &summary.stats);
-    format!("{heading}\n{}{}", args.quality(input, report), table.render())
+    let items = report.figures.as_ref().map_or(0, P::Figures::items);
+    let done = format!("{} in {}", format::count(items), format::seconds(report.seconds));
+    table.row([P::LABELS.items, &done]);
+    report::took_part(&mut table, processes, report.nodes, report.workers);
+    report::manager(&mut table, &report.stats);
+    let quality = P::evaluation_quality(&args.flags, subject, report);
+    format!("{heading}\n{quality}{}", table.render())
 }

@@ -7,18 +7,19 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use crate::run::{ConfigError, TaskError};
-use clap::CommandFactory as _;
+use clap::Command;
 use clap::error::ErrorKind;
 
-use crate::cli::args::{Cli, Given, in_one_line};
+use crate::cli::args::{Given, in_one_line};
 use crate::cli::failure::{Blame, Failure};
 use crate::cli::format;
 use crate::cli::terminal::Stream;
 
-/// Prints the line of a failure, if there is one to print, and gives the exit code.
-pub(crate) fn report(failure: &Failure) -> ExitCode {
+/// Prints the line of a failure of `command`, if there is one to print, and gives the exit code.
+pub(crate) fn report(failure: &Failure, command: &Command) -> ExitCode {
     if let Failure::Usage { error, words } = failure {
-        return usage(error, words.iter().map(|word| word.to_string_lossy().into_owned()));
+        let words = words.iter().map(|word| word.to_string_lossy().into_owned());
+        return usage(error, words, command);
     }
     if !is_silent(failure) {
         print_line(&failure.to_string());
@@ -62,11 +63,19 @@ fn is_silent(failure: &Failure) -> bool {
 
 /// Prints what clap has to say of `words`, which do not name the program: help as it is, errors as
 /// one line.
-pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn usage(
+    error: &clap::Error,
+    words: impl Iterator<Item = String>,
+    command: &Command,
+) -> ExitCode {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         // It is no failure if the help cannot be printed.
         let _ = error.print();
         return ExitCode::SUCCESS;
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return ExitCode::from(2);
     }
     let words: Vec<String> = words.collect();
     if let Some(text) = without_dashes(&words) {
@@ -74,8 +83,8 @@ pub(crate) fn usage(error: &clap::Error, words: impl Iterator<Item = String>) ->
         return ExitCode::from(2);
     }
     let said = in_one_line(error);
-    let command = Cli::command();
-    let (mut deepest, mut help) = (&command, "adapm".to_owned());
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    let (mut deepest, mut help) = (command, name.to_owned());
     for word in &words {
         let Some(verb) = deepest.find_subcommand(word) else { break };
         (deepest, help) = (verb, format!("{help} {word}"));

@@ -8,6 +8,7 @@ use crate::{files, kge, mf, wv};
 use crate::cli::args::{ExportArgs, ExportTask};
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
+use crate::cli::files::Outputs;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
@@ -39,7 +40,7 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
         }
         ExportTask::Wv(args) => {
             let (files, format) = (&args.files, args.format);
-            let load = || crate::cli::wv::vectors(&files.load).map(|(vectors, _)| vectors);
+            let load = || crate::wv::program::vectors(&files.load).map(|(vectors, _)| vectors);
             let save = |vectors: &wv::Vectors, file: &mut dyn Write| vectors.write_to(file, format);
             write(files, interrupt, load, save, |vectors| {
                 let (words, dim) = (count(vectors.words().len()), vectors.dim());
@@ -59,7 +60,7 @@ fn write<M>(
 ) -> Result<(), Failure> {
     let (read, written) =
         (vec![("--load", args.load.as_path())], vec![("--output", args.output.as_path())]);
-    let mut outputs = Files { read, written }.prepare(interrupt)?;
+    let mut outputs = Outputs::prepare(&Files { read, written }, interrupt)?;
     outputs.copies();
     let model = load()?;
     outputs.save("--output", &describe(&model), |file| save(&model, file));

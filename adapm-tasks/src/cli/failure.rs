@@ -51,6 +51,12 @@ pub(crate) enum Failure {
     /// A query cannot be answered.
     #[error("{0}")]
     Query(#[from] QueryError),
+    /// A task cannot use what it was given.
+    #[error("{0}")]
+    Input(String),
+    /// Questions for vectors that are not to be evaluated.
+    #[error("--no-eval asks nothing: leave out --questions and --similarity, or --no-eval")]
+    NothingAsked,
     /// Several nodes or workers without a parameter manager.
     #[error(
         "--system none is one node with one worker: leave out --nodes and --workers, or choose a system"
@@ -76,6 +82,9 @@ pub(crate) enum Failure {
     /// A file that was to be written cannot be.
     #[error("cannot write {path} ({flag}): {error}")]
     Unwritable { flag: &'static str, path: PathBuf, error: OutputError },
+    /// The folder of a run cannot be used; why, and what to do.
+    #[error("cannot use the folder {path} (--out): {reason}")]
+    Folder { path: PathBuf, reason: String },
     /// A file that was to be written is one that was read.
     #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]
     Overwrites { flag: &'static str, path: PathBuf, input: PathBuf },
@@ -196,6 +205,8 @@ impl Failure {
             | Self::Recipe(_)
             | Self::Config(_)
             | Self::Query(_)
+            | Self::Input(_)
+            | Self::NothingAsked
             | Self::NoManager
             | Self::NoPart(_)
             | Self::SeedOfFolder(_)
@@ -204,6 +215,7 @@ impl Failure {
             | Self::UnknownData { .. }
             | Self::Unwritable { .. }
             | Self::Overwrites { .. }
+            | Self::Folder { .. }
             | Self::SharedPipe { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)

@@ -15,14 +15,17 @@ use crate::cli::interrupt::Interrupt;
 
 /// The files of a command, each with the flag that names it.
 #[derive(Debug, Default)]
-pub(crate) struct Files<'a> {
-    pub(crate) read: Vec<(&'static str, &'a Path)>,
-    pub(crate) written: Vec<(&'static str, &'a Path)>,
+pub struct Files<'a> {
+    /// Files and folders that it reads.
+    pub read: Vec<(&'static str, &'a Path)>,
+    /// Files that it writes.
+    pub written: Vec<(&'static str, &'a Path)>,
 }
 
 impl<'a> Files<'a> {
-    /// Those of `flags` that are given.
-    pub(crate) fn given<const N: usize>(
+    /// Returns those of `flags` that are given.
+    #[must_use]
+    pub fn given<const N: usize>(
         flags: [(&'static str, &'a Option<PathBuf>); N],
     ) -> Vec<(&'static str, &'a Path)> {
         flags
@@ -30,42 +33,18 @@ impl<'a> Files<'a> {
             .filter_map(|(flag, path)| path.as_deref().map(|path| (flag, path)))
             .collect()
     }
+}
 
-    /// Checks that each can be written and is no other of them. What is only found while data is
-    /// read is checked by [`Outputs::check_inputs`].
-    pub(crate) fn prepare(&self, interrupt: &Interrupt) -> Result<Outputs, Failure> {
-        let interrupt = interrupt.clone();
-        let mut outputs = Outputs {
-            outputs: Vec::new(),
-            interrupt,
-            told: Vec::new(),
-            failure: None,
-            is_judged: true,
-            is_copy: false,
-        };
-        for &(flag, path) in &self.written {
-            let id = FileId::at(path);
-            let is_read = |(_, other): &&(&str, &Path)| id.is_some() && FileId::at(other) == id;
-            if let Some((other, _)) = self.read.iter().find(is_read) {
-                return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, other] });
-            }
-            outputs.add(flag, path)?;
-        }
-        outputs.check_inputs()?;
-        Ok(outputs)
-    }
-
-    /// Checks that the data is no pipe, if each of several processes reads it.
-    pub(crate) fn check_shared(&self) -> Result<(), Failure> {
-        match self.read.iter().find(|(_, path)| files::is_shared(path)) {
-            Some(&(flag, path)) => Err(Failure::SharedPipe { flag, path: path.to_owned() }),
-            None => Ok(()),
-        }
+/// Checks that the data is no pipe, if each of several processes reads it.
+pub(crate) fn check_shared(files: &Files<'_>) -> Result<(), Failure> {
+    match files.read.iter().find(|(_, path)| files::is_shared(path)) {
+        Some(&(flag, path)) => Err(Failure::SharedPipe { flag, path: path.to_owned() }),
+        None => Ok(()),
     }
 }
 
 /// Files that are going to be written.
-pub(crate) struct Outputs {
+pub struct Outputs {
     outputs: Vec<(&'static str, Output)>,
     interrupt: Interrupt,
     /// The flag of each file that was or was not written, where it is, and a sentence that says so.
@@ -78,6 +57,30 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
+    /// Checks that each file can be written and is no other of them. What is only found while data
+    /// is read is checked by [`Outputs::check_inputs`].
+    pub(crate) fn prepare(files: &Files<'_>, interrupt: &Interrupt) -> Result<Self, Failure> {
+        let interrupt = interrupt.clone();
+        let mut outputs = Self {
+            outputs: Vec::new(),
+            interrupt,
+            told: Vec::new(),
+            failure: None,
+            is_judged: true,
+            is_copy: false,
+        };
+        for &(flag, path) in &files.written {
+            let id = FileId::at(path);
+            let is_read = |(_, other): &&(&str, &Path)| id.is_some() && FileId::at(other) == id;
+            if let Some((other, _)) = files.read.iter().find(is_read) {
+                return Err(Failure::SameFile { path: path.to_owned(), flags: [flag, other] });
+            }
+            outputs.add(flag, path)?;
+        }
+        outputs.check_inputs()?;
+        Ok(outputs)
+    }
+
     /// One more file, which is none of the others.
     pub(crate) fn add(&mut self, flag: &'static str, path: &Path) -> Result<(), Failure> {
         if let Some((other, _)) = self.outputs.iter().find(|(_, output)| output.is_at(path)) {
@@ -114,14 +117,15 @@ impl Outputs {
     }
 
     /// Returns true if the file of this flag is wanted, and not yet written.
-    pub(crate) fn has(&self, flag: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, flag: &str) -> bool {
         self.outputs.iter().any(|(other, _)| *other == flag)
     }
 
     /// Writes the file of this flag, if it is wanted; in another folder if it cannot be written
     /// there. A result that was not evaluated does not replace an older file: it goes beside that
     /// file.
-    pub(crate) fn save(
+    pub fn save(
         &mut self,
         flag: &'static str,
         what: &str,
@@ -260,8 +264,8 @@ mod tests {
         let interrupt = Interrupt::new();
         let model = env::temp_dir().join(format!("adapm-files-{}", std::process::id()));
         let prepare = |read: &Path| {
-            Files { read: vec![("--data", read)], written: vec![("--save", &model)] }
-                .prepare(&interrupt)
+            let (read, written) = (vec![("--data", read)], vec![("--save", model.as_path())]);
+            Outputs::prepare(&Files { read, written }, &interrupt)
         };
         assert!(prepare(&model).is_ok() && !model.exists());
         fs::write(&model, "something").expect("the folder for temporary files can be written");

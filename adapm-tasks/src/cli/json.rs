@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use crate::cli::args::{Given, Settings};
-use crate::cli::epoch::{EpochDone, Labels};
+use crate::cli::epoch::EpochDone;
+use crate::cli::epoch::Labels;
 use crate::cli::format;
 
 /// The counts of the parameter manager.
@@ -122,9 +123,9 @@ pub(crate) struct Run<'a, O, S> {
     #[serde(flatten)]
     pub(crate) origin: Origin<'a>,
     pub(crate) recipe: Option<&'a str>,
-    pub(crate) system: String,
+    pub(crate) system: &'static str,
     pub(crate) transport: Option<&'static str>,
-    pub(crate) data: String,
+    pub(crate) data: &'a str,
     pub(crate) generated: bool,
     #[serde(flatten)]
     pub(crate) own: O,
@@ -139,11 +140,11 @@ pub(crate) struct Evaluation<'a, O> {
     pub(crate) task: &'static str,
     #[serde(flatten)]
     pub(crate) origin: Origin<'a>,
-    pub(crate) system: String,
+    pub(crate) system: &'static str,
     pub(crate) nodes: usize,
     pub(crate) workers: usize,
     pub(crate) transport: Option<&'static str>,
-    pub(crate) data: String,
+    pub(crate) data: &'a str,
     pub(crate) generated: bool,
     #[serde(flatten)]
     pub(crate) own: O,

@@ -2,50 +2,59 @@
 //! `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
 //! A verb a file (`demo`, `train`, `eval`, `predict`, `export`, `data`, `launch`, `token`), those
-//! that measure in a folder (`measure`); a file for what is a task's own (`kge`, `mf`, `wv`); what
-//! they share: `args` what can be asked for, `query` what is asked of a model, `config` and
-//! `recipe` where settings come from, `progress` what is shown while a run goes, `painter` its bar,
-//! `terminal` who looks at it, `report` the tables, `json` the same for programs, `failure` how it
-//! ends badly, `exit` with which code, `interrupt` how it ends early. Plans, epochs and tables go
-//! to stdout, bars and errors to stderr; with `--json` stdout holds JSON lines only.
+//! that measure in a folder (`measure`); what they share: `program` what is a task's own, `args`
+//! what can be asked for, `query` what is asked of a model, `config` and `recipe` where settings
+//! come from, `progress` what is shown while a run goes, `folder` what stays of it, `painter` its
+//! bar, `terminal` who looks at it, `report` the tables, `json` the same for programs, `failure`
+//! how it ends badly, `exit` with which code, `interrupt` how it ends early. Plans, epochs and
+//! tables go to stdout, bars and errors to stderr; with `--json` stdout holds JSON lines only.
 
-mod args;
+pub(crate) mod args;
+mod command;
 mod config;
 mod data;
 mod demo;
-mod epoch;
+pub(crate) mod epoch;
 mod eval;
 mod exit;
 mod export;
-mod failure;
-mod files;
-mod format;
-mod input;
+pub(crate) mod failure;
+pub(crate) mod files;
+mod folder;
+pub(crate) mod format;
+pub(crate) mod input;
 mod interrupt;
 mod json;
-mod kge;
 mod launch;
 mod launched;
 mod measure;
-mod mf;
 mod output;
 mod painter;
 mod predict;
 mod processes;
+pub(crate) mod program;
 mod progress;
 mod query;
 mod recipe;
 mod report;
 mod secret;
-mod table;
+pub(crate) mod table;
 mod terminal;
 mod token;
 mod train;
-mod wv;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::cli::args::{Cli, DemoArgs, EvalTask, Given, PredictTask, TrainTask, Verb};
+use clap::CommandFactory as _;
+
+pub use crate::cli::epoch::{Figures, Labels};
+pub use crate::cli::files::{Files, Outputs};
+pub use crate::cli::program::{
+    Error, EvalArgs, JudgedOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
+};
+
+use crate::cli::args::{Cli, DemoArgs, Given, OwnCli, OwnVerb, PredictTask, Verb};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 
@@ -58,12 +67,43 @@ use crate::cli::interrupt::Interrupt;
 #[must_use]
 pub fn main() -> ExitCode {
     let read = Cli::read(std::env::args_os().collect());
-    let run = |(cli, given): (Cli, Given)| {
+    ended(read, run, &Cli::command())
+}
+
+/// Runs a task of one's own as a program: `train` and `eval` with all that tasks have here. The
+/// same as [`main`] otherwise.
+///
+/// ```text
+///   own_task train --data FILE --nodes 4 --save own.model
+///   own_task eval --load own.model --data FILE --json
+///   adapm launch --nodes 4 -- ./own_task train --data FILE     each node as a process
+/// ```
+#[must_use]
+pub fn main_of<P: Program>() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let run = |cli: &OwnCli<P>, given: &Given| {
+        let interrupt = &Interrupt::install().map_err(Failure::Signals)?;
+        match &cli.verb {
+            OwnVerb::Train(args) => train::run(args.as_ref(), given, interrupt),
+            OwnVerb::Eval(args) => eval::run(args.as_ref(), given, interrupt),
+        }
+    };
+    let name = words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
+    ended(OwnCli::<P>::read(words), run, &OwnCli::<P>::command().bin_name(name))
+}
+
+/// Does what was read from the command line, reports how that failed, and gives the exit code.
+fn ended<C>(
+    read: Result<(C, Given), Failure>,
+    run: impl FnOnce(&C, &Given) -> Result<(), Failure>,
+    command: &clap::Command,
+) -> ExitCode {
+    let run = |(cli, given): (C, Given)| {
         run(&cli, &given).map_err(|failure| exit::by_flag(failure, &given))
     };
     match read.and_then(run) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => exit::report(&failure),
+        Err(failure) => exit::report(&failure, command),
     }
 }
 
@@ -87,17 +127,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Predict { task: PredictTask::Mf(args) }) => predict::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Wv(args) }) => predict::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
-        Some(Verb::Train { task: TrainTask::Kge(args) }) => {
-            train::run(args.as_ref(), given, interrupt)
-        }
-        Some(Verb::Train { task: TrainTask::Mf(args) }) => {
-            train::run(args.as_ref(), given, interrupt)
-        }
-        Some(Verb::Train { task: TrainTask::Wv(args) }) => {
-            train::run(args.as_ref(), given, interrupt)
-        }
-        Some(Verb::Eval { task: EvalTask::Kge(args) }) => eval::run(args, given, interrupt),
-        Some(Verb::Eval { task: EvalTask::Mf(args) }) => eval::run(args, given, interrupt),
-        Some(Verb::Eval { task: EvalTask::Wv(args) }) => eval::run(args, given, interrupt),
+        Some(Verb::Train { task }) => command::train_of(task).run(given, interrupt),
+        Some(Verb::Eval { task }) => command::eval_of(task).run(given, interrupt),
     }
 }

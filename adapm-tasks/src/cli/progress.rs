@@ -19,8 +19,10 @@ use std::time::{Duration, Instant};
 use crate::run::{Epoch, Observer, Split, Training, Work};
 use adapm_transport::threads;
 
-use crate::cli::epoch::{EpochDone, Figure, Labels};
+use crate::cli::epoch::EpochDone;
+use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
+use crate::cli::folder::RunFolder;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::painter::{Moment, Painter, Step};
@@ -37,6 +39,7 @@ pub(crate) struct Screen<'a> {
     started: OnceLock<Instant>,
     signs: Signs,
     interrupt: &'a Interrupt,
+    folder: Option<&'a RunFolder>,
     told: AtomicBool,
     preface: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
@@ -56,6 +59,7 @@ impl<'a> Screen<'a> {
             started: OnceLock::new(),
             signs,
             interrupt,
+            folder: None,
             told: AtomicBool::new(false),
             preface: Mutex::new(None),
             failure: Mutex::new(None),
@@ -65,6 +69,12 @@ impl<'a> Screen<'a> {
     /// Calls things as a task does.
     pub(crate) fn labelled(mut self, labels: Labels) -> Self {
         self.labels = labels;
+        self
+    }
+
+    /// Writes epochs to the folder of the run, too.
+    pub(crate) fn recorded(mut self, folder: &'a RunFolder) -> Self {
+        self.folder = Some(folder);
         self
     }
 
@@ -136,7 +146,7 @@ impl<'a> Screen<'a> {
     }
 }
 
-impl<F: Figure> Observer<F> for Screen<'_> {
+impl<F: Figures> Observer<F> for Screen<'_> {
     fn training(&self, moment: &Training) {
         // Where the number of epochs is unknown, the bar is that of one epoch.
         let (epochs, before) = if moment.may_end_early {
@@ -196,7 +206,9 @@ impl<F: Figure> Observer<F> for Screen<'_> {
             let line = epoch_line(epoch, self.labels, self.output.width());
             self.print(|| self.output.text(&format!("{line}\n")));
         }
-        self.print(|| self.output.object(&json::Epoch::new(epoch, self.labels)));
+        let object = json::Epoch::new(epoch, self.labels);
+        self.print(|| self.output.object(&object));
+        self.folder.iter().for_each(|folder| folder.epoch(&object));
         self.tell_interrupt();
     }
 }
@@ -336,7 +348,8 @@ mod tests {
 
     #[test]
     fn the_line_of_an_epoch_fits() {
-        let labels = Labels { examples: "triples", evaluating: "ranking", quality: "MRR" };
+        let labels =
+            Labels { examples: "triples", evaluating: "ranking", items: "queries", quality: "MRR" };
         let epoch = EpochDone {
             epoch: 12,
             seconds: 125.0,

@@ -1,7 +1,7 @@
 //! The tables of a run, and what all tasks have in its object of `--json` (names of fields are an
 //! interface), as far as they are the same whatever is trained or evaluated.
 
-use crate::run::{Epoch, ManagerStats};
+use crate::run::{ClusterConfig, Epoch, ManagerStats, TrainReport};
 use serde::Serialize;
 
 use crate::cli::format;
@@ -46,6 +46,26 @@ pub(crate) fn seconds_of<F>(epochs: &[Epoch<F>]) -> (Vec<f64>, f64) {
 }
 
 impl Summary {
+    /// Returns that of a report.
+    pub(crate) fn of<F, C, X>(report: &TrainReport<F, C, X>) -> Self {
+        let (seconds, valid_seconds) = seconds_of(&report.epochs);
+        let has_ended_early = !report.stopped && !report.epochs.is_empty();
+        let epochs = if has_ended_early { seconds.len() as u32 } else { report.epochs_max };
+        Self {
+            nodes: report.nodes,
+            workers: report.workers,
+            epochs,
+            seconds,
+            loss: report.epochs.last().map(|epoch| epoch.loss),
+            chosen: report.chosen_epoch,
+            is_selected: report.epochs.iter().any(|epoch| epoch.valid.is_some()),
+            valid_seconds,
+            test_seconds: report.test.as_ref().map(|_| report.test_seconds),
+            stats: report.stats,
+            stopped: report.stopped,
+        }
+    }
+
     /// `result on DATA`, or how far it came.
     pub(crate) fn heading(&self, output: Output, source: &str) -> String {
         let finished = self.seconds.len();
@@ -94,8 +114,18 @@ pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
     format!("{nodes} x {workers}, in this process")
 }
 
+/// Returns [`topology`] as it is known before a run.
+pub(crate) fn planned_topology(processes: &Processes, cluster: &ClusterConfig) -> String {
+    topology(processes, processes.nodes(cluster.nodes), workers_asked(cluster))
+}
+
+/// Returns the workers of each node that are asked for; plain arrays have one.
+fn workers_asked(cluster: &ClusterConfig) -> Option<usize> {
+    if cluster.system.is_none() { Some(1) } else { cluster.workers }
+}
+
 /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
-pub(crate) fn topology(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
+fn topology(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
     match processes.company() {
         None => cluster(nodes, self::workers(workers, nodes)),
         Some(_) => self::processes(nodes, workers),
@@ -109,12 +139,10 @@ pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
 }
 
 /// Workers of all nodes; `None` if they are processes that have yet to agree on them.
-pub(crate) fn workers_of_all(
-    processes: &Processes,
-    nodes: usize,
-    asked: Option<usize>,
-) -> Option<usize> {
+pub(crate) fn workers_of_all(processes: &Processes, cluster: &ClusterConfig) -> Option<usize> {
+    let asked = workers_asked(cluster);
     let is_known = processes.company().is_none() || asked.is_some();
+    let nodes = processes.nodes(cluster.nodes);
     is_known.then(|| nodes * workers(asked, nodes))
 }
 

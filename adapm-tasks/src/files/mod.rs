@@ -8,6 +8,7 @@
 //! | a link to a file | the same with the file that the link leads to |
 //! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
 //! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
+//! | a log | [`LineFile`]: lines that are there at once, in place of an older log |
 //! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
 //!
@@ -26,6 +27,7 @@ use adapm_transport::error::SystemError;
 
 mod error;
 mod input;
+mod lines;
 mod output;
 mod target;
 #[cfg(test)]
@@ -33,6 +35,7 @@ mod tests;
 
 pub use error::OutputError;
 pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read};
+pub(crate) use lines::LineFile;
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter, discard};
 

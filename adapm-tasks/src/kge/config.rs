@@ -1,16 +1,18 @@
 //! Choices of training and evaluation, checks of them, and the sizes of a step that follow.
 
-use adapm_runtime::trace::Tracer;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
+use serde::Serialize;
 
+use crate::Scheme;
 use crate::kge::comparison::Comparison;
 use crate::kge::graph::Graph;
 use crate::kge::model::ModelKind;
 use crate::run::config::{
-    ConfigError, Split, Wanted, dimension, ensure, named, not_negative, positive, whole,
+    ClusterConfig, Config, ConfigError, RunConfig, Split, Wanted, dimension, ensure, named,
+    not_negative, positive, whole,
 };
-use crate::run::peers::Peers;
-use crate::run::topology;
-use crate::{Scheme, System};
+use crate::run::flags::{SCHEMES, TRAINING, at_least_one, name_if_given, one_of, positive_count};
 
 /// The sampling of negatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,104 +39,100 @@ pub enum LossKind {
 }
 
 /// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Args, Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
-    /// Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
-    /// they share, and as many for all nodes. Defaults to `None`.
-    pub workers: Option<usize>,
-    /// Seed of initial values, order of the data and negatives. Defaults to 1.
-    pub seed: u64,
-    /// The score function. Defaults to ComplEx.
+    /// Function that scores a triple
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = one_of::<ModelKind>(ModelKind::NAMES), help_heading = "Model")]
     pub model: ModelKind,
-    /// Length of an entity's vector, in reals (ComplEx, RotatE: half real, half imaginary).
-    /// Defaults to 128.
+    /// Length of an entity's vector, in reals (complex numbers: half real, half imaginary parts)
+    #[arg(long, value_name = "REALS", default_value_t = TrainConfig::default().dim, help_heading = "Model")]
     pub dim: usize,
-    /// Passes over the training data; 0 evaluates the initial values. Defaults to 10.
-    pub epochs: u32,
-    /// The sampling of negatives. Defaults to shared.
-    pub negatives: Negatives,
-    /// Negatives of a chunk (shared) or of each side of a positive (independent); `None`: twice as
-    /// many as entities, at most 1000, and 50 ([`negatives_of`](Self::negatives_of)). Defaults to
-    /// `None`.
-    pub negative_count: Option<usize>,
-    /// The parameter manager's sampling of negatives; `None`: the usual scheme of the system
-    /// ([`Scheme::of`]). Plain arrays always draw uniformly. Defaults to `None`.
-    pub scheme: Option<Scheme>,
-    /// Positives of a chunk, with shared negatives; `None`: a fortieth of a worker's part of the
-    /// data, 16 to 256 ([`chunk_of`](Self::chunk_of)). Defaults to `None`.
-    pub chunk: Option<usize>,
-    /// The loss that is minimised. Defaults to softmax.
-    pub loss: LossKind,
-    /// AdaGrad's learning rate. Defaults to 0.1.
-    pub learning_rate: f32,
-    /// Weight of the squared norm of a positive's entities in its loss. Defaults to 0.
-    pub l2_entity: f32,
-    /// Weight of the squared norm of a positive's relation in its loss. Defaults to 0.
-    pub l2_relation: f32,
-    /// Weight of the cubed absolute values (ComplEx, RotatE: moduli) of a positive's vectors in its
-    /// loss; `None`: 0.05 where scores are inner products, 0 where they are distances
-    /// ([`n3_of`](Self::n3_of)). Defaults to `None`.
-    pub n3: Option<f32>,
-    /// Lets the frequency of a candidate with the relation count in evaluation, as much as is best
-    /// on valid. Defaults to true.
-    pub prior: bool,
-    /// Standard deviation of the initial values. Defaults to 0.1.
-    pub initial_deviation: f32,
-    /// Gives every relation an inverse with a vector of its own, used to predict subjects. Defaults
-    /// to false.
+    /// Give every relation an inverse with a vector of its own, which predicts subjects;
+    /// --reciprocal=false takes it back
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new(), help_heading = "Model")]
     pub reciprocal: bool,
-    /// Clocks between `localize` and the access at most, and three quarters of them at least, under
-    /// [`System::Lapse`]. Defaults to 8.
-    pub localize_ahead: u64,
-    /// Evaluates valid to select the epoch, and test with the selected one. Without valid triples,
-    /// a twentieth of the training triples, at most 10,000, is held back for it. Defaults to true.
-    pub evaluate: bool,
-    /// Epochs between two evaluations of valid; the last epoch is always evaluated. `None`: so many
-    /// that they take no more than about a tenth of the time, at most 5
-    /// ([`valid_every_of`](Self::valid_every_of)). Defaults to `None`.
+    /// Let the frequency of a candidate with the relation count in ranking, as much as is best on
+    /// valid; --prior=false: vectors alone
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = true, default_missing_value = "true",
+        action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new(), help_heading = "Model")]
+    pub prior: bool,
+    /// Standard deviation of the initial values
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, help_heading = "Model")]
+    pub initial_deviation: f32,
+    /// Passes over the training data; 0 evaluates the initial values
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = positive_count, help_heading = TRAINING)]
+    pub epochs: u32,
+    /// Loss to minimise: cross entropy over the negatives (softmax) or of each (logistic)
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = one_of::<LossKind>(LossKind::NAMES), help_heading = TRAINING)]
+    pub loss: LossKind,
+    /// Negatives: one set for a whole chunk of triples, or a set for each triple
+    #[arg(long, value_name = "WAY", default_value_t, value_parser = one_of::<Negatives>(Negatives::NAMES), help_heading = TRAINING)]
+    pub negatives: Negatives,
+    /// Negatives of a chunk (shared), or of each side of a triple (independent) [default: twice the
+    /// entities, at most 1000; or 50]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = TRAINING)]
+    pub negative_count: Option<usize>,
+    /// Sampling of negatives: any entities, as they come (naive), brought here ahead (preloc), from
+    /// a pool that is used again (pool), such as are here (local) [default: naive under classic,
+    /// preloc under lapse and adapm-no-replication, else local]
+    #[arg(long = "sampling", value_name = "SCHEME", value_parser = one_of::<Scheme>(SCHEMES), help_heading = TRAINING)]
+    #[serde(serialize_with = "name_if_given")]
+    pub scheme: Option<Scheme>,
+    /// Triples of a chunk, with shared negatives [default: a fortieth of what a worker has in an
+    /// epoch, 16 to 256]
+    #[arg(long, value_name = "TRIPLES", value_parser = at_least_one, help_heading = TRAINING)]
+    pub chunk: Option<usize>,
+    /// Learning rate of AdaGrad
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, help_heading = TRAINING)]
+    pub learning_rate: f32,
+    /// Weight of the squared norm of a triple's entities
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2_entity, help_heading = TRAINING)]
+    pub l2_entity: f32,
+    /// Weight of the squared norm of a triple's relation
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2_relation, help_heading = TRAINING)]
+    pub l2_relation: f32,
+    /// Weight of the cubed absolute values of a triple's vectors [default: 0.05; 0 where scores
+    /// are distances]
+    #[arg(long, value_name = "X", help_heading = TRAINING)]
+    pub n3: Option<f32>,
+    /// Epochs between two evaluations of valid (the last epoch is always evaluated) [default: 1 to
+    /// 5, a tenth of the time]
+    #[arg(long, value_name = "EPOCHS", value_parser = positive_count, help_heading = TRAINING)]
     pub valid_every: Option<u32>,
-    /// Puts the chosen parameters into the report; where nodes are processes they are brought
-    /// together on node 0, whose choice counts. Defaults to true.
-    pub checkpoint: bool,
-    /// Writes what happens to some keys while training, for instance to
-    /// [`traced_keys`](crate::kge::traced_keys); where nodes are processes each writes its own
-    /// part, if it chooses to. Defaults to `None`.
-    pub trace: Option<Tracer>,
+    /// What all tasks have. Without valid triples, a twentieth of the training triples, at most
+    /// 10,000, is held back to select the epoch on.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunConfig,
+    /// Who takes part.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
-            system: Some(System::Adapm),
-            nodes: 1,
-            workers: None,
-            seed: 1,
-            model: ModelKind::Complex,
+            model: ModelKind::default(),
             dim: 128,
+            reciprocal: false,
+            prior: true,
+            initial_deviation: 0.1,
             epochs: 10,
-            negatives: Negatives::Shared,
+            loss: LossKind::default(),
+            negatives: Negatives::default(),
             negative_count: None,
             scheme: None,
             chunk: None,
-            loss: LossKind::Softmax,
             learning_rate: 0.1,
             l2_entity: 0.0,
             l2_relation: 0.0,
             n3: None,
-            prior: true,
-            initial_deviation: 0.1,
-            reciprocal: false,
-            localize_ahead: 8,
-            evaluate: true,
             valid_every: None,
-            checkpoint: true,
-            trace: None,
+            run: RunConfig::default(),
+            cluster: ClusterConfig::default(),
         }
     }
 }
@@ -190,7 +188,7 @@ impl TrainConfig {
     /// than twenty.
     #[must_use]
     pub fn held_back_of(&self, train: usize, valid: usize) -> usize {
-        let is_whole = !self.evaluate || valid > 0 || train < PART;
+        let is_whole = self.run.no_eval || valid > 0 || train < PART;
         if is_whole { 0 } else { train.div_ceil(PART).min(HELD_MAX) }
     }
 
@@ -209,24 +207,24 @@ impl TrainConfig {
     /// Returns the scheme by which negatives are sampled; `None` without a manager.
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
-        self.system.map(|system| self.scheme.unwrap_or(Scheme::of(system)))
+        self.cluster.system.map(|system| self.scheme.unwrap_or(Scheme::of(system)))
+    }
+}
+
+impl Config for TrainConfig {
+    fn cluster(&self) -> &ClusterConfig {
+        &self.cluster
     }
 
-    /// Checks that the choices make sense for this graph.
-    pub(crate) fn check(&self, graph: &Graph, peers: &Peers<'_>) -> Result<(), ConfigError> {
-        topology::check(self.system, self.nodes, self.workers, peers)?;
-        if graph.train.is_empty() {
-            return Err(ConfigError::NothingToTrain);
-        }
-        self.check_values()
+    fn run(&self) -> &RunConfig {
+        &self.run
     }
 
-    /// Checks that each field has a value that is valid for any data.
-    ///
-    /// # Errors
-    ///
-    /// The first field that has not.
-    pub fn check_values(&self) -> Result<(), ConfigError> {
+    fn run_mut(&mut self) -> &mut RunConfig {
+        &mut self.run
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
         let is_even = !self.model.is_complex() || self.dim.is_multiple_of(2);
         ensure(is_even, "dim", self.dim, Wanted::Even { model: self.model.name() })?;
@@ -238,32 +236,22 @@ impl TrainConfig {
         let count_max = if is_shared { SCORES_MAX / chunk } else { SUPPORTED_MAX };
         whole("negative_count", self.negative_count.unwrap_or(1) as u64, 1, count_max)?;
         whole("valid_every", self.valid_every.unwrap_or(1).into(), 1, u64::MAX)?;
-        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         not_negative("l2_entity", self.l2_entity)?;
         not_negative("l2_relation", self.l2_relation)?;
-        not_negative("n3", self.n3_of())
+        not_negative("n3", self.n3_of())?;
+        self.run.check()
     }
 }
 
 /// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EvalConfig {
-    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
-    /// they share, and as many for all nodes. Defaults to `None`.
-    pub workers: Option<usize>,
     /// The evaluated part. Defaults to test.
     pub split: Split,
-}
-
-impl Default for EvalConfig {
-    fn default() -> Self {
-        Self { system: Some(System::Adapm), nodes: 1, workers: None, split: Split::Test }
-    }
+    /// Who takes part.
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 /// Sizes of the steps of a run.

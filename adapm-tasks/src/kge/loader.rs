@@ -77,7 +77,7 @@ fn prepare<A: IntentSignaler>(
 /// hand-overs between threads, and signals: each key of a chunk is signalled once, for all its
 /// steps. A task that localizes chooses the distance.
 pub(crate) fn pace(config: &TrainConfig, step: usize, localizes: bool) -> (usize, usize) {
-    let steps = |points: usize| if localizes { config.localize_ahead as usize } else { points };
+    let steps = |points: usize| if localizes { config.run.localize_ahead as usize } else { points };
     match config.negatives {
         Negatives::Shared => (step, steps(POINTS_AHEAD.div_ceil(step).max(CLOCKS_AHEAD))),
         Negatives::Independent => {

@@ -11,33 +11,30 @@
 //! r`.
 //!
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//!
-//! use adapm_tasks::kge::{EvalConfig, Graph, NoProgress, TaskError, TrainConfig, evaluate, train};
+//! use adapm_tasks::kge::{EvalConfig, Graph, TrainConfig, evaluate, train};
+//! use adapm_tasks::run::{Run, TaskError};
 //!
 //! let graph = Graph::families(1, 2);
 //! let mut config = TrainConfig::default();
-//! (config.nodes, config.dim, config.epochs, config.negative_count) = (2, 8, 3, Some(50));
-//! let stop = AtomicBool::new(false);
-//! let trained = train(&graph, &config, &NoProgress, &stop)?;
+//! (config.dim, config.epochs, config.negative_count) = (8, 3, Some(50));
+//! config.cluster.nodes = Some(2);
+//! let trained = train(&graph, &config, &Run::alone())?;
 //! assert!(trained.epochs[2].loss < trained.epochs[0].loss);
 //!
 //! // The same parameters give the same ranks on any number of nodes.
 //! let mut config = EvalConfig::default();
-//! config.nodes = 3;
+//! config.cluster.nodes = Some(3);
 //! let checkpoint = trained.checkpoint.expect("is asked for by default");
-//! let evaluated = evaluate(&graph, &checkpoint, &config, &NoProgress, &stop)?;
-//! assert_eq!(trained.test, Some(evaluated.metrics));
+//! let evaluated = evaluate(&graph, &checkpoint, &config, &Run::alone())?;
+//! assert_eq!(trained.test, evaluated.figures);
 //! # Ok::<(), TaskError>(())
 //! ```
 //!
-//! # Nodes as processes
-//!
-//! [`train_in_group`] and [`evaluate_in_group`] do the same as one node of a
-//! [`Group`](adapm_transport::group::Group), on every process of it. Parameters move as the manager
-//! moves them; beside them the first workers of the nodes exchange a message at the end of a phase
-//! ([`Exchange`](crate::exchange::Exchange)) and decide the same from the same messages. All
-//! reports are the same; the chosen parameters are brought together on node 0, if at all.
+//! [`Run::in_group`](crate::run::Run::in_group) does the same as one node of a group of processes.
+//! Parameters move as the manager moves them; beside them the first workers of the nodes exchange a
+//! message at the end of a phase ([`Exchange`](crate::exchange::Exchange)) and decide the same from
+//! the same messages. All reports are the same; the chosen parameters are brought together on node
+//! 0, if at all.
 //!
 #![doc = include_str!("../../docs/kge.md")]
 
@@ -51,6 +48,8 @@ mod model;
 mod order;
 mod predict;
 pub(crate) mod prior;
+#[cfg(feature = "cli")]
+pub(crate) mod program;
 mod ranking;
 mod reader;
 mod step;
@@ -64,10 +63,12 @@ pub use config::{EvalConfig, LossKind, Negatives, TrainConfig};
 pub use graph::{Graph, GraphCounts, GraphFiles, GraphForm, GraphOptions, GraphSource, Triple};
 pub use model::ModelKind;
 pub use predict::{Answer, Candidate, Predictor, Query, Standing};
+#[cfg(feature = "cli")]
+pub use program::Kge;
 pub use ranking::frequency_baseline;
 
 pub use task::{KEY_KINDS, traced_keys};
-pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
+pub use training::{EvalReport, Found, Ranked, TrainReport, evaluate, train};
 
 pub use crate::data::names::Names;
 pub use crate::data::triples::ColumnOrder;

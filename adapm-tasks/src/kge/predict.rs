@@ -94,14 +94,13 @@ pub struct Standing {
 /// A trained model that answers queries.
 ///
 /// ```
-/// use std::sync::atomic::AtomicBool;
-///
-/// use adapm_tasks::kge::{Answer, Graph, NoProgress, Predictor, Query, TaskError, TrainConfig, train};
+/// use adapm_tasks::kge::{Answer, Graph, Predictor, Query, TaskError, TrainConfig, train};
+/// use adapm_tasks::run::Run;
 ///
 /// let graph = Graph::families(1, 2);
 /// let mut config = TrainConfig::default();
 /// (config.dim, config.epochs) = (8, 3);
-/// let trained = train(&graph, &config, &NoProgress, &AtomicBool::new(false))?;
+/// let trained = train(&graph, &config, &Run::alone())?;
 ///
 /// // From a file it is `Predictor::open(path)?`.
 /// let mut predictor = Predictor::new(&trained.checkpoint.expect("is asked for by default"));

@@ -275,7 +275,8 @@ impl Recipe {
             n3: config.n3_of(),
             reciprocal: config.reciprocal,
             negatives: sizes.negatives,
-            prefers_local: config.nodes > 1 && config.sampling() == Some(Scheme::Local),
+            prefers_local: config.cluster.nodes > Some(1)
+                && config.sampling() == Some(Scheme::Local),
         }
     }
 

@@ -60,7 +60,11 @@ impl Embeddings<'_> {
 
     /// Positives of a chunk, and the prefetch depth in chunks.
     fn pace(self) -> (usize, usize) {
-        pace(self.config, self.sizes.chunk, self.config.system.is_some_and(System::localizes))
+        pace(
+            self.config,
+            self.sizes.chunk,
+            self.config.cluster.system.is_some_and(System::localizes),
+        )
     }
 }
 
@@ -79,7 +83,7 @@ impl<'a> Task for Embeddings<'a> {
     }
 
     fn initial(&self) -> Initial {
-        let TrainConfig { seed, initial_deviation: deviation, .. } = *self.config;
+        let (seed, deviation) = (self.config.run.seed, self.config.initial_deviation);
         Arc::new(move |key, value| model::initial_value(seed, deviation, key, value))
     }
 
@@ -109,7 +113,7 @@ impl<'a> Task for Embeddings<'a> {
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner =
             Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let order = Order::new(config.seed, &graph.train, sizes.chunk, slot, parts);
+        let order = Order::new(config.run.seed, &graph.train, sizes.chunk, slot, parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();
@@ -281,6 +285,7 @@ fn index_of(names: &Names, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::RunConfig;
     use crate::run::loading::assert_begins_anywhere;
 
     fn choices(text: &str) -> Vec<KeyChoice> {
@@ -293,7 +298,8 @@ mod tests {
         let graph = Graph::families(1, 4);
         for (seed, step) in [(1, 1), (2, 1), (1, 3), (2, 3), (1, 60), (2, 60)] {
             for negatives in [Negatives::Shared, Negatives::Independent] {
-                let config = TrainConfig { seed, negatives, ..TrainConfig::default() };
+                let run = RunConfig { seed, ..RunConfig::default() };
+                let config = TrainConfig { run, negatives, ..TrainConfig::default() };
                 for (nodes, of_node) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
                     let all = nodes * of_node;
                     let sizes = Sizes { chunk: step, ..Sizes::new(&graph, &config, all) };

@@ -19,7 +19,7 @@ use crate::kge::ranking::Ranking;
 use crate::kge::reader;
 use crate::kge::training;
 use crate::metric::RankMetrics;
-use crate::run::config::Split;
+use crate::run::config::{Keep, Split};
 use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
@@ -94,12 +94,9 @@ pub fn check_consistency(
     exchange: &dyn Exchange,
     graph: &Graph,
     config: &TrainConfig,
-) -> Result<bool, TaskError> {
-    let agreed = consistency::check(
-        &Peers::among(exchange),
-        Ok(training::train_fingerprint(graph, config)),
-    )?;
-    Ok(agreed.checkpoint)
+) -> Result<Keep, TaskError> {
+    let own = training::train_fingerprint(graph, config);
+    consistency::check(&Peers::among(exchange), Ok(own))
 }
 
 /// Ends a phase with others in which `triples` triples are ranked: examples done by all, and the

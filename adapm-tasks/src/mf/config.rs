@@ -1,12 +1,14 @@
 //! Choices of training and evaluation, and checks of them.
 
-use adapm_runtime::trace::Tracer;
+use clap::builder::BoolishValueParser;
+use clap::{ArgAction, Args};
+use serde::Serialize;
 
-use crate::System;
-use crate::mf::ratings::Ratings;
-use crate::run::config::{ConfigError, Split, dimension, named, not_negative, positive, whole};
-use crate::run::peers::Peers;
-use crate::run::topology;
+use crate::run::config::{
+    ClusterConfig, Config, ConfigError, RunConfig, Split, dimension, named, not_negative, positive,
+    whole,
+};
+use crate::run::flags::{TRAINING, one_of, positive_count};
 
 /// The order in which workers visit cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,91 +50,81 @@ pub enum Penalty {
 }
 
 /// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Args, Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
-    /// Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
-    /// they share, and as many for all nodes. Defaults to `None`.
-    pub workers: Option<usize>,
-    /// Seed of initial values and order of the data. Defaults to 1.
-    pub seed: u64,
-    /// The order of visits. `None`: columnwise, but `dsgd` after cross-fitting ([`Selection`]): the
-    /// steps of several workers on one column add up, which is much where each sees all cells of an
-    /// epoch at once. Defaults to `None`.
-    pub order: Option<Order>,
-    /// The update rule of gradients. Defaults to AdaGrad.
-    pub optimizer: Optimizer,
-    /// Number of factors, the rank. Defaults to 32.
+    /// Number of factors of a row or column, the rank
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().dim, help_heading = "Model")]
     pub dim: usize,
-    /// Passes over the training data; 0 predicts the means. `None`: as many as help, at most 100;
-    /// if nothing tells what helps ([`Selection::Nothing`]) 20. Defaults to `None`.
-    ///
-    /// [`Selection::Nothing`]: crate::mf::Selection::Nothing
-    pub epochs: Option<u32>,
-    /// Factor of every step, at first, where what is learnt has deviation 1. `None`: 0.1 with
-    /// AdaGrad, 0.02 with SGD. Defaults to `None`.
-    pub learning_rate: Option<f32>,
-    /// Raises the learning rate by 5 % after an epoch in which the loss fell, and halves it after
-    /// one in which it rose (bold driver). Defaults to false.
-    pub bold_driver: bool,
-    /// Weight of the squared norms of rows and columns, the same in all epochs, where what is
-    /// learnt has deviation 1. `None`: it begins with 0.12 for each cell, or with 4 for each
-    /// vector, and is halved after each epoch in which the error on what is selected on has not
-    /// fallen by half a percent; if nothing is selected it is half of that and stays. Defaults to
-    /// `None`.
-    pub l2: Option<f32>,
-    /// The weights of squared norms. Defaults to the number of cells.
-    pub penalty: Penalty,
-    /// Standard deviation of the initial values, around 0. Defaults to 0.05.
+    /// Standard deviation of the initial values
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, help_heading = "Model")]
     pub initial_deviation: f32,
-    /// Clips predictions to the range of the training data. Defaults to false.
+    /// Clip predictions to the range of the training data; --clip=false takes it back
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new(), help_heading = "Model")]
     pub clip: bool,
-    /// Chunks of up to 4,096 cells between `localize` and the access at most, and three quarters of
-    /// them at least, under [`System::Lapse`]. Defaults to 8.
-    pub localize_ahead: u64,
-    /// Selects the epoch, and evaluates test with the selected one. Defaults to true.
-    pub evaluate: bool,
-    /// Holds cells of train back to select on, or leaves them out in turn, if the data has no valid
-    /// part ([`Selection`](crate::mf::Selection)). Defaults to true.
-    pub holds_back: bool,
-    /// Epochs between two evaluations of valid; the last epoch is always evaluated. Defaults to 1.
+    /// Passes over the training data [default: as many as help, at most 100; 20 if nothing is
+    /// selected]
+    #[arg(long, value_name = "N", value_parser = positive_count, help_heading = TRAINING)]
+    pub epochs: Option<u32>,
+    /// Order of visits: column by column, in blocks with a barrier after each (Lapse's), or at
+    /// random [default: columnwise; dsgd after cross-fitting]
+    #[arg(long, value_name = "NAME", value_parser = one_of::<Order>(Order::NAMES), help_heading = TRAINING)]
+    pub order: Option<Order>,
+    /// Update rule of the gradients
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = one_of::<Optimizer>(Optimizer::NAMES), help_heading = TRAINING)]
+    pub optimizer: Optimizer,
+    /// Learning rate, at first, where what is learnt has deviation 1 [default: 0.1; with sgd 0.02]
+    #[arg(long, value_name = "X", help_heading = TRAINING)]
+    pub learning_rate: Option<f32>,
+    /// Raise the learning rate by 5 % after an epoch in which the loss fell, halve it where it
+    /// rose; --bold-driver=false takes it back
+    #[arg(long, value_name = "YES", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true",
+        action = ArgAction::Set, hide_default_value = true, hide_possible_values = true, value_parser = BoolishValueParser::new(), help_heading = TRAINING)]
+    pub bold_driver: bool,
+    /// Weight of the squared norms of rows and columns, where what is learnt has deviation 1
+    /// [default: from 0.12 by cell or 4 by vector, halved after each epoch in which the error has
+    /// not fallen by half a percent; if nothing is selected half of it]
+    #[arg(long, value_name = "X", help_heading = TRAINING)]
+    pub l2: Option<f32>,
+    /// Weights of squared norms: each cell its row's and column's, or each row and column once
+    #[arg(long, value_name = "BY", default_value_t, value_parser = one_of::<Penalty>(Penalty::NAMES), help_heading = TRAINING)]
+    pub penalty: Penalty,
+    /// Train on all cells and select nothing, if the data has no valid part: else a twentieth of
+    /// train is held back to select on, or of 10,000 cells and fewer each fifth is left out in turn
+    /// before
+    #[arg(long, help_heading = TRAINING)]
+    pub no_hold_back: bool,
+    /// Epochs between two evaluations of valid (the last epoch is always evaluated)
+    #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = positive_count, help_heading = TRAINING)]
     pub valid_every: u32,
-    /// Puts the chosen parameters into the report; where nodes are processes they are brought
-    /// together on node 0, whose choice counts. Defaults to true.
-    pub checkpoint: bool,
-    /// Writes what happens to some keys while training; where nodes are processes each writes its
-    /// own part, if it chooses to. Defaults to `None`.
-    pub trace: Option<Tracer>,
+    /// What all tasks have; a clock is a chunk of up to 4,096 cells.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunConfig,
+    /// Who takes part.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
-            system: Some(System::Adapm),
-            nodes: 1,
-            workers: None,
-            seed: 1,
-            order: None,
-            optimizer: Optimizer::AdaGrad,
             dim: 32,
+            initial_deviation: 0.05,
+            clip: false,
             epochs: None,
+            order: None,
+            optimizer: Optimizer::default(),
             learning_rate: None,
             bold_driver: false,
             l2: None,
-            penalty: Penalty::Cell,
-            initial_deviation: 0.05,
-            clip: false,
-            localize_ahead: 8,
-            evaluate: true,
-            holds_back: true,
+            penalty: Penalty::default(),
+            no_hold_back: false,
             valid_every: 1,
-            checkpoint: true,
-            trace: None,
+            run: RunConfig::default(),
+            cluster: ClusterConfig::default(),
         }
     }
 }
@@ -198,58 +190,42 @@ impl TrainConfig {
         // One that does not fall has to be between the first and the last of those that do.
         self.l2.unwrap_or(if selection == Selection::Nothing { 0.5 * first } else { first })
     }
+}
 
-    /// Checks that the choices make sense for these ratings.
-    pub(crate) fn check(&self, ratings: &Ratings, peers: &Peers<'_>) -> Result<(), ConfigError> {
-        topology::check(self.system, self.nodes, self.workers, peers)?;
-        if ratings.train_len() == 0 {
-            return Err(ConfigError::NothingToTrain);
-        }
-        self.check_values()
+impl Config for TrainConfig {
+    fn cluster(&self) -> &ClusterConfig {
+        &self.cluster
     }
 
-    /// Checks that each field has a value that is valid for any data.
-    ///
-    /// # Errors
-    ///
-    /// The first field that has not.
-    pub fn check_values(&self) -> Result<(), ConfigError> {
+    fn run(&self) -> &RunConfig {
+        &self.run
+    }
+
+    fn run_mut(&mut self) -> &mut RunConfig {
+        &mut self.run
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
         positive("learning_rate", self.rate())?;
         positive("initial_deviation", self.initial_deviation)?;
-        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
-        not_negative("l2", self.l2.unwrap_or(0.0))
+        not_negative("l2", self.l2.unwrap_or(0.0))?;
+        self.run.check()
     }
 }
 
 /// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EvalConfig {
-    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes), where nodes are processes of the cores
-    /// they share, and as many for all nodes. Defaults to `None`.
-    pub workers: Option<usize>,
     /// The evaluated part. Defaults to test.
     pub split: Split,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
-}
-
-impl Default for EvalConfig {
-    fn default() -> Self {
-        Self {
-            system: Some(System::Adapm),
-            nodes: 1,
-            workers: None,
-            split: Split::Test,
-            clip: false,
-        }
-    }
+    /// Who takes part.
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 named!(Order, Order::Columnwise => "columnwise", Order::Dsgd => "dsgd", Order::Plain => "plain");

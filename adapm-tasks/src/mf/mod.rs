@@ -12,24 +12,22 @@
 //! known row with an unknown column is predicted to have its mean, and the reverse.
 //!
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//!
-//! use adapm_tasks::mf::{EvalConfig, NoProgress, SyntheticConfig, Ratings, TrainConfig, evaluate, train};
+//! use adapm_tasks::mf::{EvalConfig, Ratings, SyntheticConfig, TrainConfig, evaluate, train};
+//! use adapm_tasks::run::Run;
 //!
 //! let mut synthetic = SyntheticConfig::default();
 //! (synthetic.rows, synthetic.columns, synthetic.cells) = (200, 100, 4_000);
 //! let ratings = Ratings::synthetic(synthetic)?;
 //! let mut config = TrainConfig::default();
-//! (config.nodes, config.dim, config.epochs) = (2, 8, Some(10));
-//! let stop = AtomicBool::new(false);
-//! let trained = train(&ratings, &config, &NoProgress, &stop)?;
+//! (config.cluster.nodes, config.dim, config.epochs) = (Some(2), 8, Some(10));
+//! let trained = train(&ratings, &config, &Run::alone())?;
 //! assert!(trained.epochs[9].loss < trained.epochs[0].loss);
 //!
 //! // The same parameters give the same figures on any number of nodes.
 //! let mut config = EvalConfig::default();
-//! config.nodes = 3;
+//! config.cluster.nodes = Some(3);
 //! let checkpoint = trained.checkpoint.expect("is asked for by default");
-//! assert_eq!(trained.test, evaluate(&ratings, &checkpoint, &config, &NoProgress, &stop)?.metrics);
+//! assert_eq!(trained.test, evaluate(&ratings, &checkpoint, &config, &Run::alone())?.figures);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -69,6 +67,8 @@ pub(crate) mod kernel;
 mod order;
 mod predict;
 mod prediction;
+#[cfg(feature = "cli")]
+pub(crate) mod program;
 mod ratings;
 mod reader;
 mod residuals;
@@ -86,10 +86,12 @@ pub use config::{EvalConfig, Optimizer, Order, Penalty, Selection, TrainConfig};
 pub use ids::Cell;
 pub use predict::{Candidate, Predictor};
 pub use prediction::RatingMetrics;
+#[cfg(feature = "cli")]
+pub use program::Mf;
 pub use ratings::{RatingCounts, Ratings, RatingsSource};
 pub use synthetic::SyntheticConfig;
 pub use task::{KEY_KINDS, traced_keys};
-pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
+pub use training::{EvalReport, Found, Predicted, TrainReport, evaluate, train};
 
 pub use crate::data::{RatingFormat, RatingId};
 pub use crate::run::NoProgress;

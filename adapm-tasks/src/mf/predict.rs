@@ -36,16 +36,15 @@ pub struct Candidate {
 /// A trained model that predicts.
 ///
 /// ```
-/// use std::sync::atomic::AtomicBool;
-///
-/// use adapm_tasks::mf::{NoProgress, Predictor, Ratings, SyntheticConfig, TrainConfig, train};
+/// use adapm_tasks::mf::{Predictor, Ratings, SyntheticConfig, TrainConfig, train};
+/// use adapm_tasks::run::Run;
 ///
 /// let mut synthetic = SyntheticConfig::default();
 /// (synthetic.rows, synthetic.columns, synthetic.cells) = (200, 100, 4_000);
 /// let ratings = Ratings::synthetic(synthetic)?;
 /// let mut config = TrainConfig::default();
 /// (config.dim, config.epochs) = (8, Some(3));
-/// let trained = train(&ratings, &config, &NoProgress, &AtomicBool::new(false))?;
+/// let trained = train(&ratings, &config, &Run::alone())?;
 ///
 /// // From a file it is `Predictor::open(path)?`.
 /// let checkpoint = trained.checkpoint.expect("is asked for by default");
@@ -290,11 +289,11 @@ const BLOCK: usize = 1024;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
     use std::{env, fs, process};
 
     use super::*;
-    use crate::mf::{EvalConfig, NoProgress, SyntheticConfig, TrainConfig, evaluate, train};
+    use crate::mf::{EvalConfig, SyntheticConfig, TrainConfig, evaluate, train};
+    use crate::run::Run;
     use crate::run::config::Wanted;
 
     fn trained() -> (Ratings, Checkpoint) {
@@ -302,9 +301,8 @@ mod tests {
         (synthetic.rows, synthetic.columns, synthetic.cells) = (60, 1_500, 20_000);
         let ratings = Ratings::synthetic(synthetic).expect("there are such matrices");
         let mut config = TrainConfig::default();
-        (config.dim, config.epochs, config.system) = (8, Some(3), None);
-        (config.nodes, config.workers) = (1, Some(1));
-        let trained = train(&ratings, &config, &NoProgress, &AtomicBool::new(false));
+        (config.dim, config.epochs, config.cluster.system) = (8, Some(3), None);
+        let trained = train(&ratings, &config, &Run::alone());
         (ratings, trained.expect("it trains").checkpoint.expect("is asked for by default"))
     }
 
@@ -335,9 +333,8 @@ mod tests {
             squares.map(|(value, cell)| (value - f64::from(cell.value)).powi(2)).sum();
         let rmse = (squares / cells.len() as f64).sqrt();
         let config = EvalConfig::default();
-        let evaluated =
-            evaluate(&ratings, &checkpoint, &config, &NoProgress, &AtomicBool::new(false));
-        let metrics = evaluated.expect("it can be evaluated").metrics.expect("it was not stopped");
+        let evaluated = evaluate(&ratings, &checkpoint, &config, &Run::alone());
+        let metrics = evaluated.expect("it can be evaluated").figures.expect("it was not stopped");
         assert!((rmse - metrics.rmse).abs() < 1e-9, "{rmse} {}", metrics.rmse);
 
         let mut predictor = predictor.with_ratings(&ratings);

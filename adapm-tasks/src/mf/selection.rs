@@ -51,10 +51,10 @@ impl Selection {
     #[must_use]
     pub fn planned(ratings: &Ratings, config: &TrainConfig) -> Self {
         let (all, keys) = (ratings.train_len(), ratings.rows() as u64 + ratings.columns() as u64);
-        if config.evaluate && ratings.valid_len() > 0 {
+        if !config.run.no_eval && ratings.valid_len() > 0 {
             return Self::Valid { cells: ratings.valid_len() as u64 };
         }
-        if !config.evaluate || !config.holds_back {
+        if config.run.no_eval || config.no_hold_back {
             return Self::Nothing;
         }
         if ratings.is_generated() {
@@ -113,7 +113,7 @@ impl<'a> Prepared<'a> {
                 valid = Some(Cow::Owned(ratings.generate_valid(*cells as u32)))
             }
             Selection::HeldBack { cells, .. } => {
-                held = draw(ratings, *cells as usize, config.seed);
+                held = draw(ratings, *cells as usize, config.run.seed);
                 *cells = held.len() as u64;
             }
             Selection::CrossFitted { .. } | Selection::Nothing => {}
@@ -213,8 +213,8 @@ pub(crate) fn fit(
     stop: &AtomicBool,
 ) -> Choice {
     let Train::Cells { cells, .. } = &ratings.train else { return Choice::default() };
-    let draws = (0..DRAWS).flat_map(|draw| divide(ratings, PARTS, config.seed ^ draw << 32));
-    let seeds = (0..).map(|fit| config.seed.wrapping_add(fit));
+    let draws = (0..DRAWS).flat_map(|draw| divide(ratings, PARTS, config.run.seed ^ draw << 32));
+    let seeds = (0..).map(|fit| config.run.seed.wrapping_add(fit));
     let mut fits: Vec<Fit<'_>> =
         draws.zip(seeds).map(|(held, seed)| Fit::new(ratings, held, config, seed)).collect();
     // Parts of one draw have no cell in common.
@@ -409,13 +409,15 @@ const PATIENCE: u32 = 5;
 mod tests {
     use super::*;
     use crate::mf::residuals::tests::ratings;
+    use crate::run::config::RunConfig;
     use crate::run::observer::NoProgress;
 
     #[test]
     fn any_seed_draws_fits() {
         let ratings = ratings();
         for seed in [0, 1, u64::MAX - 1, u64::MAX] {
-            let config = TrainConfig { seed, dim: 2, epochs: Some(1), ..TrainConfig::default() };
+            let run = RunConfig { seed, ..RunConfig::default() };
+            let config = TrainConfig { run, dim: 2, epochs: Some(1), ..TrainConfig::default() };
             let choice = fit(&ratings, &config, &NoProgress, &AtomicBool::new(false));
             assert_eq!(choice.penalties.len(), 1, "{seed}");
             assert!(choice.figures.is_some_and(|figures| figures.rmse.is_finite()), "{seed}");

@@ -53,8 +53,13 @@ impl<'a> Factorization<'a> {
         workers: usize,
     ) -> Self {
         let residuals = &prepared.residuals;
-        let division =
-            Division::new(residuals, config.order(prepared.selection), nodes, workers, config.seed);
+        let division = Division::new(
+            residuals,
+            config.order(prepared.selection),
+            nodes,
+            workers,
+            config.run.seed,
+        );
         Self {
             ratings,
             config,
@@ -90,7 +95,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn initial(&self) -> Initial {
-        let start = Start::of(self.config, self.config.seed);
+        let start = Start::of(self.config, self.config.run.seed);
         Arc::new(move |key, value| start.value(key, value))
     }
 
@@ -111,15 +116,15 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.system.is_some_and(System::localizes) {
-            return self.config.localize_ahead as usize;
+        if self.config.cluster.system.is_some_and(System::localizes) {
+            return self.config.run.localize_ahead as usize;
         }
         CELLS_AHEAD.div_ceil(CHUNK_CELLS)
     }
 
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Loader {
         let part = self.division.part(slot.number, tell);
-        let visits = Visits::new(part, self.config.seed, slot.number, slot.all);
+        let visits = Visits::new(part, self.config.run.seed, slot.number, slot.all);
         Loader { visits, has_rows: false, columns: Vec::new() }
     }
 
@@ -281,6 +286,7 @@ mod tests {
     use super::*;
     use crate::mf::SyntheticConfig;
     use crate::mf::config::Order;
+    use crate::run::RunConfig;
     use crate::run::loading::assert_begins_anywhere;
     use crate::run::observer::NoProgress;
 
@@ -296,7 +302,8 @@ mod tests {
         for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
             for seed in [1, 2] {
                 let order = Some(order);
-                let config = TrainConfig { seed, order, evaluate: false, ..TrainConfig::default() };
+                let run = RunConfig { seed, no_eval: true, ..RunConfig::default() };
+                let config = TrainConfig { run, order, ..TrainConfig::default() };
                 let stop = AtomicBool::new(false);
                 let prepared = Prepared::new(&ratings, &config, &NoProgress, &stop);
                 for (nodes, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {

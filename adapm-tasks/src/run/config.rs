@@ -1,35 +1,166 @@
-//! Choices of every run, checks of them, and their names on the command line.
+//! Choices of every run, which are flags of the command line and fields of a configuration at once;
+//! checks of them, and their names.
 
 use std::fmt;
 
 use adapm_runtime::trace::Tracer;
+use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use crate::System;
+use crate::run::flags::{Manager, at_least_one, manager, positive_count};
 
-/// The settings of a training run that all tasks share.
+/// The settings of a task's training: flags, the settings of a file, and what has to be equal on
+/// all nodes of a run.
+///
+/// A task derives [`clap::Args`] and [`Serialize`] and has a [`ClusterConfig`] and a [`RunConfig`]
+/// among its fields, both flattened.
+pub trait Config: Serialize + Clone + Send + Sync {
+    /// Returns who takes part.
+    fn cluster(&self) -> &ClusterConfig;
+
+    /// Returns the settings that all tasks have.
+    fn run(&self) -> &RunConfig;
+
+    /// Returns the settings that all tasks have, to be changed.
+    fn run_mut(&mut self) -> &mut RunConfig;
+
+    /// Checks that each field has a value that is valid for any data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    fn check(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+/// The nodes and workers of a run, and the system that manages its parameters.
+#[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[command(next_help_heading = "Cluster")]
+#[non_exhaustive]
+pub struct ClusterConfig {
+    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or
+    /// as many as there are processes]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub nodes: Option<usize>,
+    /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub workers: Option<usize>,
+    /// Parameter management system; none: plain arrays and one worker, to compare with
+    #[arg(long, value_name = "NAME", default_value = System::Adapm.name(), value_parser = manager())]
+    #[serde(with = "crate::run::flags::manager_name")]
+    pub system: Manager,
+}
+
+impl Default for ClusterConfig {
+    fn default() -> Self {
+        Self { nodes: None, workers: None, system: Some(System::Adapm) }
+    }
+}
+
+/// The settings of training that all tasks have.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[command(next_help_heading = "Training")]
+#[non_exhaustive]
+pub struct RunConfig {
+    /// Seed of initial values, of the order of the data, and of all else that is drawn
+    #[arg(long, value_name = "N", default_value_t = RunConfig::default().seed)]
+    pub seed: u64,
+    /// Do not evaluate: neither select the epoch nor report on test
+    #[arg(long)]
+    pub no_eval: bool,
+    /// End after so many epochs without progress on valid, or in the loss where nothing is selected
+    /// on [default: never]
+    #[arg(long, value_name = "EPOCHS", value_parser = positive_count)]
+    pub patience: Option<u32>,
+    /// Clocks between `localize` and the access at most, and three quarters of them at least, under
+    /// lapse; a clock is a batch of work
+    #[arg(long, value_name = "CLOCKS", default_value_t = RunConfig::default().localize_ahead, help_heading = "Cluster")]
+    pub localize_ahead: u64,
+    /// Parameters that the report is to have. Where nodes are processes they are brought together
+    /// on node 0, whose choice counts. Defaults to the best.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub keep: Keep,
+    /// Writes what happens to some keys while training; where nodes are processes each writes its
+    /// own part, if it chooses to. Defaults to `None`.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub trace: Option<Tracer>,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            no_eval: false,
+            patience: None,
+            localize_ahead: 8,
+            keep: Keep::default(),
+            trace: None,
+        }
+    }
+}
+
+impl RunConfig {
+    /// Checks that each field has a value that is valid for any data.
+    ///
+    /// # Errors
+    ///
+    /// The first field that has not.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        whole("patience", self.patience.unwrap_or(1).into(), 1, u64::MAX)?;
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)
+    }
+}
+
+/// Parameters that are wanted in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Keep {
+    /// None.
+    Nothing,
+    /// Those of the chosen epoch.
+    #[default]
+    Best,
+    /// These, and those at the end of training, which take as much memory once more.
+    BestAndLast,
+}
+
+/// The settings of a training run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings<'a> {
-    /// `None`: plain arrays, one node, one worker.
-    pub(crate) system: Option<System>,
-    pub(crate) nodes: usize,
-    /// Of each node; `None`: as many as there are cores for.
-    pub(crate) workers: Option<usize>,
+    /// Of initial values and samples.
     pub(crate) seed: u64,
     pub(crate) epochs: u32,
     /// Evaluates what there is to evaluate: valid to select an epoch, test in the end.
     pub(crate) evaluate: bool,
     /// Epochs between two evaluations of valid; positive.
     pub(crate) valid_every: u32,
+    /// Epochs without progress after which the run ends.
+    pub(crate) patience: Option<u32>,
     pub(crate) trace: Option<&'a Tracer>,
 }
 
+impl<'a> Settings<'a> {
+    /// Returns those of a configuration, with the epochs of the run, and epochs between two
+    /// evaluations of valid.
+    pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
+        let RunConfig { seed, no_eval, patience, ref trace, .. } = *config.run();
+        let (evaluate, trace) = (!no_eval, trace.as_ref());
+        Self { seed, epochs, evaluate, valid_every, patience, trace }
+    }
+}
+
 /// An evaluated part of the data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Split {
     /// The part a model is selected on.
     Valid,
     /// The part that is looked at once.
+    #[default]
     Test,
 }
 
@@ -199,6 +330,12 @@ macro_rules! named {
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
+            }
+        }
+
+        impl serde::Serialize for $kind {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.name())
             }
         }
     };

@@ -13,10 +13,13 @@ use std::fmt;
 
 use adapm_core::NodeId;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use crate::exchange;
+use crate::run::config::{ClusterConfig, Config, Keep};
 use crate::run::error::{Mismatch, TASK, TaskError};
+use crate::run::flags::name_of;
 use crate::run::peers::Peers;
-use crate::{System, exchange};
 
 /// The description that a process gives of its run; equal on all.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -24,67 +27,66 @@ pub(crate) struct RunFingerprint {
     data: String,
     /// Names and values, in order.
     settings: Vec<(String, String)>,
-    /// Node 0 keeps the parameters.
-    checkpoint: bool,
-    /// The run was stopped before.
-    stopped: bool,
-}
-
-/// The flags on which all have agreed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RunFlags {
-    /// Node 0 keeps the parameters.
-    pub(crate) checkpoint: bool,
-    /// The run was stopped before, in one process at least: what processes found does not count.
-    pub(crate) stopped: bool,
+    /// Parameters that node 0 keeps.
+    keep: Keep,
 }
 
 impl RunFingerprint {
-    /// Returns the fingerprint of a run of `task`. `data` is a text that differs for different
-    /// data; `checkpoint` is true if the run keeps the parameters, and counts on node 0 only. The
-    /// cluster and the settings are what has to be equal on all nodes, by name.
-    pub(crate) fn new<'a>(
-        task: &str,
+    /// Returns the fingerprint of training the task `name`. `data` is a text that differs for
+    /// different data.
+    pub(crate) fn of_training(name: &str, data: String, config: &impl Config) -> Self {
+        let verb = format!("train {name}");
+        Self::of(verb, data, config.cluster(), config, config.run().keep)
+    }
+
+    /// Returns the fingerprint of evaluating parameters of the task `name`, with the settings that
+    /// only evaluations of this task have.
+    pub(crate) fn of_evaluation(
+        name: &str,
         data: String,
-        checkpoint: bool,
-        (system, nodes, workers): (Option<System>, usize, Option<usize>),
-        settings: impl IntoIterator<Item = (&'a str, String)>,
+        cluster: &ClusterConfig,
+        settings: &impl Serialize,
     ) -> Self {
-        let first = [
-            ("program", env!("CARGO_PKG_VERSION").to_owned()),
-            (TASK, task.to_owned()),
-            ("system", system.map_or("none", System::name).to_owned()),
-            ("nodes", nodes.to_string()),
-            ("workers", or_default(workers)),
-        ];
-        let settings = first.into_iter().chain(settings);
-        let settings = settings.map(|(name, value)| (name.to_owned(), value)).collect();
-        Self { data, settings, checkpoint, stopped: false }
+        Self::of(format!("evaluate {name}"), data, cluster, settings, Keep::Nothing)
     }
 
-    /// Returns the same run, with what this process has found before; it has to be equal unless one
-    /// of them was stopped at it.
-    pub(crate) fn found(mut self, found: String, stopped: bool) -> Self {
-        self.settings.push((FOUND.to_owned(), found));
-        Self { stopped, ..self }
+    fn of(
+        task: String,
+        data: String,
+        cluster: &ClusterConfig,
+        settings: &impl Serialize,
+        keep: Keep,
+    ) -> Self {
+        let first = Self { data, settings: Vec::new(), keep }
+            .with("program", env!("CARGO_PKG_VERSION"))
+            .with(TASK, task)
+            .with("system", name_of(cluster.system))
+            .with("workers", or_default(cluster.workers));
+        settings_of(settings).into_iter().fold(first, |fingerprint, (name, value)| {
+            let is_known = ["system", "nodes", "workers"].contains(&name.as_str());
+            if is_known { fingerprint } else { fingerprint.with(&name, value) }
+        })
+    }
+
+    /// Returns the same, with one more setting.
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.settings.push((name.to_owned(), value.into()));
+        self
     }
 }
 
-/// The choices of a configuration that have to be equal on all nodes, by the names of its fields:
-/// as they are, or as the expression after `=>`. All fields are named, so that a new one cannot be
-/// forgotten; those after `beside` are compared elsewhere, or may differ between processes.
-macro_rules! equal {
-    ($config:ident: $kind:ident { $($field:ident $(=> $value:expr)?),+ } beside $($other:ident),+) => {{
-        let $kind { $($field,)+ $($other: _),+ } = $config;
-        [$((stringify!($field), $crate::run::consistency::equal!(@ $field $(, $value)?))),+]
-    }};
-    (@ $field:ident) => { $field.to_string() };
-    (@ $field:ident, $value:expr) => {{
-        let _ = $field;
-        $value
-    }};
+/// Returns the fields of settings by name, each as text; those that are left to the program say so.
+pub(crate) fn settings_of(settings: &impl Serialize) -> Vec<(String, String)> {
+    // By way of a text, in which a number has the digits that it was given with.
+    let text = serde_json::to_string(settings).unwrap_or_default();
+    let Ok(Value::Object(fields)) = serde_json::from_str(&text) else { return Vec::new() };
+    let text = |value| match value {
+        Value::Null => or_default(None::<String>),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    fields.into_iter().map(|(name, value)| (name, text(value))).collect()
 }
-pub(crate) use equal;
 
 /// Returns a choice that may be left to the program, as text for the other processes.
 pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
@@ -92,7 +94,8 @@ pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
 }
 
 /// Checks that all processes mean the same run; the error names one that does not. `own` is an
-/// error if this process cannot start. Collective; free if all nodes are in this process.
+/// error if this process cannot start. Returns what node 0 keeps. Collective; free if all nodes
+/// are in this process.
 ///
 /// # Errors
 ///
@@ -100,28 +103,49 @@ pub(crate) fn or_default(choice: Option<impl fmt::Display>) -> String {
 pub(crate) fn check(
     peers: &Peers<'_>,
     own: Result<RunFingerprint, TaskError>,
-) -> Result<RunFlags, TaskError> {
+) -> Result<Keep, TaskError> {
     let fingerprints = peers.share(own)?;
-    let settings = |fingerprint: &RunFingerprint| fingerprint.settings.clone();
     // Who runs another program or task may well have other settings.
-    let names: Vec<String> = settings(&fingerprints[0]).into_iter().map(|(name, _)| name).collect();
-    let stopped = fingerprints.iter().any(|fingerprint| fingerprint.stopped);
-    for (index, name) in names.iter().enumerate().filter(|(_, name)| !stopped || *name != FOUND) {
+    for (index, (name, _)) in fingerprints[0].settings.iter().enumerate() {
         let value = |fingerprint: &RunFingerprint| match fingerprint.settings.get(index) {
             Some((other, value)) if other == name => value.clone(),
             _ => "none".to_owned(),
         };
-        if let Some((node, there, elsewhere)) = odd_one(fingerprints.iter().map(value)) {
-            let what = Mismatch::Setting { name: name.clone(), there, elsewhere };
-            return Err(TaskError::Mismatch { node, what });
-        }
+        check_equal(name, fingerprints.iter().map(value))?;
     }
     if let Some((node, there, elsewhere)) =
         odd_one(fingerprints.iter().map(|fingerprint| fingerprint.data.clone()))
     {
         return Err(TaskError::Mismatch { node, what: Mismatch::Data { there, elsewhere } });
     }
-    Ok(RunFlags { checkpoint: fingerprints[0].checkpoint, stopped })
+    Ok(fingerprints[0].keep)
+}
+
+/// Checks that all processes have found the same before they train, unless one of them was stopped
+/// at it; returns true if one was. Collective.
+///
+/// # Errors
+///
+/// A process that has found something else.
+pub(crate) fn check_found(
+    peers: &Peers<'_>,
+    name: &str,
+    found: String,
+    stopped: bool,
+) -> Result<bool, TaskError> {
+    let all = peers.share(Ok((found, stopped)))?;
+    let stopped = all.iter().any(|(_, stopped)| *stopped);
+    if !stopped {
+        check_equal(name, all.into_iter().map(|(found, _)| found))?;
+    }
+    Ok(stopped)
+}
+
+/// Checks that the values of a setting are equal, in the order of nodes.
+fn check_equal(name: &str, values: impl Iterator<Item = String>) -> Result<(), TaskError> {
+    let Some((node, there, elsewhere)) = odd_one(values) else { return Ok(()) };
+    let what = Mismatch::Setting { name: name.to_owned(), there, elsewhere };
+    Err(TaskError::Mismatch { node, what })
 }
 
 /// Workers of each node: as `asked` for, else as many as all nodes have cores for. Collective if
@@ -155,23 +179,38 @@ fn odd_one(values: impl Iterator<Item = String>) -> Option<(NodeId, String, Stri
     Some((NodeId(u16::try_from(odd).unwrap_or(u16::MAX)), values[odd].clone(), usual.clone()))
 }
 
-/// A sum over what was added, in order.
+/// A number that differs between data that differ: of what was added, in order.
 #[derive(Clone, Debug)]
-pub(crate) struct Digest(u64);
+pub struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Digest {
     /// Over nothing.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
+    /// Returns the number of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> u64 {
+        let mut digest = Self::new();
+        digest.bytes(bytes);
+        digest.sum()
+    }
+
     /// Adds a number.
-    pub(crate) fn word(&mut self, word: u64) {
+    pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0100_0000_01b3);
     }
 
     /// Adds bytes, and how many they are.
-    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+    pub fn bytes(&mut self, bytes: &[u8]) {
         self.word(bytes.len() as u64);
         let (words, rest) = bytes.as_chunks();
         for word in words {
@@ -183,7 +222,7 @@ impl Digest {
     }
 
     /// Adds values, and how many they are.
-    pub(crate) fn values(&mut self, values: &[f32]) {
+    pub fn values(&mut self, values: &[f32]) {
         self.word(values.len() as u64);
         for value in values {
             self.word(u64::from(value.to_bits()));
@@ -191,13 +230,11 @@ impl Digest {
     }
 
     /// Returns the number.
-    pub(crate) fn sum(&self) -> u64 {
+    #[must_use]
+    pub fn sum(&self) -> u64 {
         self.0
     }
 }
-
-/// The setting of earlier findings.
-const FOUND: &str = "found by cross-fitting";
 
 #[cfg(test)]
 mod tests {
@@ -209,13 +246,11 @@ mod tests {
         let agree_on = |task: &'static str, rate: &'static str, data: &'static str| {
             let opened = move |odd: usize, node: usize| {
                 let pick = |other, own| if node == odd { other } else { own };
-                let settings = [("seed", "1".to_owned()), ("rate", pick(rate, "0.1").to_owned())];
-                RunFingerprint::new(
+                RunFingerprint::of_evaluation(
                     pick(task, "count"),
                     pick(data, "5 keys").to_owned(),
-                    node == 0,
-                    (None, 1, None),
-                    settings,
+                    &ClusterConfig::default(),
+                    &BTreeMap::from([("rate", pick(rate, "0.1"))]),
                 )
             };
             let ended = as_each(3, |peers, _| check(peers, Ok(opened(1, peers.node()))));
@@ -225,13 +260,10 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let refused = |text: &str| vec![Err(format!("node n1 has {text}")); 3];
-        assert_eq!(
-            agree_on("count", "0.1", "5 keys"),
-            vec![Ok(RunFlags { checkpoint: true, stopped: false }); 3]
-        );
+        assert_eq!(agree_on("count", "0.1", "5 keys"), vec![Ok(Keep::Nothing); 3]);
         let expected = refused("rate 0.2, others have 0.1; start all nodes alike");
         assert_eq!(agree_on("count", "0.2", "6 keys"), expected);
-        let other = "node n1 runs sum, the others count; start all nodes with the same task";
+        let other = "node n1 runs evaluate sum, the others evaluate count; start all nodes with the same task";
         assert_eq!(agree_on("sum", "0.2", "5 keys"), vec![Err(other.to_owned()); 3]);
         let expected =
             refused("other data: 6 keys, others have 5 keys; give all nodes the same data");

@@ -5,9 +5,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
+use adapm_runtime::System;
 
 use crate::run::circle::{Place, places};
-use crate::run::config::{Settings, Split};
+use crate::run::config::{Keep, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::managed::{ManagedSignaler, Setup};
 use crate::run::observer::{Epoch, Observer};
@@ -40,23 +41,24 @@ pub(crate) fn flags() -> Vec<AtomicBool> {
 /// Trains with a state for each node; tasks, observers and flags are those of each. Tasks may
 /// differ, which those of processes that have agreed do not. The parameters are wanted.
 pub(crate) fn train_each<T: Task>(
+    system: System,
     tasks: &[&T; NODES],
     settings: Settings<'_>,
     observers: &[&dyn Observer<FiguresOf<T>>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
-    train_each_and(true, tasks, settings, observers, stops)
+    train_each_and(Keep::Best, system, tasks, settings, observers, stops)
 }
 
 /// As [`train_each`], with parameters that may be wanted.
 pub(crate) fn train_each_and<T: Task>(
-    keeps: bool,
+    keep: Keep,
+    system: System,
     tasks: &[&T; NODES],
     settings: Settings<'_>,
     observers: &[&dyn Observer<FiguresOf<T>>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
-    let system = settings.system.expect("a manager");
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
     let setup = Setup { system, nodes, workers, seed, group: None, scheme, trace: None };
     let (task, initial) = (tasks[0], tasks[0].initial());
@@ -79,7 +81,7 @@ pub(crate) fn train_each_and<T: Task>(
     let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
     let job =
-        |(task, state)| Job { task, settings, valid: valid.as_ref(), test: &test, keeps, state };
+        |(task, state)| Job { task, settings, valid: valid.as_ref(), test: &test, keep, state };
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&states).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
@@ -96,7 +98,10 @@ pub(crate) fn train_each_and<T: Task>(
     });
     let mut results = results.expect("the cluster holds").into_iter();
     let outcomes: Vec<_> = (0..NODES)
-        .map(|_| topology::first_error(results.by_ref().take(WORKERS).collect()))
+        .map(|_| {
+            let copies = topology::first_error(results.by_ref().take(WORKERS).collect());
+            copies.map(|copies| copies.into_iter().map(|copies| copies.best).collect())
+        })
         .collect();
     let rounds = places[0].rounds();
     drop(jobs);

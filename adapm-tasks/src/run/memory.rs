@@ -22,15 +22,15 @@ use crate::run::topology::Topology;
 
 impl Need {
     /// Returns the need of a process with the nodes of `topology` that are in it, for parameters of
-    /// `shape`; `best` if a copy of the best ones is made.
+    /// `shape`; with so many copies of the best ones.
     pub(crate) fn of(
         topology: Topology<'_>,
         shape: &Shape,
         best_shape: &Shape,
-        best: bool,
+        copies: u64,
     ) -> Self {
         let processes = topology.peers.processes();
-        let best = if best { bytes_of(best_shape) / processes as u64 } else { 0 };
+        let best = (bytes_of(best_shape) / processes as u64).saturating_mul(copies);
         let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
     }

@@ -36,6 +36,7 @@ pub(crate) mod config;
 pub(crate) mod consistency;
 pub(crate) mod error;
 pub(crate) mod file;
+pub mod flags;
 #[cfg(test)]
 pub(crate) mod harness;
 #[cfg(test)]
@@ -48,8 +49,11 @@ pub(crate) mod partial;
 pub(crate) mod peers;
 pub(crate) mod queue;
 pub(crate) mod random;
+pub(crate) mod report;
+pub(crate) mod saved;
 pub(crate) mod session;
 pub(crate) mod shortage;
+pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod task;
 #[cfg(test)]
@@ -58,9 +62,20 @@ pub(crate) mod topology;
 pub(crate) mod traced;
 pub(crate) mod training;
 
-pub use config::{ConfigError, Split, UnknownChoice, Wanted};
+pub use config::{
+    ClusterConfig, Config, ConfigError, Keep, RunConfig, Split, UnknownChoice, Wanted,
+};
+pub use consistency::Digest;
 pub use error::{Mismatch, TaskError};
 pub use file::CheckpointError;
+pub use flags::Manager;
 pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
+pub use parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
+pub use queue::{Cursor, Over, Queue, Round};
+pub use report::{EvalReport, TrainReport};
+pub use saved::Saved;
 pub use shortage::Shortage;
+pub use start::Run;
+pub use task::{Batch, Course, Evaluation, FiguresOf, Form, Initial, Plain, StepError, Task, Tell};
+pub use topology::WorkerSlot;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};

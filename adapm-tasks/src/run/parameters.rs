@@ -15,7 +15,7 @@ use adapm_runtime::{Random, Sampling, Scheme};
 use crate::run::error::TaskError;
 
 /// Access to the parameters, as one worker has it.
-pub(crate) trait Parameters {
+pub trait Parameters {
     /// An error of an operation.
     type Error;
     /// A prepared set of sampled keys.
@@ -47,7 +47,7 @@ pub(crate) trait Parameters {
 }
 
 /// The intent signals of a loader thread, ahead of its worker.
-pub(crate) trait IntentSignaler {
+pub trait IntentSignaler {
     /// A prepared set of sampled keys.
     type Sample: Send;
 
@@ -76,7 +76,7 @@ impl IntentSignaler for NoSignaler {
 
 /// A distribution over a range of keys, whose values are equally long.
 #[derive(Clone)]
-pub(crate) enum SamplingDistribution {
+pub enum SamplingDistribution {
     /// Every key is as likely as any other.
     Uniform(Range<Key>),
     /// As a function draws: keys of the range.
@@ -116,7 +116,7 @@ impl fmt::Debug for SamplingDistribution {
 /// Groups of keys, one after the other from key 0; all values of a group are equally long. Cheap to
 /// clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub struct Shape {
     groups: Arc<[Group]>,
 }
 
@@ -139,7 +139,8 @@ impl Group {
 impl Shape {
     /// Groups of so many keys with so many floats each. What is too much to count is as much as can
     /// be counted, which no manager lays out.
-    pub(crate) fn new(groups: &[(u64, usize)]) -> Self {
+    #[must_use]
+    pub fn new(groups: &[(u64, usize)]) -> Self {
         let mut first: u64 = 0;
         let groups = groups.iter().map(|(count, len)| {
             let group = Group { first, count: *count, len: *len };
@@ -150,18 +151,21 @@ impl Shape {
     }
 
     /// Returns the number of keys.
-    pub(crate) fn keys(&self) -> u64 {
+    #[must_use]
+    pub fn keys(&self) -> u64 {
         self.groups.last().map_or(0, Group::end)
     }
 
     /// Floats of the value of `key`, 0 if there is no such key.
-    pub(crate) fn len_of(&self, key: Key) -> usize {
+    #[must_use]
+    pub fn len_of(&self, key: Key) -> usize {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
     }
 
     /// Returns the start of `key`'s value if all values are contiguous; also defined one past the
     /// last key.
-    pub(crate) fn offset(&self, key: Key) -> usize {
+    #[must_use]
+    pub fn offset(&self, key: Key) -> usize {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
@@ -176,7 +180,8 @@ impl Shape {
     }
 
     /// Floats of all values.
-    pub(crate) fn total(&self) -> usize {
+    #[must_use]
+    pub fn total(&self) -> usize {
         self.floats(|group| group.count)
     }
 

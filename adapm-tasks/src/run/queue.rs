@@ -18,21 +18,23 @@ use crate::run::error::TaskError;
 
 /// A part of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Round {
+pub struct Round {
     /// The epoch, from 1.
-    pub(crate) epoch: u32,
+    pub epoch: u32,
     /// The round of the epoch, from 0.
-    pub(crate) index: u32,
+    pub index: u32,
 }
 
 /// A place in the order of a worker's data, at which a loader begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    pub(crate) round: Round,
+#[non_exhaustive]
+pub struct Cursor {
+    /// The round.
+    pub round: Round,
     /// Batches of the round before the first one that is loaded.
-    pub(crate) batch: usize,
+    pub batch: usize,
     /// The worker's clock at that batch: it depends on the batches before it.
-    pub(crate) clock: Clock,
+    pub clock: Clock,
 }
 
 impl Cursor {
@@ -43,7 +45,7 @@ impl Cursor {
 
 /// The loader's end.
 #[derive(Debug)]
-pub(crate) struct Queue<U> {
+pub struct Queue<U> {
     sender: Sender<Loaded<U>>,
     /// Batches that may be sent, besides the next one, before there is more room.
     room: Cell<usize>,
@@ -70,7 +72,8 @@ type Loaded<U> = Result<(Round, U), TaskError>;
 
 /// The reason why a loader ends early.
 #[derive(Debug)]
-pub(crate) enum Over {
+#[non_exhaustive]
+pub enum Over {
     /// The worker takes no more.
     Left,
     /// Loading failed.
@@ -107,7 +110,7 @@ impl<U> Queue<U> {
     /// # Errors
     ///
     /// The worker takes no more.
-    pub(crate) fn send(&self, batch: U) -> Result<(), Over> {
+    pub fn send(&self, batch: U) -> Result<(), Over> {
         self.sender.send(Ok((self.round, batch))).map_err(|_| Over::Left)?;
         while self.room.get() == 0 {
             self.taken.recv().map_err(|_| Over::Left)?;

@@ -35,7 +35,7 @@ use std::time::Instant;
 
 use adapm_transport::threads;
 
-use crate::run::config::Settings;
+use crate::run::config::{Keep, Settings};
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{IntentSignaler, Parameters};
@@ -53,8 +53,8 @@ pub(crate) struct Job<'a, T: Task> {
     /// The evaluation of test with the parameters that are trained, if there is one; made when
     /// first needed.
     pub(crate) test: &'a OnceLock<Option<T::Evaluation>>,
-    /// The parameters of the chosen epoch are wanted.
-    pub(crate) keeps: bool,
+    /// The parameters that are wanted.
+    pub(crate) keep: Keep,
     pub(crate) state: &'a RunState<'a, T::Evaluation>,
 }
 
@@ -64,10 +64,19 @@ pub(crate) struct Session<'a, T: Task, P> {
     slot: WorkerSlot,
     parameters: P,
     worker_state: T::WorkerState,
-    /// Best parameters of this worker's keys ([`WorkerSlot::copied`]).
-    part: Vec<f32>,
+    copies: Copies,
     /// Phases that have ended.
     phase: u64,
+}
+
+/// Copies of the parameters of a worker's keys ([`WorkerSlot::copied`]); none if they are not
+/// needed any more.
+#[derive(Debug, Default)]
+pub(crate) struct Copies {
+    /// Of the chosen epoch.
+    pub(crate) best: Vec<f32>,
+    /// As they were at the end.
+    pub(crate) last: Vec<f32>,
 }
 
 /// A worker's progress in the running phase.
@@ -89,14 +98,13 @@ where
             slot,
             parameters,
             worker_state: job.task.worker_state(),
-            part: Vec::new(),
+            copies: Copies::default(),
             phase: 0,
         }
     }
 
-    /// Runs through the run and returns the chosen parameters of this worker's keys; none if
-    /// they are not needed any more.
-    pub(crate) fn run<A>(self, signaler: A) -> Result<Vec<f32>, TaskError>
+    /// Runs through the run and returns the copies of the parameters that are needed behind it.
+    pub(crate) fn run<A>(self, signaler: A) -> Result<Copies, TaskError>
     where
         A: IntentSignaler<Sample = P::Sample> + Send,
     {
@@ -107,7 +115,7 @@ where
         if is_first { peers.told_of(live) } else { live() }
     }
 
-    fn live<A>(mut self, signaler: A) -> Result<Vec<f32>, TaskError>
+    fn live<A>(mut self, signaler: A) -> Result<Copies, TaskError>
     where
         A: IntentSignaler<Sample = P::Sample> + Send,
     {
@@ -132,7 +140,7 @@ where
             }
             self.epochs(batches)
         })?;
-        Ok(std::mem::take(&mut self.part))
+        Ok(std::mem::take(&mut self.copies))
     }
 
     /// Runs all epochs. Takes the queue, so that the loader ends when this does.
@@ -166,11 +174,25 @@ where
                 return self.end(true);
             }
             // All read the same: no worker adds an epoch before all have begun the next one.
-            if self.job.task.is_over(&self.job.state.verdicts().epochs) {
+            if self.is_over(epoch) {
                 break;
             }
         }
         self.end(false)
+    }
+
+    /// Returns true if training ends after this epoch, before the epochs that are asked for are
+    /// done.
+    fn is_over(&self, epoch: u32) -> bool {
+        let Job { task, settings, valid, state, .. } = *self.job;
+        let verdicts = state.verdicts();
+        if task.is_over(&verdicts.epochs) {
+            return true;
+        }
+        let is_looked_at = valid.is_none() || self.due(epoch).is_some();
+        let Some(patience) = settings.patience.filter(|_| is_looked_at) else { return false };
+        let progress = if valid.is_some() { verdicts.chosen } else { best_loss(&verdicts.epochs) };
+        epoch.saturating_sub(progress.unwrap_or(0)) >= patience
     }
 
     /// Ends a phase: all workers have come here, and everything pushed is applied everywhere.
@@ -303,7 +325,7 @@ where
         state.observer.training(&Training {
             epoch,
             epochs: self.job.settings.epochs,
-            may_end_early: self.job.task.may_end_early(),
+            may_end_early: self.job.task.may_end_early() || self.job.settings.patience.is_some(),
             done,
             total: self.job.task.examples(),
             loss,
@@ -378,8 +400,11 @@ where
         }
         let chosen = state.verdicts().chosen;
         // After the last epoch the parameters stay as they are.
-        if chosen == Some(epoch) && (self.job.keeps || epoch < self.job.settings.epochs) {
-            self.copy()?;
+        if chosen == Some(epoch)
+            && (self.job.keep != Keep::Nothing || epoch < self.job.settings.epochs)
+        {
+            let before = std::mem::take(&mut self.copies.best);
+            self.copies.best = self.copy(before)?;
         }
         Ok(false)
     }
@@ -430,6 +455,12 @@ pub(crate) fn load<T: Task, A: IntentSignaler>(
     queue.fill(start, epochs, task.rounds(), |start, queue| {
         task.load(&mut loader, start, &mut signaler, queue)
     });
+}
+
+/// Returns the epoch with the least loss, the first of several; `None` if no loss is a number.
+fn best_loss<F>(epochs: &[Epoch<F>]) -> Option<u32> {
+    let losses = epochs.iter().filter(|epoch| !epoch.loss.is_nan());
+    losses.min_by(|a, b| a.loss.total_cmp(&b.loss)).map(|epoch| epoch.epoch)
 }
 
 const PROGRESS_MILLIS: u128 = 200;

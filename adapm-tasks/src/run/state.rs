@@ -56,6 +56,8 @@ pub(crate) struct Verdicts<E: Evaluation> {
     pub(crate) best: Option<E::Figures>,
     /// Epoch with the figures `best`.
     pub(crate) chosen: Option<u32>,
+    /// The parameters at the end are copied, too.
+    pub(crate) has_last: bool,
     /// Figures on test of the parameters as they are at the end, with the seconds that the
     /// evaluation took; `None` if they were not evaluated in place.
     pub(crate) test: Option<(E::Figures, f64)>,
@@ -68,7 +70,16 @@ pub(crate) struct Verdicts<E: Evaluation> {
 impl<E: Evaluation> Default for Verdicts<E> {
     fn default() -> Self {
         let (epochs, answers) = (Vec::new(), Answers::none());
-        Self { epochs, answers, best: None, chosen: None, test: None, started: None, trained: None }
+        Self {
+            epochs,
+            answers,
+            best: None,
+            chosen: None,
+            has_last: false,
+            test: None,
+            started: None,
+            trained: None,
+        }
     }
 }
 

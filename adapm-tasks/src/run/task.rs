@@ -27,7 +27,7 @@ use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::topology::WorkerSlot;
 
 /// Something that can be trained.
-pub(crate) trait Task: Sync {
+pub trait Task: Sync {
     /// The batch that a loader prepares and a step trains on, with a prepared sample `S` if it
     /// needs one.
     type Batch<S: Send>: Batch<S> + Send;
@@ -49,10 +49,14 @@ pub(crate) trait Task: Sync {
     fn initial(&self) -> Initial;
 
     /// Names a key for people: `entity Q42`, `row 17`, `word sun`.
-    fn name_of(&self, key: Key) -> String;
+    fn name_of(&self, key: Key) -> String {
+        format!("key {}", key.0)
+    }
 
     /// Returns the distribution of samples; `None` if the task has none.
-    fn sampling_distribution(&self) -> Option<SamplingDistribution>;
+    fn sampling_distribution(&self) -> Option<SamplingDistribution> {
+        None
+    }
 
     /// Returns the manager's sampling scheme; `None`: as is usual for its system.
     fn scheme(&self) -> Option<Scheme> {
@@ -75,8 +79,11 @@ pub(crate) trait Task: Sync {
     }
 
     /// Batches that a loader is ahead of the one that is trained on at most, at least 1; three
-    /// quarters of them always are.
-    fn prefetch_depth(&self) -> usize;
+    /// quarters of them always are. As many as are done in a few rounds in which nodes ask for what
+    /// they need: a thousand steps of some microseconds, or a dozen of a millisecond.
+    fn prefetch_depth(&self) -> usize {
+        32
+    }
 
     /// Returns the loader of the worker in this slot; reports its progress in dividing the data if
     /// that may take long.
@@ -157,7 +164,7 @@ pub(crate) trait Task: Sync {
 
 /// Evaluates parameters that do not change meanwhile, item by item, on any number of workers with
 /// the same result.
-pub(crate) trait Evaluation: Sync {
+pub trait Evaluation: Sync {
     /// The answer for one item; crosses between processes, so that it may hold anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
     /// The figures of all answers.
@@ -172,7 +179,9 @@ pub(crate) trait Evaluation: Sync {
     fn items(&self) -> usize;
 
     /// Items that are evaluated together, at most.
-    fn batch(&self) -> usize;
+    fn batch(&self) -> usize {
+        256
+    }
 
     /// Returns the state of a worker before its first item.
     fn evaluator(&self) -> Self::Evaluator;
@@ -195,11 +204,12 @@ pub(crate) trait Evaluation: Sync {
 }
 
 /// The figures of a task's evaluations.
-pub(crate) type FiguresOf<T> = <<T as Task>::Evaluation as Evaluation>::Figures;
+pub type FiguresOf<T> = <<T as Task>::Evaluation as Evaluation>::Figures;
 
 /// The form of the keys' values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+#[non_exhaustive]
+pub enum Form {
     /// Trained parameters, of [`Task::shape`].
     Trained,
     /// Best parameters, of [`Task::best_shape`].
@@ -207,42 +217,66 @@ pub(crate) enum Form {
 }
 
 /// Reports how much is done, and of how much.
-pub(crate) type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
+pub type Tell<'a> = dyn Fn(u64, u64) + Sync + 'a;
 
 /// Writes the initial value of a key.
-pub(crate) type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
+pub type Initial = Arc<dyn Fn(Key, &mut [f32]) + Send + Sync>;
 
 /// The examples that are trained on at once.
-pub(crate) trait Batch<S> {
+pub trait Batch<S> {
     /// Returns the worker's clock at its first step, which errors of diverged training name.
     fn clock(&self) -> Clock;
 
     /// Returns the training examples in it.
     fn examples(&self) -> u64;
 
-    /// Its sample, settled on one batch before it is trained on.
-    fn sample(&mut self) -> Option<&mut S>;
+    /// Its sample, settled on one batch before it is trained on; `None` without any.
+    fn sample(&mut self) -> Option<&mut S> {
+        None
+    }
+}
+
+/// A batch of a task without samples.
+#[derive(Clone, Debug)]
+pub struct Plain<B> {
+    /// The worker's clock when it is trained on.
+    pub clock: Clock,
+    /// Training examples in it.
+    pub examples: u64,
+    /// What a step needs.
+    pub content: B,
+}
+
+impl<B, S> Batch<S> for Plain<B> {
+    fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    fn examples(&self) -> u64 {
+        self.examples
+    }
 }
 
 /// The course of training so far, as all workers of a process know it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Course<'a> {
+#[non_exhaustive]
+pub struct Course<'a> {
     /// The running epoch, from 1.
-    pub(crate) epoch: u32,
+    pub epoch: u32,
     /// Epochs of the run.
-    pub(crate) epochs: u32,
+    pub epochs: u32,
     /// Examples done in this epoch by all workers; where nodes are processes, what this process has
     /// done times their number.
-    pub(crate) done: u64,
+    pub done: u64,
     /// Examples of an epoch.
-    pub(crate) examples: u64,
+    pub examples: u64,
     /// Mean loss of each epoch before this one, in order: the same in all processes.
-    pub(crate) losses: &'a [f64],
+    pub losses: &'a [f64],
 }
 
 /// An error of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StepError<E> {
+pub enum StepError<E> {
     /// An operation on the parameters failed.
     Access(E),
     /// The loss or an update of this key is no finite number; nothing was pushed.

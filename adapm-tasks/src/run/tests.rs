@@ -13,50 +13,54 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
-use crate::run::config::{ConfigError, Settings, Split};
-use crate::run::consistency::RunFlags;
+use crate::run::config::{ClusterConfig, ConfigError, Keep, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 use crate::run::task::Task;
 use crate::run::topology::Topology;
-use crate::run::training::{Run, Trained};
+use crate::run::training::{Started, Trained};
 
 const EPOCHS: u32 = 4;
 
-fn settings(system: Option<System>) -> Settings<'static> {
+const SETTINGS: Settings<'static> = Settings {
+    seed: 1,
+    epochs: EPOCHS,
+    evaluate: true,
+    valid_every: 1,
+    patience: None,
+    trace: None,
+};
+
+/// Returns the nodes and workers of a system; plain arrays have one of each.
+fn cluster(system: Option<System>) -> ClusterConfig {
     let (nodes, workers) = if system.is_some() { (NODES, WORKERS) } else { (1, 1) };
-    let workers = Some(workers);
-    let (epochs, evaluate, valid_every) = (EPOCHS, true, 1);
-    Settings { system, nodes, workers, seed: 1, epochs, evaluate, valid_every, trace: None }
+    ClusterConfig { system, nodes: Some(nodes), workers: Some(workers) }
+}
+
+/// Workers of all nodes of [`cluster`].
+fn workers(system: Option<System>) -> usize {
+    if system.is_some() { NODES * WORKERS } else { 1 }
 }
 
 /// Trains with all nodes in one process; the parameters are wanted.
-fn train(task: &Count, settings: Settings<'_>) -> Trained<Figures> {
-    train_and(true, task, settings, &NoProgress, &AtomicBool::new(false))
+fn train(task: &Count, system: Option<System>) -> Trained<Figures> {
+    train_and(Keep::Best, task, cluster(system), &NoProgress, &AtomicBool::new(false))
 }
 
 fn train_and(
-    checkpoint: bool,
+    keep: Keep,
     task: &Count,
-    settings: Settings<'_>,
+    cluster: ClusterConfig,
     observer: &dyn Observer<Figures>,
     stop: &AtomicBool,
 ) -> Trained<Figures> {
-    let peers = Peers::alone();
-    let topology = Topology::new(settings.system, settings.nodes, settings.workers, &peers)
-        .expect("makes sense");
-    Run {
-        task,
-        settings,
-        agreed: RunFlags { checkpoint, stopped: false },
-        topology,
-        observer,
-        stop,
-    }
-    .train()
-    .expect("trains")
+    let (peers, nodes) = (Peers::alone(), cluster.nodes.expect("is given"));
+    let topology =
+        Topology::new(cluster.system, nodes, cluster.workers, &peers).expect("makes sense");
+    let started = Started { keep, topology, observer, stop };
+    started.train(task, SETTINGS).expect("trains")
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.
@@ -71,15 +75,14 @@ fn losses(epochs: &[Epoch<Figures>]) -> Vec<f64> {
 #[test]
 fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
     for system in System::ALL.into_iter().map(Some).chain([None]) {
-        let settings = settings(system);
-        let workers = settings.nodes * settings.workers.expect("is given");
+        let workers = workers(system);
         let mut task = Count::new(workers);
         task.idle = (workers > 1).then_some(4);
         let batches = task.examples() as f64;
         // Closest in the second epoch of four.
         let target = rates(2) * batches + 1.0;
         task.target = Some(target);
-        let trained = train(&task, settings);
+        let trained = train(&task, system);
         // A count that was missing would be in the loss, and in the rate of the next epoch.
         assert_eq!(losses(&trained.epochs), [1.0, 2.0, 4.0, 8.0], "{system:?}");
         for (number, epoch) in (1..).zip(&trained.epochs) {
@@ -94,7 +97,7 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
         }
         assert_eq!(trained.chosen_epoch, 2, "{system:?}");
         assert_eq!(trained.test, trained.epochs[1].valid, "{system:?}");
-        let values = trained.values.expect("asked for");
+        let values = trained.checkpoint.expect("asked for");
         assert_eq!(values.len() as u64, BLOCKS + SAMPLED);
         assert_eq!(f64::from(values.iter().sum::<f32>()), (rates(2) + 2.0) * batches, "{system:?}");
     }
@@ -103,10 +106,10 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
 #[test]
 fn without_anything_to_evaluate_the_last_epoch_is_kept() {
     let task = Count::new(NODES * WORKERS);
-    let trained = train(&task, settings(Some(System::Adapm)));
+    let trained = train(&task, Some(System::Adapm));
     assert!(trained.test.is_none() && trained.epochs.iter().all(|epoch| epoch.valid.is_none()));
     assert_eq!(trained.chosen_epoch, EPOCHS);
-    let sum: f32 = trained.values.expect("asked for").iter().sum();
+    let sum: f32 = trained.checkpoint.expect("asked for").iter().sum();
     assert_eq!(f64::from(sum), (rates(EPOCHS) + f64::from(EPOCHS)) * task.examples() as f64);
 }
 
@@ -117,7 +120,7 @@ fn train_apart(
     observers: &[&dyn Observer<Figures>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<Figures>> {
-    train_each(&[task, odd, task], settings(Some(System::Adapm)), observers, stops)
+    train_each(System::Adapm, &[task, odd, task], SETTINGS, observers, stops)
 }
 
 /// Counts that are evaluated, and best in the second epoch.

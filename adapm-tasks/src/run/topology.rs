@@ -3,12 +3,14 @@
 
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker};
+use rand::seq::SliceRandom as _;
 
 use crate::run::config::ConfigError;
 use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
+use crate::run::random::generator;
 
 /// The nodes, workers and processes of a run.
 #[derive(Clone, Copy)]
@@ -94,17 +96,18 @@ pub(crate) fn first_error<R>(results: Vec<Result<R, TaskError>>) -> Result<Vec<R
 
 /// One worker's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WorkerSlot {
+#[non_exhaustive]
+pub struct WorkerSlot {
     /// Its number among all workers of all nodes.
-    pub(crate) number: usize,
+    pub number: usize,
     /// Workers of all nodes.
-    pub(crate) all: usize,
+    pub all: usize,
     /// Its index among the workers of this process.
-    pub(crate) index: usize,
+    pub index: usize,
     /// Workers of this process.
-    pub(crate) here: usize,
+    pub here: usize,
     /// Workers of each node; a process has one node, or all.
-    pub(crate) of_node: usize,
+    pub of_node: usize,
 }
 
 impl WorkerSlot {
@@ -117,13 +120,25 @@ impl WorkerSlot {
     }
 
     /// Nodes of the run.
-    pub(crate) fn nodes(self) -> usize {
+    #[must_use]
+    pub fn nodes(self) -> usize {
         self.all / self.of_node
     }
 
     /// Returns the node this worker is of.
-    pub(crate) fn node(self) -> usize {
+    #[must_use]
+    pub fn node(self) -> usize {
         self.number / self.of_node
+    }
+
+    /// Returns the examples, of so many, that this worker trains on in an epoch, in the order in
+    /// which it does: dealt to all workers anew, and in another order, every epoch; numbers of
+    /// workers' examples differ by one at most. A pure function of the slot, `seed` and `epoch`.
+    #[must_use]
+    pub fn deal(self, examples: usize, seed: u64, epoch: u32) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..examples).collect();
+        all.shuffle(&mut generator(seed, [DEAL, u64::from(epoch)]));
+        all.into_iter().skip(self.number).step_by(self.all).collect()
     }
 
     /// Returns the keys, of `keys` many, that this worker copies, ascending: those of all workers
@@ -147,9 +162,27 @@ pub(crate) fn home(key: Key, processes: usize) -> usize {
     usize::from(node)
 }
 
+/// The purpose of the generator that deals examples.
+const DEAL: u64 = 0;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_epoch_deals_all_examples_once_and_differently() {
+        let slot = |number| WorkerSlot { number, all: 3, index: 0, here: 1, of_node: 1 };
+        let dealt = |seed, epoch| [0, 1, 2].map(|number| slot(number).deal(100, seed, epoch));
+        for epoch in 1..4 {
+            let mut all = dealt(7, epoch).concat();
+            all.sort_unstable();
+            assert!(all.into_iter().eq(0..100));
+            assert!(dealt(7, epoch).iter().all(|part| [33, 34].contains(&part.len())));
+            assert_eq!(dealt(7, epoch), dealt(7, epoch));
+        }
+        assert_ne!(dealt(7, 1), dealt(7, 2));
+        assert_ne!(dealt(7, 1), dealt(8, 1));
+    }
 
     #[test]
     fn the_workers_of_a_process_copy_what_is_at_home_there() {

@@ -8,89 +8,164 @@ use std::time::Instant;
 use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
-use crate::run::config::{Settings, Split};
-use crate::run::consistency::RunFlags;
+use crate::run::config::{Keep, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
-use crate::run::observer::{Epoch, ManagerStats, Observer, Work};
+use crate::run::observer::{ManagerStats, Observer, Work};
 use crate::run::parameters::{NoSignaler, Shape};
-use crate::run::session::{Job, Session};
+use crate::run::report::{EvalReport, TrainReport};
+use crate::run::session::{Copies, Job, Session};
 use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
 use crate::run::task::{Evaluation, FiguresOf, Form, Task, Tell};
 use crate::run::topology::{self, Topology, WorkerSlot};
 
-/// A training run on which all processes have agreed.
-pub(crate) struct Run<'a, T: Task> {
-    pub(crate) task: &'a T,
-    pub(crate) settings: Settings<'a>,
-    pub(crate) agreed: RunFlags,
+/// A run on which all processes have agreed.
+pub(crate) struct Started<'a, F> {
+    /// Parameters that node 0 keeps.
+    pub(crate) keep: Keep,
     pub(crate) topology: Topology<'a>,
-    pub(crate) observer: &'a dyn Observer<FiguresOf<T>>,
+    pub(crate) observer: &'a dyn Observer<F>,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Result of a training run, complete or stopped: the same in all processes, but for `values`.
-pub(crate) struct Trained<F> {
-    /// Every finished epoch.
-    pub(crate) epochs: Vec<Epoch<F>>,
-    /// The epoch of the best parameters: best on valid; without evaluation the last; 0 =
-    /// initial values.
-    pub(crate) chosen_epoch: u32,
-    /// Figures on test with the best parameters; `None` without evaluation, without such data, or
-    /// if stopped.
-    pub(crate) test: Option<F>,
-    /// Seconds of the evaluation of test.
-    pub(crate) test_seconds: f64,
-    /// The manager's counts of training, evaluation not counted.
-    pub(crate) stats: ManagerStats,
-    /// The best parameters in key order, if node 0 keeps them and an epoch is complete; on node 0
-    /// only if nodes are processes.
-    pub(crate) values: Option<Arc<Vec<f32>>>,
-    /// The stop flag ended the run early.
-    pub(crate) stopped: bool,
-    /// Nodes that took part.
-    pub(crate) nodes: usize,
-    /// Workers per node that took part.
-    pub(crate) workers: usize,
-}
+impl<F> Started<'_, F> {
+    /// Workers of all nodes.
+    pub(crate) fn workers(&self) -> usize {
+        self.topology.nodes * self.topology.workers
+    }
 
-/// The copies of the chosen parameters by each worker of this process, and the decisions.
-type Copied<E> = (Vec<Vec<f32>>, Verdicts<E>);
-
-impl<T: Task> Run<'_, T> {
-    /// Trains, evaluates test, and brings the parameters together. Raising the stop flag ends it
-    /// within a batch, with the results so far. Collective if nodes are processes.
+    /// Trains, evaluates test, and brings the parameters together in key order. Raising the stop
+    /// flag ends it within a batch, with the results so far. Collective if nodes are processes.
     ///
     /// # Errors
     ///
     /// Parameters that cannot be laid out over the nodes, training that diverges, data that cannot
     /// be read, or a cluster that fails: in all processes if in one.
-    pub(crate) fn train(&self) -> Result<Trained<FiguresOf<T>>, TaskError> {
-        self.topology.check(&self.task.shape())?;
-        let copied = self.epochs()?;
-        self.conclude(copied)
+    pub(crate) fn train<T>(&self, task: &T, settings: Settings<'_>) -> Result<Trained<F>, TaskError>
+    where
+        T: Task<Evaluation: Evaluation<Figures = F>>,
+        F: Clone + Send,
+    {
+        self.topology.check(&task.shape())?;
+        let run = TrainingRun { task, settings, started: self };
+        let copied = run.epochs()?;
+        run.conclude(copied)
     }
 
+    /// Evaluates the parameters that `initial` writes: on every node those that have their home
+    /// there. Returns the answers of all items, in order, none if stopped; the report is without
+    /// figures. Collective if nodes are processes.
+    ///
+    /// # Errors
+    ///
+    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes
+    /// if in one.
+    pub(crate) fn evaluate<E: Evaluation<Figures = F>>(
+        &self,
+        evaluation: &E,
+        shape: Shape,
+        initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+    ) -> Result<(EvalReport<F>, Vec<E::Answer>), TaskError>
+    where
+        F: Clone + Send,
+    {
+        let Self { topology, .. } = *self;
+        topology.check(&shape)?;
+        memory::check(topology, Need::of(topology, &shape, &shape, 0))?;
+        let began = Instant::now();
+        let (verdicts, stopped, stats) = self.answer(evaluation, &shape, initial)?;
+        let report = EvalReport {
+            figures: None,
+            seconds: began.elapsed().as_secs_f64(),
+            stats,
+            stopped,
+            nodes: topology.nodes,
+            workers: topology.workers,
+            own: (),
+        };
+        Ok((report, if stopped { Vec::new() } else { verdicts.answers.into_items() }))
+    }
+
+    /// Answers for all items; returns true if stopped before, and the manager's counts.
+    fn answer<E: Evaluation<Figures = F>>(
+        &self,
+        evaluation: &E,
+        shape: &Shape,
+        initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+    ) -> Result<(Verdicts<E>, bool, ManagerStats), TaskError>
+    where
+        F: Clone + Send,
+    {
+        let Self { topology, observer, stop, .. } = *self;
+        let share = |slot| Share { evaluation, slot, phase: 0 };
+        let answers = Answers::to(evaluation);
+        let tell = &|done, all| observer.working(Work::Initializing, done, all);
+        let Some(setup) = Setup::of(topology, 0) else {
+            let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
+            state.verdicts().answers = answers;
+            let mut arrays = Arrays::fill(shape.clone(), None, 0, initial, tell);
+            let Ok(()) =
+                share(WorkerSlot::ONLY).evaluate(&mut evaluation.evaluator(), &mut arrays, &state);
+            let is_cut = state.is_cut(0);
+            return Ok((state.into_verdicts(), is_cut, ManagerStats::default()));
+        };
+        let cluster = setup.start(shape, None, initial, tell)?;
+        let stats = || cluster.stats().into();
+        let state = RunState::new(topology.here(), topology.peers, observer, stop, &stats);
+        state.verdicts().answers = answers;
+        let results = cluster.run(|mut worker| {
+            let slot = topology.slot(&worker);
+            share(slot).evaluate(&mut evaluation.evaluator(), &mut worker, &state)?;
+            // Each stays until all are done: what it owns is asked for.
+            Ok(worker.quiesce()?)
+        })?;
+        topology::first_error(results)?;
+        let totals = state.conclude(0, state.stats(), true)?;
+        let is_cut = state.is_cut(0);
+        Ok((state.into_verdicts(), is_cut, totals.stats))
+    }
+}
+
+/// The result of training, with the best parameters in key order.
+pub(crate) type Trained<F> = TrainReport<F, Arc<Vec<f32>>>;
+
+/// A task in training.
+struct TrainingRun<'a, T: Task> {
+    task: &'a T,
+    settings: Settings<'a>,
+    started: &'a Started<'a, FiguresOf<T>>,
+}
+
+/// The copies that each worker of this process has made, the decisions, and true if there was
+/// something to select on.
+type Copied<E> = (Vec<Copies>, Verdicts<E>, bool);
+
+impl<T: Task> TrainingRun<'_, T> {
     /// Trains.
     fn epochs(&self) -> Result<Copied<T::Evaluation>, TaskError> {
-        let Self { task, settings, topology, observer, stop, .. } = *self;
+        let Self { task, settings, started } = *self;
+        let Started { keep, topology, observer, stop } = *started;
         let evaluation = || task.evaluation(Split::Valid, Form::Trained, None);
         let valid = settings.evaluate.then(evaluation).flatten();
-        let (test, keeps) = (&OnceLock::new(), self.agreed.checkpoint);
-        let job = |state| Job { task, settings, valid: valid.as_ref(), test, keeps, state };
+        let test = &OnceLock::new();
+        let job = |state| Job { task, settings, valid: valid.as_ref(), test, keep, state };
         let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
         let (shape, distribution, initial) =
             (task.shape(), task.sampling_distribution(), task.initial());
-        let is_copied = keeps || valid.is_some();
-        memory::check(topology, Need::of(topology, &shape, &task.best_shape(), is_copied))?;
+        let copies = match keep {
+            Keep::Nothing => u64::from(valid.is_some()),
+            Keep::Best => 1,
+            Keep::BestAndLast => 2,
+        };
+        memory::check(topology, Need::of(topology, &shape, &task.best_shape(), copies))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
             let arrays = Arrays::fill(shape, distribution, settings.seed, &*initial, tell);
             let part = Session::new(&job(&state), WorkerSlot::ONLY, arrays).run(NoSignaler)?;
-            return Ok((vec![part], state.into_verdicts()));
+            return Ok((vec![part], state.into_verdicts(), valid.is_some()));
         };
         let trace = settings.trace;
         let setup = Setup { scheme: task.scheme(), trace, ..setup };
@@ -112,25 +187,30 @@ impl<T: Task> Run<'_, T> {
         // The cluster that evaluates test is another one.
         trace.into_iter().for_each(Tracer::end);
         let parts = topology::first_error(results?)?;
-        Ok((parts, state.into_verdicts()))
+        Ok((parts, state.into_verdicts(), valid.is_some()))
     }
 
     /// Evaluates the chosen parameters on test, and puts the results together.
     fn conclude(
         &self,
-        (parts, verdicts): Copied<T::Evaluation>,
+        (parts, verdicts, selects): Copied<T::Evaluation>,
     ) -> Result<Trained<FiguresOf<T>>, TaskError> {
-        let Self { task, settings, agreed, topology, observer, stop } = *self;
+        let Self { task, settings, started } = *self;
+        let Started { keep, topology, observer, stop } = *started;
         // What one process has seen of the flag counts for all.
         let stopped = topology.peers.share(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
         let last = verdicts.epochs.last();
-        let mut trained = Trained {
+        let mut trained = TrainReport {
+            epochs_max: settings.epochs,
+            selects,
+            own: (),
             chosen_epoch: verdicts.chosen.or(last.map(|epoch| epoch.epoch)).unwrap_or(0),
             test: None,
             test_seconds: 0.0,
             stats: last.map_or(ManagerStats::default(), |epoch| epoch.stats),
             epochs: verdicts.epochs,
-            values: None,
+            checkpoint: None,
+            last: None,
             stopped,
             nodes: topology.nodes,
             workers: topology.workers,
@@ -140,7 +220,7 @@ impl<T: Task> Run<'_, T> {
             (trained.test, trained.test_seconds, trained.stopped) = (Some(figures), seconds, false);
             return Ok(trained);
         }
-        if !agreed.checkpoint && verdicts.chosen.is_none_or(|epoch| epoch == settings.epochs) {
+        if keep == Keep::Nothing && verdicts.chosen.is_none_or(|epoch| epoch == settings.epochs) {
             // There was nothing to evaluate, or no time for it, and no copy is wanted.
             return Ok(trained);
         }
@@ -148,94 +228,27 @@ impl<T: Task> Run<'_, T> {
             // Stopped before there was anything to keep.
             return Ok(trained);
         }
-        let best = BestParameters::new(task.best_shape(), parts, topology.peers);
+        let (best, last): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|Copies { best, last }| (best, last)).unzip();
+        let best = BestParameters::new(task.best_shape(), best, topology.peers);
         let began = Instant::now();
         let evaluation = || task.evaluation(Split::Test, Form::Best, verdicts.best.as_ref());
         let test = (settings.evaluate && !stopped).then(evaluation).flatten();
         if let Some(evaluation) = &test {
-            let run =
-                EvaluationRun { evaluation, shape: task.best_shape(), topology, observer, stop };
-            let evaluated = run.run(best.initial())?;
-            trained.test = (!evaluated.stopped).then(|| evaluation.figures(&evaluated.answers));
+            let (evaluated, answers) =
+                started.evaluate(evaluation, task.best_shape(), best.initial())?;
+            trained.test = (!evaluated.stopped).then(|| evaluation.figures(&answers));
             trained.test_seconds = began.elapsed().as_secs_f64();
             trained.stopped = evaluated.stopped;
         }
-        if agreed.checkpoint {
-            trained.values = best.gather(topology.peers, PIECE_FLOATS, &|done, all| {
-                observer.working(Work::Copying, done, all)
-            })?;
+        let tell: &Tell<'_> = &|done, all| observer.working(Work::Copying, done, all);
+        if keep != Keep::Nothing {
+            trained.checkpoint = best.gather(topology.peers, PIECE_FLOATS, tell)?;
+        }
+        if verdicts.has_last {
+            let last = BestParameters::new(task.best_shape(), last, topology.peers);
+            trained.last = last.gather(topology.peers, PIECE_FLOATS, tell)?;
         }
         Ok(trained)
-    }
-}
-
-/// Parameters that are to be evaluated: their shape, the evaluation, and the workers that take
-/// part.
-pub(crate) struct EvaluationRun<'a, E: Evaluation> {
-    pub(crate) evaluation: &'a E,
-    pub(crate) shape: Shape,
-    pub(crate) topology: Topology<'a>,
-    pub(crate) observer: &'a dyn Observer<E::Figures>,
-    pub(crate) stop: &'a AtomicBool,
-}
-
-/// Result of an evaluation, the same in all processes.
-pub(crate) struct Evaluated<A> {
-    /// The answers of all items, in order; none if stopped.
-    pub(crate) answers: Vec<A>,
-    /// The manager's counts.
-    pub(crate) stats: ManagerStats,
-    /// The stop flag ended the evaluation early.
-    pub(crate) stopped: bool,
-}
-
-impl<E: Evaluation> EvaluationRun<'_, E> {
-    /// Evaluates the parameters that `initial` writes: on every node those that have their home
-    /// there. Collective if nodes are processes.
-    ///
-    /// # Errors
-    ///
-    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes
-    /// if in one.
-    pub(crate) fn run(
-        self,
-        initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
-    ) -> Result<Evaluated<E::Answer>, TaskError> {
-        let Self { evaluation, shape, topology, observer, stop } = self;
-        topology.check(&shape)?;
-        memory::check(topology, Need::of(topology, &shape, &shape, false))?;
-        let share = |slot| Share { evaluation, slot, phase: 0 };
-        let answers = Answers::to(evaluation);
-        let tell = &|done, all| observer.working(Work::Initializing, done, all);
-
-        let (verdicts, stopped, stats) = if let Some(setup) = Setup::of(topology, 0) {
-            let cluster = setup.start(&shape, None, initial, tell)?;
-            let stats = || cluster.stats().into();
-            let state = RunState::new(topology.here(), topology.peers, observer, stop, &stats);
-            state.verdicts().answers = answers;
-            let results = cluster.run(|mut worker| {
-                share(topology.slot(&worker)).evaluate(
-                    &mut evaluation.evaluator(),
-                    &mut worker,
-                    &state,
-                )?;
-                // Each stays until all are done: what it owns is asked for.
-                Ok(worker.quiesce()?)
-            })?;
-            topology::first_error(results)?;
-            let totals = state.conclude(0, state.stats(), true)?;
-            let is_cut = state.is_cut(0);
-            (state.into_verdicts(), is_cut, totals.stats)
-        } else {
-            let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
-            state.verdicts().answers = answers;
-            let mut arrays = Arrays::fill(shape, None, 0, initial, tell);
-            let Ok(()) =
-                share(WorkerSlot::ONLY).evaluate(&mut evaluation.evaluator(), &mut arrays, &state);
-            let is_cut = state.is_cut(0);
-            (state.into_verdicts(), is_cut, ManagerStats::default())
-        };
-        let answers = if stopped { Vec::new() } else { verdicts.answers.into_items() };
-        Ok(Evaluated { answers, stats, stopped })
     }
 }

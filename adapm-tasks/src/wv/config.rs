@@ -1,9 +1,13 @@
 //! Choices of training and evaluating word vectors.
 
 use adapm_core::policy::Supply;
-use adapm_runtime::trace::Tracer;
+use clap::Args;
+use serde::Serialize;
 
-use crate::run::config::named;
+use crate::run::config::{
+    ClusterConfig, Config, ConfigError, RunConfig, dimension, named, positive, share, whole,
+};
+use crate::run::flags::{SCHEMES, TRAINING, name_if_given, one_of, positive_count};
 use crate::{Scheme, System};
 
 /// The sharing of negatives among pairs.
@@ -32,74 +36,94 @@ pub enum Optimizer {
 }
 
 /// Choices of a training run. Start from [`TrainConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Args, Clone, Debug, PartialEq, Serialize)]
+#[command(next_help_heading = TRAINING)]
 #[non_exhaustive]
 pub struct TrainConfig {
-    /// The parameter management system; `None`: plain arrays, one node, one worker, no manager.
-    /// Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
-    pub workers: Option<usize>,
-    /// Seed of initial values, thinning, windows and negatives. Defaults to 1.
-    pub seed: u64,
-    /// Length of a vector. Defaults to 100.
+    /// Length of a vector
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().dim)]
     pub dim: usize,
-    /// Passes over the text; 0 leaves the initial values, `None`: as many as the text needs
-    /// ([`Self::epochs_for`]). Defaults to `None`.
+    /// Passes over the text [default: 5, more over a short text, 50 at most]
+    #[arg(long, value_name = "N", value_parser = positive_count)]
     pub epochs: Option<u32>,
-    /// Words to each side that a context reaches at most; how far it does is drawn for each word.
-    /// Defaults to 5.
+    /// Words to each side that a context reaches at most; how far it does is drawn for each word
+    #[arg(long, value_name = "WORDS", default_value_t = TrainConfig::default().window)]
     pub window: u16,
-    /// Negatives of a pair, at most 500. Defaults to 5.
+    /// Negatives of a pair, at most 500
+    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().negatives)]
     pub negatives: usize,
-    /// The sharing of negatives among pairs. Defaults to sentence.
+    /// Sharing of negatives: among the pairs of a sentence, those of one word, or none (word2vec's
+    /// way)
+    #[arg(long, value_name = "WAY", default_value_t, value_parser = one_of::<Negatives>(Negatives::NAMES))]
     pub drawn: Negatives,
-    /// The parameter manager's sampling of negatives; `None`: `preloc` on several nodes that
-    /// replicate on intent, else the usual scheme of the system ([`Scheme::of`]). Plain arrays draw
-    /// as the law says in any case. Defaults to `None`.
+    /// Sampling of negatives: any words, as they come (naive), brought here ahead (preloc), from a
+    /// pool that is used again (pool), such as are here (local) [default: as for kge, but preloc on
+    /// several nodes where the system replicates on intent]
+    #[arg(long = "sampling", value_name = "SCHEME", value_parser = one_of::<Scheme>(SCHEMES))]
+    #[serde(serialize_with = "name_if_given")]
     pub scheme: Option<Scheme>,
-    /// Share of the text from which on a word is thinned; 0 thins none. Defaults to 1e-3.
+    /// Share of the text from which on a word is thinned; 0 thins none
+    #[arg(long, value_name = "SHARE", default_value_t = TrainConfig::default().sample)]
     pub sample: f64,
-    /// The update rule of parameters. Defaults to sgd.
+    /// Update rule of parameters: word2vec's falling rate, or the papers' AdaGrad
+    #[arg(long, value_name = "NAME", default_value_t, value_parser = one_of::<Optimizer>(Optimizer::NAMES))]
     pub optimizer: Optimizer,
-    /// The learning rate, with `sgd` at the start. Defaults to 0.025.
+    /// Learning rate, with sgd at the start
+    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate)]
     pub learning_rate: f32,
-    /// Sentences between the announcement of a sentence and its turn. Defaults to 2000.
+    /// What all tasks have; a clock is a sentence.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunConfig,
+    /// Sentences between the announcement of a sentence and its turn, under all systems but lapse
+    #[arg(long, value_name = "SENTENCES", default_value_t = TrainConfig::default().ahead, help_heading = "Cluster")]
     pub ahead: usize,
-    /// Clocks between `localize` and the access at most, and three quarters of them at least, under
-    /// [`System::Lapse`]. Defaults to 8.
-    pub localize_ahead: u64,
-    /// Puts the vectors into the report; where nodes are processes they are brought together on
-    /// node 0, whose choice counts. Defaults to true.
-    pub checkpoint: bool,
-    /// Writes what happens to some keys while training; where nodes are processes each writes its
-    /// own part, if it chooses to. Defaults to `None`.
-    pub trace: Option<Tracer>,
+    /// Who takes part.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
-            system: Some(System::Adapm),
-            nodes: 1,
-            workers: None,
-            seed: 1,
             dim: 100,
             epochs: None,
             window: 5,
             negatives: 5,
-            drawn: Negatives::Sentence,
+            drawn: Negatives::default(),
             scheme: None,
             sample: 1e-3,
-            optimizer: Optimizer::Sgd,
+            optimizer: Optimizer::default(),
             learning_rate: 0.025,
             ahead: 2000,
-            localize_ahead: 8,
-            checkpoint: true,
-            trace: None,
+            run: RunConfig::default(),
+            cluster: ClusterConfig::default(),
         }
+    }
+}
+
+impl Config for TrainConfig {
+    fn cluster(&self) -> &ClusterConfig {
+        &self.cluster
+    }
+
+    fn run(&self) -> &RunConfig {
+        &self.run
+    }
+
+    fn run_mut(&mut self) -> &mut RunConfig {
+        &mut self.run
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        dimension(self.dim)?;
+        positive("learning_rate", self.learning_rate)?;
+        whole("window", self.window.into(), 1, u64::from(u16::MAX))?;
+        whole("ahead", self.ahead as u64, 1, u64::MAX)?;
+        share("sample", self.sample)?;
+        whole("negatives", self.negatives as u64, 0, NEGATIVES_MAX)?;
+        self.run.check()
     }
 }
 
@@ -123,10 +147,12 @@ impl TrainConfig {
     #[must_use]
     pub fn sampling(&self) -> Option<Scheme> {
         let usual = |system: System| match Scheme::of(system) {
-            Scheme::Local if self.nodes > 1 && system.supply() == Supply::Intent => Scheme::Preloc,
+            Scheme::Local if self.cluster.nodes > Some(1) && system.supply() == Supply::Intent => {
+                Scheme::Preloc
+            }
             usual => usual,
         };
-        self.system.map(|system| self.scheme.unwrap_or_else(|| usual(system)))
+        self.cluster.system.map(|system| self.scheme.unwrap_or_else(|| usual(system)))
     }
 }
 
@@ -137,25 +163,19 @@ const WORDS_SEEN: u64 = 50_000_000;
 const EPOCHS_MIN: u64 = 5;
 const EPOCHS_MAX: u64 = 50;
 
+/// Far more than helps: word2vec advises 5 to 20.
+const NEGATIVES_MAX: u64 = 500;
+
 /// Choices of an evaluation. Start from [`EvalConfig::default`] and set fields.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct EvalConfig {
-    /// The parameter management system; `None`: plain arrays. Defaults to adapm.
-    pub system: Option<System>,
-    /// Nodes in this process; where nodes are processes their number counts instead. Defaults to 1.
-    pub nodes: usize,
-    /// Workers of each node; `None`: max(1, cores / nodes). Defaults to `None`.
-    pub workers: Option<usize>,
     /// The most frequent words that can be asked for and be answers; `None`: all. Defaults to
     /// `None`.
     pub words: Option<usize>,
-}
-
-impl Default for EvalConfig {
-    fn default() -> Self {
-        Self { system: Some(System::Adapm), nodes: 1, workers: None, words: None }
-    }
+    /// Who takes part.
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
 }
 
 named!(
@@ -182,7 +202,8 @@ mod tests {
     #[test]
     fn negatives_are_drawn_ahead_where_what_is_local_is_not_all() {
         let sampling = |system, nodes, scheme| {
-            TrainConfig { system, nodes, scheme, ..TrainConfig::default() }.sampling()
+            let cluster = ClusterConfig { system, nodes: Some(nodes), workers: None };
+            TrainConfig { cluster, scheme, ..TrainConfig::default() }.sampling()
         };
         let usual = |system, nodes| sampling(Some(system), nodes, None);
         assert_eq!(
@@ -194,5 +215,36 @@ mod tests {
         }
         assert_eq!(sampling(Some(System::Adapm), 4, Some(Scheme::Local)), Some(Scheme::Local));
         assert_eq!(sampling(None, 1, Some(Scheme::Local)), None);
+    }
+
+    #[test]
+    fn choices_that_make_no_sense_are_named() {
+        let check = |change: fn(&mut TrainConfig)| {
+            let mut config = TrainConfig::default();
+            change(&mut config);
+            config.check()
+        };
+        assert_eq!(check(|_| {}), Ok(()));
+        let wrong = |change: fn(&mut TrainConfig)| check(change).unwrap_err().to_string();
+        assert_eq!(wrong(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
+        assert_eq!(
+            wrong(|config| config.window = 0),
+            "window 0: give a whole number from 1 to 65535"
+        );
+        assert_eq!(wrong(|config| config.ahead = 0), "ahead 0: give a whole number of at least 1");
+        assert_eq!(
+            wrong(|config| config.negatives = 501),
+            "negatives 501: give a whole number from 0 to 500"
+        );
+        for share in [f64::NAN, -0.1, 1.1, 2.0, f64::INFINITY] {
+            let config = TrainConfig { sample: share, ..TrainConfig::default() };
+            let expected = format!("sample {share}: give a share, from 0 to 1");
+            assert_eq!(config.check().unwrap_err().to_string(), expected);
+        }
+        for rate in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            let config = TrainConfig { learning_rate: rate, ..TrainConfig::default() };
+            let expected = format!("learning_rate {rate}: give a positive number");
+            assert_eq!(config.check().unwrap_err().to_string(), expected);
+        }
     }
 }

@@ -12,24 +12,23 @@
 //! intent for its words is signaled when it is read, long before its turn.
 //!
 //! ```
-//! use std::sync::atomic::AtomicBool;
-//!
-//! use adapm_tasks::run::{NoProgress, TaskError};
+//! use adapm_tasks::run::{Run, TaskError};
 //! use adapm_tasks::wv::{Analogies, Corpus, EvalConfig, Text, TrainConfig, evaluate, train};
 //!
 //! let corpus = Corpus::count(Text::generated(1, 500), 2, 1).expect("there are words");
 //! let mut config = TrainConfig::default();
-//! (config.nodes, config.dim, config.epochs, config.learning_rate) = (2, 8, Some(3), 0.2);
-//! let (questions, stop) = (Analogies::generated(), AtomicBool::new(false));
-//! let trained = train(&corpus, Some(&questions), &config, &NoProgress, &stop)?;
+//! (config.cluster.nodes, config.dim, config.epochs) = (Some(2), 8, Some(3));
+//! config.learning_rate = 0.2;
+//! let questions = Analogies::generated();
+//! let trained = train(&corpus, Some(&questions), &config, &Run::alone())?;
 //! assert!(trained.epochs[2].loss < trained.epochs[0].loss);
 //!
 //! // The same vectors give the same answers on any number of nodes.
 //! let mut config = EvalConfig::default();
-//! config.nodes = 3;
+//! config.cluster.nodes = Some(3);
 //! let checkpoint = trained.checkpoint.expect("is asked for by default");
-//! let evaluated = evaluate(&checkpoint.vectors(), &questions, &config, &NoProgress, &stop)?;
-//! assert_eq!(trained.analogies, evaluated.analogies);
+//! let evaluated = evaluate(&checkpoint.vectors(), &questions, &config, &Run::alone())?;
+//! assert_eq!(trained.test, evaluated.figures);
 //! # Ok::<(), TaskError>(())
 //! ```
 //!
@@ -43,6 +42,8 @@ mod corpus;
 mod error;
 pub(crate) mod kernel;
 mod predict;
+#[cfg(feature = "cli")]
+pub(crate) mod program;
 mod search;
 mod sentence;
 mod similarity;
@@ -60,8 +61,10 @@ pub use config::{EvalConfig, Negatives, Optimizer, TrainConfig};
 pub use corpus::{Corpus, Vocabulary};
 pub use error::{CorpusError, LineFault, VectorFault};
 pub use predict::{Neighbour, Predictor, Query};
+#[cfg(feature = "cli")]
+pub use program::Wv;
 pub use similarity::{Similarities, SimilarityReport};
 pub use task::{KEY_KINDS, traced_keys};
 pub use text::{Text, TextSource};
-pub use training::{EvalReport, TrainReport, evaluate, evaluate_in_group, train, train_in_group};
+pub use training::{EvalReport, TrainReport, evaluate, train};
 pub use vectors::{Format, VectorForm, Vectors};

@@ -110,7 +110,7 @@ fn plan<'p>(corpus: &'p Corpus, config: &TrainConfig, keep_thresholds: &'p [u32]
         vocabulary: corpus.vocabulary(),
         keep_thresholds,
         window: config.window,
-        seed: config.seed,
+        seed: config.run.seed,
     }
 }
 
@@ -129,7 +129,7 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn initial(&self) -> Initial {
-        let (seed, dim, keys) = (self.config.seed, self.config.dim, self.keys());
+        let (seed, dim, keys) = (self.config.run.seed, self.config.dim, self.keys());
         Arc::new(move |key, value| initial_value(seed, keys, dim, key, value))
     }
 
@@ -162,8 +162,8 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.system.is_some_and(System::localizes) {
-            usize::try_from(self.config.localize_ahead).unwrap_or(usize::MAX)
+        if self.config.cluster.system.is_some_and(System::localizes) {
+            usize::try_from(self.config.run.localize_ahead).unwrap_or(usize::MAX)
         } else {
             self.config.ahead
         }
@@ -326,6 +326,7 @@ const RATE_LEFT_MIN: f32 = 1e-4;
 mod tests {
     use super::*;
     use crate::run::loading::assert_begins_anywhere;
+    use crate::run::{ClusterConfig, RunConfig};
     use crate::wv::Text;
 
     #[test]
@@ -348,7 +349,9 @@ mod tests {
         let corpus = Corpus::count(Text::generated(1, 120), 1, 1).unwrap();
         for (seed, system) in [(1, System::Adapm), (2, System::Lapse)] {
             let system = Some(system);
-            let config = TrainConfig { seed, system, sample: 0.01, ..TrainConfig::default() };
+            let run = RunConfig { seed, ..RunConfig::default() };
+            let cluster = ClusterConfig { system, ..ClusterConfig::default() };
+            let config = TrainConfig { run, cluster, sample: 0.01, ..TrainConfig::default() };
             let task = WordVectors::new(&corpus, None, &config).unwrap();
             for (all, of_node) in [(1, 1), (4, 2), (3, 1)] {
                 for number in 0..all {

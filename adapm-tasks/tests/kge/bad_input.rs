@@ -16,9 +16,11 @@ fn refusal(change: impl FnOnce(&mut TrainConfig)) -> ConfigError {
 #[test]
 fn impossible_configurations_are_refused() {
     let keys = graph().entities().len() as u64 + graph().relations().len() as u64;
-    assert_eq!(refusal(|config| config.nodes = 0), ConfigError::NoNodes);
-    assert_eq!(refusal(|config| config.workers = Some(0)), ConfigError::NoWorkers);
-    let refused = refusal(|config| (config.system, config.nodes) = (Some(System::Adapm), 5000));
+    assert_eq!(refusal(|config| config.cluster.nodes = Some(0)), ConfigError::NoNodes);
+    assert_eq!(refusal(|config| config.cluster.workers = Some(0)), ConfigError::NoWorkers);
+    let refused = refusal(|config| {
+        (config.cluster.system, config.cluster.nodes) = (Some(System::Adapm), Some(5000))
+    });
     assert_eq!(refused, ConfigError::MoreNodesThanKeys { nodes: 5000, keys });
     let text = |change: fn(&mut TrainConfig)| refusal(change).to_string();
     assert_eq!(text(|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
@@ -43,7 +45,7 @@ fn a_value_that_the_manager_cannot_hold_and_an_empty_pool_are_refused() {
     let outcome = run(
         &graph(),
         &small(|config| {
-            (config.system, config.scheme) =
+            (config.cluster.system, config.scheme) =
                 (Some(System::Adapm), Some(Scheme::Pool { size: 0, reuse: 1 }));
         }),
     );
@@ -58,7 +60,8 @@ fn training_that_diverges_stops_and_names_key_step_and_rate() {
     for (system, nodes) in [(None, 1), (Some(System::Adapm), 2)] {
         for negatives in [Negatives::Shared, Negatives::Independent] {
             let config = small(|config| {
-                (config.system, config.nodes, config.negatives) = (system, nodes, negatives);
+                (config.cluster.system, config.cluster.nodes, config.negatives) =
+                    (system, Some(nodes), negatives);
                 (config.learning_rate, config.negative_count) = (1e30, Some(8));
             });
             match run(&graph(), &config) {

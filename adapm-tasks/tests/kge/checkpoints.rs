@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
 use adapm_tasks::kge::{
-    Checkpoint, CheckpointError, EvalConfig, Graph, GraphOptions, ModelKind, NoProgress, TaskError,
+    Checkpoint, CheckpointError, EvalConfig, Graph, GraphOptions, ModelKind, TaskError,
     TrainConfig, evaluate,
 };
+use adapm_tasks::run::{Keep, Run};
 
 use crate::{graph, run, small};
 
@@ -33,7 +33,7 @@ fn trained(graph: &Graph, config: &TrainConfig) -> Checkpoint {
 
 #[test]
 fn parameters_are_kept_only_if_asked_for() {
-    let config = small(|config| (config.epochs, config.checkpoint) = (1, false));
+    let config = small(|config| (config.epochs, config.run.keep) = (1, Keep::Nothing));
     let report = run(&graph(), &config).expect("trains");
     assert!(report.checkpoint.is_none() && report.test.is_some());
 }
@@ -46,8 +46,8 @@ fn initial_values_are_the_same_bytes_from_any_number_of_nodes() {
         [(1, None), (1, Some(System::Adapm)), (2, Some(System::Full)), (4, Some(System::Lapse))]
     {
         let config = small(|config| {
-            (config.nodes, config.system, config.epochs, config.evaluate) =
-                (nodes, system, 0, false);
+            (config.cluster.nodes, config.cluster.system, config.epochs, config.run.no_eval) =
+                (Some(nodes), system, 0, true);
         });
         let file = Scratch::new(&format!("initial-{nodes}"));
         trained(&graph, &config).save(&file.0).expect("saves");
@@ -71,14 +71,14 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
 
         let ranks = |system, nodes| {
             let mut config = EvalConfig::default();
-            (config.system, config.nodes, config.workers) = (system, nodes, Some(2));
-            let report = evaluate(&graph, &loaded, &config, &NoProgress, &AtomicBool::new(false))
-                .expect("ranks");
-            assert_eq!(report.ranks.len(), 2 * graph.test().len());
-            (report.metrics, report.ranks)
+            (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+                (system, Some(nodes), Some(2));
+            let report = evaluate(&graph, &loaded, &config, &Run::alone()).expect("ranks");
+            assert_eq!(report.own.ranks.len(), 2 * graph.test().len());
+            (report.figures, report.own.ranks)
         };
         let expected = ranks(None, 1);
-        assert_eq!(Some(expected.0), report.test);
+        assert_eq!(expected.0, report.test);
         for nodes in [1, 2, 4] {
             assert_eq!(ranks(Some(System::Adapm), nodes), expected, "{nodes} nodes");
         }
@@ -108,9 +108,10 @@ fn files_of_version_2_are_read_and_written_byte_for_byte() {
 #[test]
 fn a_model_that_is_unknown_is_refused() {
     let graph = Graph::families(1, 1);
-    let mut bytes = trained(&graph, &small(|config| (config.epochs, config.evaluate) = (0, false)))
-        .write_to(Vec::new())
-        .expect("memory takes all bytes");
+    let mut bytes =
+        trained(&graph, &small(|config| (config.epochs, config.run.no_eval) = (0, true)))
+            .write_to(Vec::new())
+            .expect("memory takes all bytes");
     let at = bytes.windows(7).position(|name| name == b"complex").expect("names its model");
     bytes[at..at + 7].copy_from_slice(b"simplex");
     let (content, sum) = bytes.split_last_chunk_mut::<8>().expect("ends with a checksum");
@@ -126,11 +127,10 @@ fn a_model_that_is_unknown_is_refused() {
 
 #[test]
 fn parameters_of_other_data_are_refused() {
-    let config = small(|config| (config.epochs, config.evaluate) = (0, false));
+    let config = small(|config| (config.epochs, config.run.no_eval) = (0, true));
     let checkpoint = trained(&graph(), &config);
     let other = Graph::families(1, 5);
-    let outcome =
-        evaluate(&other, &checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
+    let outcome = evaluate(&other, &checkpoint, &EvalConfig::default(), &Run::alone());
     assert!(matches!(outcome, Err(TaskError::Checkpoint(CheckpointError::OtherData { .. }))));
 }
 
@@ -149,17 +149,9 @@ fn parameters_trained_on_other_facts_of_the_same_names_are_refused() {
     assert_eq!(graph.entities(), other.entities());
     // Whether some of train was held back to select on or not.
     for holds_back in [false, true] {
-        let config = small(|config| (config.epochs, config.evaluate) = (1, holds_back));
+        let config = small(|config| (config.epochs, config.run.no_eval) = (1, !holds_back));
         let checkpoint = trained(&graph, &config);
-        let rank = |graph| {
-            evaluate(
-                graph,
-                &checkpoint,
-                &EvalConfig::default(),
-                &NoProgress,
-                &AtomicBool::new(false),
-            )
-        };
+        let rank = |graph| evaluate(graph, &checkpoint, &EvalConfig::default(), &Run::alone());
         assert!(rank(&graph).is_ok());
         let error = rank(&other).expect_err("other facts");
         assert!(
@@ -175,7 +167,7 @@ fn parameters_trained_on_other_facts_of_the_same_names_are_refused() {
 
 #[test]
 fn a_damaged_file_is_an_error_of_one_line() {
-    let config = small(|config| (config.epochs, config.evaluate) = (0, false));
+    let config = small(|config| (config.epochs, config.run.no_eval) = (0, true));
     let file = Scratch::new("damaged");
     trained(&Graph::families(1, 1), &config).save(&file.0).expect("saves");
     let bytes = fs::read(&file.0).expect("is there");

@@ -11,8 +11,9 @@ fn every_system_trains_on_three_nodes() {
     for system in System::ALL {
         for negatives in [Negatives::Shared, Negatives::Independent] {
             let config = small(|config| {
-                (config.system, config.nodes, config.negatives) = (Some(system), 3, negatives);
-                config.workers = Some(2);
+                (config.cluster.system, config.cluster.nodes, config.negatives) =
+                    (Some(system), Some(3), negatives);
+                config.cluster.workers = Some(2);
                 config.negative_count = Some(16);
                 config.epochs = 2;
                 config.chunk = Some(64);
@@ -32,7 +33,8 @@ fn every_scheme_finds_the_known_structure_on_two_nodes() {
     let graph = graph();
     let train = |system, scheme, epochs| {
         let config = small(|config| {
-            (config.system, config.nodes, config.scheme) = (Some(system), 2, Some(scheme));
+            (config.cluster.system, config.cluster.nodes, config.scheme) =
+                (Some(system), Some(2), Some(scheme));
             (config.dim, config.epochs, config.valid_every) = (STEADY_DIM, epochs, Some(epochs));
         });
         assert_eq!(config.sampling(), Some(scheme));
@@ -50,7 +52,7 @@ fn every_scheme_finds_the_known_structure_on_two_nodes() {
 
 #[test]
 fn the_usual_scheme_is_that_of_the_system() {
-    let usual = |system| small(|config| config.system = system).sampling();
+    let usual = |system| small(|config| config.cluster.system = system).sampling();
     assert_eq!(usual(Some(System::Classic)), Some(Scheme::Naive));
     assert_eq!(usual(Some(System::Adapm)), Some(Scheme::Local));
     assert_eq!(usual(Some(System::Lapse)), Some(Scheme::Preloc));
@@ -60,9 +62,9 @@ fn the_usual_scheme_is_that_of_the_system() {
 #[test]
 fn a_static_partition_of_four_nodes_is_local_for_a_quarter() {
     let config = small(|config| {
-        (config.system, config.nodes, config.negatives) =
-            (Some(System::Classic), 4, Negatives::Independent);
-        (config.epochs, config.evaluate, config.negative_count) = (1, false, Some(20));
+        (config.cluster.system, config.cluster.nodes, config.negatives) =
+            (Some(System::Classic), Some(4), Negatives::Independent);
+        (config.epochs, config.run.no_eval, config.negative_count) = (1, true, Some(20));
     });
     let stats = run(&graph(), &config).expect("trains").stats;
     assert!((stats.local_share() - 0.25).abs() < 0.02, "{}", stats.local_share());
@@ -72,8 +74,8 @@ fn a_static_partition_of_four_nodes_is_local_for_a_quarter() {
 #[test]
 fn counts_are_of_training_alone_and_add_up_over_epochs() {
     let config = small(|config| {
-        (config.system, config.nodes, config.negatives) =
-            (Some(System::Classic), 2, Negatives::Independent);
+        (config.cluster.system, config.cluster.nodes, config.negatives) =
+            (Some(System::Classic), Some(2), Negatives::Independent);
         (config.epochs, config.negative_count) = (2, Some(4));
     });
     let graph = graph();

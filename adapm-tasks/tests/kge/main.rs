@@ -13,15 +13,14 @@ mod real_data;
 mod stopping;
 mod training;
 
-use std::sync::atomic::AtomicBool;
-
-use adapm_tasks::kge::{Graph, NoProgress, TaskError, TrainConfig, TrainReport, train};
+use adapm_tasks::kge::{Graph, TaskError, TrainConfig, TrainReport, train};
+use adapm_tasks::run::Run;
 
 /// Returns a job that takes a moment: a small graph's worth of parameters, few negatives.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    config.system = None;
-    config.workers = Some(1);
+    config.cluster.system = None;
+    config.cluster.workers = Some(1);
     config.dim = 16;
     config.chunk = Some(128);
     config.negative_count = Some(64);
@@ -43,5 +42,5 @@ fn graph() -> Graph {
 }
 
 fn run(graph: &Graph, config: &TrainConfig) -> Result<TrainReport, TaskError> {
-    train(graph, config, &NoProgress, &AtomicBool::new(false))
+    train(graph, config, &Run::alone())
 }

@@ -8,17 +8,17 @@ use adapm_core::NodeId;
 use adapm_tasks::System;
 use adapm_tasks::kge::{
     ConfigError, EvalConfig, Graph, Mismatch, ModelKind, NoProgress, TaskError, TrainConfig,
-    TrainReport, evaluate, evaluate_in_group, train_in_group,
+    TrainReport, evaluate, train,
 };
 use adapm_tasks::metric::RankMetrics;
-use adapm_tasks::run::{Epoch, Observer};
+use adapm_tasks::run::{Epoch, Keep, Observer, Run};
 
 use crate::group::as_each;
 use crate::{STEADY_DIM, graph, run, small};
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     small(|config| {
-        config.system = Some(System::Adapm);
+        config.cluster.system = Some(System::Adapm);
         change(config);
     })
 }
@@ -30,9 +30,7 @@ pub(crate) fn train_all(
     graph: &Graph,
     config: &TrainConfig,
 ) -> Vec<TrainReport> {
-    as_each(name, nodes, |_, group| {
-        train_in_group(graph, config, group, &NoProgress, &AtomicBool::new(false)).expect("trains")
-    })
+    as_each(name, nodes, |_, group| train(graph, config, &Run::in_group(group)).expect("trains"))
 }
 
 #[test]
@@ -40,7 +38,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     let graph = graph();
     let config = config(|config| (config.dim, config.epochs) = (STEADY_DIM, 10));
     let mut in_one = config.clone();
-    in_one.nodes = 3;
+    in_one.cluster.nodes = Some(3);
     let alone = run(&graph, &in_one).expect("trains");
     let reports = train_all("quality", 3, &graph, &config);
     let mrr = |report: &TrainReport| report.test.expect("evaluated").mrr;
@@ -67,9 +65,8 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     // What node 0 has brought together is what all have ranked.
     let checkpoint = reports[0].checkpoint.as_ref().expect("on node 0");
     assert!(reports[1..].iter().all(|report| report.checkpoint.is_none()));
-    let ranked =
-        evaluate(&graph, checkpoint, &EvalConfig::default(), &NoProgress, &AtomicBool::new(false));
-    assert_eq!(Some(ranked.expect("ranks").metrics), reports[0].test);
+    let ranked = evaluate(&graph, checkpoint, &EvalConfig::default(), &Run::alone());
+    assert_eq!(ranked.expect("ranks").figures, reports[0].test);
 }
 
 #[test]
@@ -77,8 +74,9 @@ fn every_system_trains_in_processes() {
     let graph = Graph::families(1, 3);
     for system in System::ALL {
         let config = config(|config| {
-            (config.system, config.workers, config.epochs) = (Some(system), Some(2), 4);
-            (config.negative_count, config.checkpoint) = (Some(16), false);
+            (config.cluster.system, config.cluster.workers, config.epochs) =
+                (Some(system), Some(2), 4);
+            (config.negative_count, config.run.keep) = (Some(16), Keep::Nothing);
         });
         let reports = train_all(system.name(), 2, &graph, &config);
         let losses: Vec<f64> = reports[1].epochs.iter().map(|epoch| epoch.loss).collect();
@@ -96,19 +94,17 @@ fn ranks_are_the_same_in_any_number_of_processes() {
         let config =
             small(|config| (config.model, config.epochs, config.reciprocal) = (model, 1, true));
         let checkpoint = run(&graph, &config).expect("trains").checkpoint.expect("asked for");
-        let stop = AtomicBool::new(false);
         let mut config = EvalConfig::default();
-        (config.system, config.nodes) = (None, 1);
-        let expected = evaluate(&graph, &checkpoint, &config, &NoProgress, &stop).expect("ranks");
+        (config.cluster.system, config.cluster.nodes) = (None, Some(1));
+        let expected = evaluate(&graph, &checkpoint, &config, &Run::alone()).expect("ranks");
         for nodes in [1, 2, 4] {
-            (config.system, config.workers) = (Some(System::Adapm), Some(2));
+            (config.cluster.system, config.cluster.workers) = (Some(System::Adapm), Some(2));
             let reports = as_each(&format!("ranks-{model}-{nodes}"), nodes, |_, group| {
-                evaluate_in_group(&graph, &checkpoint, &config, group, &NoProgress, &stop)
-                    .expect("ranks")
+                evaluate(&graph, &checkpoint, &config, &Run::in_group(group)).expect("ranks")
             });
             for report in reports {
-                assert_eq!((report.nodes, &report.ranks), (nodes, &expected.ranks));
-                assert_eq!(report.metrics, expected.metrics);
+                assert_eq!((report.nodes, &report.own.ranks), (nodes, &expected.own.ranks));
+                assert_eq!(report.figures, expected.figures);
             }
         }
     }
@@ -132,7 +128,8 @@ fn a_stop_raised_in_one_process_ends_all_with_their_results() {
         let stop = AtomicBool::new(false);
         let stopper = StopAfter(2, &stop);
         let progress: &dyn Observer<RankMetrics> = if node == 1 { &stopper } else { &NoProgress };
-        train_in_group(&graph, &config, group, progress, &stop).expect("a stop is no failure")
+        train(&graph, &config, &Run::in_group(group).observed_by(progress).stopped_by(&stop))
+            .expect("a stop is no failure")
     });
     for report in &reports {
         assert!(report.stopped && report.test.is_none());
@@ -148,9 +145,7 @@ fn refused(
     config: impl Fn(usize) -> TrainConfig + Sync,
 ) -> Vec<TaskError> {
     as_each(name, 3, |node, group| {
-        let stop = AtomicBool::new(false);
-        train_in_group(&graph(node), &config(node), group, &NoProgress, &stop)
-            .expect_err("they differ")
+        train(&graph(node), &config(node), &Run::in_group(group)).expect_err("they differ")
     })
 }
 
@@ -164,7 +159,7 @@ fn the_node_with_other_data_or_choices_is_named_by_all() {
         let TaskError::Mismatch { node: NodeId(2), what: other } = error else { panic!("{text}") };
         assert_eq!(std::mem::discriminant(&other), std::mem::discriminant(&what));
     }
-    let choices = |node| config(|config| config.seed = if node == 1 { 7 } else { 1 });
+    let choices = |node| config(|config| config.run.seed = if node == 1 { 7 } else { 1 });
     for error in refused("choices", |_| Graph::families(1, 3), choices) {
         assert_eq!(error.to_string(), "node n1 has seed 7, others have 1; start all nodes alike");
     }
@@ -207,7 +202,10 @@ fn a_node_that_panics_is_named_by_the_others() {
     let texts = as_each("panic", 3, |node, group| {
         let stop = AtomicBool::new(false);
         let progress: &dyn Observer<RankMetrics> = if node == 0 { &Panics } else { &NoProgress };
-        let train = || train_in_group(&graph, &config, group, progress, &stop).map(drop);
+        let train = || {
+            train(&graph, &config, &Run::in_group(group).observed_by(progress).stopped_by(&stop))
+                .map(drop)
+        };
         train().expect_err("n0 panics").to_string()
     });
     assert_eq!(texts[0], "worker w0 of node n0 panicked: of the test");
@@ -223,7 +221,7 @@ fn a_node_that_panics_is_named_by_the_others() {
 fn a_node_that_leaves_before_the_run_is_named_by_the_others() {
     let (graph, config) = (Graph::families(1, 3), config(|_| {}));
     let texts = as_each("leaves", 3, |node, group| {
-        let train = || train_in_group(&graph, &config, group, &NoProgress, &AtomicBool::new(false));
+        let train = || train(&graph, &config, &Run::in_group(group));
         if node == 1 { String::new() } else { train().expect_err("n1 is gone").to_string() }
     });
     assert!(texts[0].contains("n1") && texts[2].contains("n1"), "{texts:?}");

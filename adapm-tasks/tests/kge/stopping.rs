@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_tasks::System;
-use adapm_tasks::kge::{NoProgress, train};
+use adapm_tasks::kge::train;
 use adapm_tasks::metric::RankMetrics;
-use adapm_tasks::run::{Epoch, Observer, Split};
+use adapm_tasks::run::{Epoch, Observer, Run, Split};
 
 use crate::{graph, small};
 
@@ -35,11 +35,16 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
     for (system, nodes, workers) in [(None, 1, 1), (Some(System::Adapm), 2, 2)] {
         let stop = AtomicBool::new(false);
         let config = small(|config| {
-            (config.system, config.nodes, config.workers) = (system, nodes, Some(workers));
+            (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+                (system, Some(nodes), Some(workers));
             config.epochs = 1000;
         });
-        let report =
-            train(&graph(), &config, &StopAfter { epoch: 2, stop: &stop }, &stop).expect("stops");
+        let report = train(
+            &graph(),
+            &config,
+            &Run::alone().observed_by(&StopAfter { epoch: 2, stop: &stop }).stopped_by(&stop),
+        )
+        .expect("stops");
         assert!(report.stopped && report.test.is_none());
         assert_eq!(
             (report.epochs.len(), report.checkpoint.expect("asked for").dim()),
@@ -52,8 +57,11 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
 #[test]
 fn a_run_stopped_before_it_starts_has_no_epochs() {
     let stop = AtomicBool::new(true);
-    let report =
-        train(&graph(), &small(|config| config.system = Some(System::Adapm)), &NoProgress, &stop);
+    let report = train(
+        &graph(),
+        &small(|config| config.cluster.system = Some(System::Adapm)),
+        &Run::alone().stopped_by(&stop),
+    );
     let report = report.expect("stops");
     assert!(report.stopped && report.epochs.is_empty());
     assert_eq!((report.chosen_epoch, report.test), (0, None));
@@ -62,8 +70,15 @@ fn a_run_stopped_before_it_starts_has_no_epochs() {
 #[test]
 fn a_run_stopped_in_evaluation_has_its_epoch_without_figures() {
     let stop = AtomicBool::new(false);
-    let config = small(|config| (config.system, config.nodes) = (Some(System::Adapm), 2));
-    let report = train(&graph(), &config, &StopInEvaluation(&stop), &stop).expect("stops");
+    let config = small(|config| {
+        (config.cluster.system, config.cluster.nodes) = (Some(System::Adapm), Some(2))
+    });
+    let report = train(
+        &graph(),
+        &config,
+        &Run::alone().observed_by(&StopInEvaluation(&stop)).stopped_by(&stop),
+    )
+    .expect("stops");
     assert!(report.stopped && report.test.is_none());
     assert_eq!((report.epochs.len(), report.chosen_epoch), (1, 1));
 }

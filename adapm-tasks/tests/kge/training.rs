@@ -34,7 +34,7 @@ fn plain_arrays_give_the_same_run_twice() {
     assert_eq!(first.checkpoint, second.checkpoint);
     assert_eq!(first.test, second.test);
     let other =
-        run(&graph, &small(|config| (config.epochs, config.seed) = (2, 2))).expect("trains");
+        run(&graph, &small(|config| (config.epochs, config.run.seed) = (2, 2))).expect("trains");
     assert_ne!(first.checkpoint, other.checkpoint);
 }
 
@@ -44,7 +44,7 @@ fn one_worker_of_a_manager_gives_the_same_run_twice() {
     for negatives in [Negatives::Shared, Negatives::Independent] {
         let train = |seed| {
             let config = small(|config| {
-                (config.system, config.negatives, config.seed) =
+                (config.cluster.system, config.negatives, config.run.seed) =
                     (Some(System::Adapm), negatives, seed);
                 (config.chunk, config.negative_count, config.epochs) = (None, Some(16), 2);
             });
@@ -74,9 +74,9 @@ fn every_model_loss_and_way_to_sample_learns() {
         ] {
             let config = small(|config| {
                 (config.model, config.loss, config.negatives) = (*model, loss, negatives);
-                config.system = Some(System::Adapm);
+                config.cluster.system = Some(System::Adapm);
                 config.negative_count = Some(16);
-                config.evaluate = false;
+                config.run.no_eval = true;
                 config.reciprocal = loss == LossKind::Logistic;
             });
             let report = run(&graph, &config).expect("trains");

@@ -13,8 +13,8 @@ fn choices_that_make_no_sense_are_named() {
             Err(TaskError::Config(error)) => error,
             other => panic!("{other:?}"),
         };
-    assert_eq!(refused(&|config| config.nodes = 0), ConfigError::NoNodes);
-    assert_eq!(refused(&|config| config.workers = Some(0)), ConfigError::NoWorkers);
+    assert_eq!(refused(&|config| config.cluster.nodes = Some(0)), ConfigError::NoNodes);
+    assert_eq!(refused(&|config| config.cluster.workers = Some(0)), ConfigError::NoWorkers);
     let text = |change: &dyn Fn(&mut TrainConfig)| refused(change).to_string();
     assert_eq!(text(&|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
     assert_eq!(
@@ -27,7 +27,7 @@ fn choices_that_make_no_sense_are_named() {
     }
     assert_eq!(text(&|config| config.l2 = Some(-0.1)), "l2 -0.1: give 0 or a positive number");
     assert_eq!(
-        refused(&|config| config.nodes = 301),
+        refused(&|config| config.cluster.nodes = Some(301)),
         ConfigError::MoreNodesThanKeys { nodes: 301, keys: 300 }
     );
 }
@@ -37,7 +37,7 @@ fn training_that_diverges_names_key_step_and_learning_rate() {
     for (nodes, workers) in [(1, 1), (2, 2)] {
         let config = small(|config| {
             (config.optimizer, config.learning_rate) = (Optimizer::Sgd, Some(1e6));
-            (config.nodes, config.workers) = (nodes, Some(workers));
+            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(workers));
         });
         let error = run(&ratings(), &config).expect_err("diverges");
         let text = error.to_string();

@@ -1,13 +1,10 @@
 //! Factors in files, and predictions by them.
 
 use std::fs;
-use std::sync::atomic::AtomicBool;
 
 use adapm_tasks::System;
-use adapm_tasks::mf::{
-    Checkpoint, EvalConfig, NoProgress, RatingMetrics, Ratings, SyntheticConfig, evaluate,
-};
-use adapm_tasks::run::{CheckpointError, TaskError};
+use adapm_tasks::mf::{Checkpoint, EvalConfig, RatingMetrics, Ratings, SyntheticConfig, evaluate};
+use adapm_tasks::run::{CheckpointError, Run, TaskError};
 
 use crate::{ratings, run, small};
 
@@ -18,8 +15,8 @@ fn predict(
 ) -> Result<RatingMetrics, TaskError> {
     let mut config = EvalConfig::default();
     change(&mut config);
-    let report = evaluate(ratings, checkpoint, &config, &NoProgress, &AtomicBool::new(false))?;
-    Ok(report.metrics.expect("nobody stopped it"))
+    let report = evaluate(ratings, checkpoint, &config, &Run::alone())?;
+    Ok(report.figures.expect("nobody stopped it"))
 }
 
 #[test]
@@ -33,7 +30,7 @@ fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
         [(None, 1), (Some(System::Adapm), 1), (Some(System::Adapm), 2), (Some(System::Classic), 4)]
     {
         let metrics = predict(&ratings, &checkpoint, |config| {
-            (config.system, config.nodes) = (system, nodes)
+            (config.cluster.system, config.cluster.nodes) = (system, Some(nodes))
         });
         assert_eq!(metrics.expect("predicts"), expected, "{system:?} {nodes}");
     }
@@ -42,8 +39,9 @@ fn the_same_factors_give_the_same_figures_on_any_number_of_nodes() {
 #[test]
 fn a_file_is_read_as_it_was_written_and_refused_with_other_ratings() {
     let ratings = ratings();
-    let report = run(&ratings, &small(|config| (config.nodes, config.epochs) = (2, Some(1))))
-        .expect("trains");
+    let report =
+        run(&ratings, &small(|config| (config.cluster.nodes, config.epochs) = (Some(2), Some(1))))
+            .expect("trains");
     let checkpoint = report.checkpoint.expect("asked for");
     let path = std::env::temp_dir().join(format!("adapm-mf-{}.ckpt", std::process::id()));
     checkpoint.save(&path).expect("writes");

@@ -1,12 +1,10 @@
 //! Matrix factorization through the public API: every system, order and number of nodes, stopping,
 //! checkpoints, bad input.
 
-use std::sync::atomic::AtomicBool;
-
 use adapm_tasks::mf::{
-    NoProgress, Optimizer, Penalty, Ratings, SyntheticConfig, TrainConfig, TrainReport, train,
+    Optimizer, Penalty, Ratings, SyntheticConfig, TrainConfig, TrainReport, train,
 };
-use adapm_tasks::run::TaskError;
+use adapm_tasks::run::{Run, TaskError};
 
 #[path = "../support/group.rs"]
 mod group;
@@ -31,7 +29,8 @@ fn ratings() -> Ratings {
 /// Returns a configuration that learns it in a moment, and selects nothing.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    (config.workers, config.dim, config.epochs, config.holds_back) = (Some(1), 4, Some(15), false);
+    (config.cluster.workers, config.dim, config.epochs, config.no_hold_back) =
+        (Some(1), 4, Some(15), true);
     (config.learning_rate, config.l2, config.initial_deviation) = (Some(0.1), Some(0.01), 0.3);
     change(&mut config);
     config
@@ -53,7 +52,7 @@ fn steady(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
 }
 
 fn run(ratings: &Ratings, config: &TrainConfig) -> Result<TrainReport, TaskError> {
-    train(ratings, config, &NoProgress, &AtomicBool::new(false))
+    train(ratings, config, &Run::alone())
 }
 
 fn rmse(report: &TrainReport) -> f64 {

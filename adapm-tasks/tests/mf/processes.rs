@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_core::NodeId;
 use adapm_tasks::mf::{
-    EvalConfig, NoProgress, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate,
-    evaluate_in_group, train_in_group,
+    EvalConfig, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate, train,
 };
-use adapm_tasks::run::{Mismatch, Observer, TaskError, Work};
+use adapm_tasks::run::{Mismatch, Observer, Run, TaskError, Work};
 
 use crate::group::as_each;
 use crate::{ratings, rmse, run, shapes, small, steady};
@@ -20,8 +19,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     for (name, order) in [("columns", Order::Columnwise), ("blocks", Order::Dsgd)] {
         let config = steady(|config| config.order = Some(order));
         let reports: Vec<TrainReport> = as_each(name, 2, |_, group| {
-            train_in_group(&ratings, &config, group, &NoProgress, &AtomicBool::new(false))
-                .expect("trains")
+            train(&ratings, &config, &Run::in_group(group)).expect("trains")
         });
         assert!(rmse(&reports[0]) < 1.05 * alone, "{order}: {} {alone}", rmse(&reports[0]));
         for report in &reports {
@@ -32,13 +30,12 @@ fn processes_train_as_well_as_one_and_report_the_same() {
         let checkpoint = reports[0].checkpoint.as_ref().expect("on node 0");
         assert!(reports[1].checkpoint.is_none());
         let config = EvalConfig::default();
-        let here = evaluate(&ratings, checkpoint, &config, &NoProgress, &AtomicBool::new(false));
-        assert_eq!(here.expect("predicts").metrics, reports[0].test);
+        let here = evaluate(&ratings, checkpoint, &config, &Run::alone());
+        assert_eq!(here.expect("predicts").figures, reports[0].test);
         let there = as_each(&format!("{name}-again"), 2, |_, group| {
-            let stop = AtomicBool::new(false);
-            evaluate_in_group(&ratings, checkpoint, &config, group, &NoProgress, &stop)
+            evaluate(&ratings, checkpoint, &config, &Run::in_group(group))
                 .expect("predicts")
-                .metrics
+                .figures
         });
         assert_eq!(there, [reports[0].test; 2]);
     }
@@ -49,8 +46,7 @@ fn a_node_with_other_choices_is_named_by_all() {
     let ratings = ratings();
     let errors = as_each("choices", 2, |node, group| {
         let config = small(|config| config.l2 = Some(if node == 1 { 0.5 } else { 0.01 }));
-        let stop = AtomicBool::new(false);
-        train_in_group(&ratings, &config, group, &NoProgress, &stop).expect_err("they differ")
+        train(&ratings, &config, &Run::in_group(group)).expect_err("they differ")
     });
     for error in errors {
         let TaskError::Mismatch { node, what: Mismatch::Setting { name, .. } } = error else {
@@ -79,18 +75,23 @@ fn a_stop_in_cross_fitting_ends_all_processes_without_an_epoch() {
     let (ratings, _) = shapes::ratings("small", "stopped");
     for l2 in [None, Some(0.1)] {
         let config =
-            small(|config| (config.epochs, config.holds_back, config.l2) = (Some(4), true, l2));
+            small(|config| (config.epochs, config.no_hold_back, config.l2) = (Some(4), false, l2));
         assert!(matches!(Selection::planned(&ratings, &config), Selection::CrossFitted { .. }));
         // Node 0 is not stopped, or later than node 1.
         for epochs in [[u64::MAX, 2], [3, 2]] {
             let reports = as_each("stopped", 2, |node, group| {
                 let stop = AtomicBool::new(false);
                 let observer = StopAt { epoch: epochs[node], stop: &stop };
-                train_in_group(&ratings, &config, group, &observer, &stop).expect("stops")
+                train(
+                    &ratings,
+                    &config,
+                    &Run::in_group(group).observed_by(&observer).stopped_by(&stop),
+                )
+                .expect("stops")
             });
             for report in reports {
                 assert!(report.stopped && report.epochs.is_empty() && report.test.is_none());
-                assert_eq!((report.selected, report.checkpoint), (None, None));
+                assert_eq!((report.own.selected, report.checkpoint), (None, None));
             }
         }
     }
@@ -104,10 +105,7 @@ fn training_that_diverges_in_one_process_ends_all_with_the_same_error() {
             (Optimizer::Sgd, Some(1e6), Some(Order::Dsgd));
     });
     let errors = as_each("diverges", 2, |_, group| {
-        let stop = AtomicBool::new(false);
-        train_in_group(&ratings, &config, group, &NoProgress, &stop)
-            .expect_err("diverges")
-            .to_string()
+        train(&ratings, &config, &Run::in_group(group)).expect_err("diverges").to_string()
     });
     assert!(errors[0].starts_with("training diverged") && errors[0] == errors[1], "{errors:?}");
 }

@@ -6,6 +6,7 @@ use adapm_tasks::System;
 use adapm_tasks::mf::{
     Checkpoint, EvalConfig, Ratings, Selection, TrainConfig, TrainReport, evaluate,
 };
+use adapm_tasks::run::Run;
 
 use crate::shapes_support::{NAMES, Shape};
 use crate::{rmse, run};
@@ -23,7 +24,7 @@ pub(crate) fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
 
 fn defaults(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    config.workers = Some(1);
+    config.cluster.workers = Some(1);
     change(&mut config);
     config
 }
@@ -38,8 +39,9 @@ fn no_shape_ends_worse_than_trivial_means() {
             if ratings.rows() + ratings.columns() < 100 && nodes > 1 {
                 continue;
             }
-            let report = run(&ratings, &defaults(|config| config.nodes = nodes)).expect("trains");
-            let means = report.means.expect("evaluated").rmse;
+            let report = run(&ratings, &defaults(|config| config.cluster.nodes = Some(nodes)))
+                .expect("trains");
+            let means = report.own.means.expect("evaluated").rmse;
             assert!(
                 rmse(&report) <= 1.01 * baseline,
                 "{name} on {nodes}: {} {means} {baseline}",
@@ -54,7 +56,12 @@ fn factors_are_used_where_they_help_and_only_there() {
     let gain = |name: &str| {
         let (ratings, _) = ratings(name, "gain");
         let report = run(&ratings, &defaults(|_| {})).expect("trains");
-        (report.gain, report.epochs.len(), rmse(&report), report.means.expect("evaluated").rmse)
+        (
+            report.own.gain,
+            report.epochs.len(),
+            rmse(&report),
+            report.own.means.expect("evaluated").rmse,
+        )
     };
     let (small, epochs, error, means) = gain("small");
     assert!(small > 0.9 && epochs > 5 && error < 0.8 * means, "{small} {epochs} {error} {means}");
@@ -70,14 +77,14 @@ fn what_is_selected_on_depends_on_the_data_and_on_choices() {
         Selection::planned(&ratings, &defaults(|config| change(config)))
     };
     assert_eq!(planned(&|_| {}), Selection::HeldBack { cells: 900, of: 18_000 });
-    assert_eq!(planned(&|config| config.holds_back = false), Selection::Nothing);
-    assert_eq!(planned(&|config| config.evaluate = false), Selection::Nothing);
+    assert_eq!(planned(&|config| config.no_hold_back = true), Selection::Nothing);
+    assert_eq!(planned(&|config| config.run.no_eval = true), Selection::Nothing);
     let report = run(&ratings, &defaults(|config| config.epochs = Some(2))).expect("trains");
-    assert_eq!(report.selection, Selection::HeldBack { cells: 900, of: 18_000 });
+    assert_eq!(report.own.selection, Selection::HeldBack { cells: 900, of: 18_000 });
     assert!(report.epochs.iter().all(|epoch| epoch.examples == 17_100 && epoch.valid.is_some()));
     assert_eq!((report.epochs.len(), report.epochs_max), (2, 2), "as many as are asked for");
     let all =
-        run(&ratings, &defaults(|config| (config.holds_back, config.epochs) = (false, Some(2))));
+        run(&ratings, &defaults(|config| (config.no_hold_back, config.epochs) = (true, Some(2))));
     assert!(all.expect("trains").epochs.iter().all(|epoch| epoch.examples == 18_000));
     let (small, _) = self::ratings("small", "selection");
     assert_eq!(
@@ -92,7 +99,7 @@ fn one_worker_repeats_bit_for_bit_and_a_checkpoint_predicts_the_same() {
         let (ratings, _) = ratings(name, "repeats");
         let of = |system| {
             let config = defaults(|config| {
-                (config.system, config.dim) = (system, 4);
+                (config.cluster.system, config.dim) = (system, 4);
                 config.epochs = (name == "unseen").then_some(2);
             });
             run(&ratings, &config).expect("trains")
@@ -100,20 +107,18 @@ fn one_worker_repeats_bit_for_bit_and_a_checkpoint_predicts_the_same() {
         let (first, second) = (of(None), of(Some(System::Adapm)));
         let told = |report: &TrainReport| {
             let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
-            (losses, report.test, report.selected, report.gain, report.checkpoint.clone())
+            (losses, report.test, report.own.selected, report.own.gain, report.checkpoint.clone())
         };
         assert!(told(&first) == told(&second), "{name}");
         let checkpoint: Checkpoint = first.checkpoint.expect("asked for");
         for nodes in [1, 2, 3] {
             let mut config = EvalConfig::default();
-            (config.nodes, config.workers) = (nodes, Some(1));
-            let stop = std::sync::atomic::AtomicBool::new(false);
-            let report =
-                evaluate(&ratings, &checkpoint, &config, &adapm_tasks::mf::NoProgress, &stop);
+            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(1));
+            let report = evaluate(&ratings, &checkpoint, &config, &Run::alone());
             let report = report.expect("predicts");
             assert_eq!(
-                (report.metrics, report.means),
-                (first.test, first.means),
+                (report.figures, report.own.means),
+                (first.test, first.own.means),
                 "{name} on {nodes}"
             );
         }

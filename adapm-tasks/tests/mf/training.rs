@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_tasks::System;
 use adapm_tasks::mf::{Optimizer, Order, Penalty, RatingMetrics, train};
-use adapm_tasks::run::{Epoch, Observer};
+use adapm_tasks::run::{Epoch, Observer, Run};
 
 use crate::{ratings, rmse, run, small, steady};
 
@@ -12,13 +12,14 @@ use crate::{ratings, rmse, run, small, steady};
 fn every_system_converges_to_the_same_error() {
     let ratings = ratings();
     let best = ratings.best_rmse().expect("is generated");
-    let alone = rmse(&run(&ratings, &steady(|config| config.system = None)).expect("trains"));
+    let alone =
+        rmse(&run(&ratings, &steady(|config| config.cluster.system = None)).expect("trains"));
     assert!(best < 0.11 && alone < 1.2 * best, "{best} {alone}");
     for system in System::ALL {
         for (nodes, workers) in [(1, 2), (2, 1), (4, 1)] {
             let config = steady(|config| {
-                (config.system, config.nodes, config.workers) =
-                    (Some(system), nodes, Some(workers));
+                (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+                    (Some(system), Some(nodes), Some(workers));
             });
             let report = run(&ratings, &config).expect("trains");
             let rmse = rmse(&report);
@@ -35,7 +36,8 @@ fn every_order_optimizer_and_penalty_learns() {
         for (optimizer, learning_rate) in [(Optimizer::AdaGrad, 0.1), (Optimizer::Sgd, 0.03)] {
             for (system, nodes, workers) in [(None, 1, 1), (Some(System::Adapm), 2, 2)] {
                 let config = small(|config| {
-                    (config.system, config.nodes, config.workers) = (system, nodes, Some(workers));
+                    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+                        (system, Some(nodes), Some(workers));
                     config.epochs = Some(10);
                     (config.order, config.optimizer) = (Some(order), optimizer);
                     (config.learning_rate, config.penalty, config.l2) =
@@ -54,7 +56,8 @@ fn one_worker_does_the_same_with_a_manager_and_without_and_every_time() {
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let of = |system| {
             let config = small(|config| {
-                (config.system, config.order, config.epochs) = (system, Some(order), Some(3))
+                (config.cluster.system, config.order, config.epochs) =
+                    (system, Some(order), Some(3))
             });
             let report = run(&ratings, &config).expect("trains");
             let losses: Vec<f64> = report.epochs.iter().map(|epoch| epoch.loss).collect();
@@ -74,7 +77,8 @@ fn in_blocks_nobody_meets_so_systems_and_nodes_make_no_difference_beyond_the_blo
     let ratings = ratings();
     let of = |system, nodes, workers| {
         let config = small(|config| {
-            (config.system, config.nodes, config.workers) = (Some(system), nodes, Some(workers));
+            (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+                (Some(system), Some(nodes), Some(workers));
             (config.order, config.epochs) = (Some(Order::Dsgd), Some(3));
         });
         run(&ratings, &config).expect("trains").checkpoint.expect("asked for")
@@ -114,10 +118,15 @@ fn a_stopped_run_keeps_its_epochs() {
     for order in [Order::Columnwise, Order::Dsgd] {
         let stop = AtomicBool::new(false);
         let config = small(|config| {
-            (config.nodes, config.workers, config.order, config.epochs) =
-                (2, Some(2), Some(order), Some(10_000));
+            (config.cluster.nodes, config.cluster.workers, config.order, config.epochs) =
+                (Some(2), Some(2), Some(order), Some(10_000));
         });
-        let report = train(&ratings(), &config, &StopAfter(2, &stop), &stop).expect("stops");
+        let report = train(
+            &ratings(),
+            &config,
+            &Run::alone().observed_by(&StopAfter(2, &stop)).stopped_by(&stop),
+        )
+        .expect("stops");
         assert!(report.stopped && report.test.is_none() && report.checkpoint.is_some());
         assert!((2..10_000).contains(&report.epochs.len()), "{}", report.epochs.len());
     }

@@ -58,18 +58,19 @@ fn words_of_any_bytes_and_length_on_any_lines_are_trained_on() {
     let corpus = file.corpus().expect("four words");
     assert_eq!((corpus.vocabulary().len(), corpus.words()), (4, 8));
     let report =
-        run(&corpus, &small(|config| (config.nodes, config.sample) = (1, 0.0))).expect("trains");
+        run(&corpus, &small(|config| (config.cluster.nodes, config.sample) = (Some(1), 0.0)))
+            .expect("trains");
     let checkpoint = report.checkpoint.expect("is asked for");
     assert_eq!(checkpoint.words().bytes(0), Some(b"\xff\xfe".as_slice()));
-    assert_eq!(report.analogies.expect("asked").total().coverage(), 0.0);
+    assert_eq!(report.test.expect("asked").total().coverage(), 0.0);
 }
 
 #[test]
 fn two_words_in_one_sentence_are_enough_and_more_workers_than_lines_are_harmless() {
     let file = File::new("two", b"a b");
     let config = small(|config| {
-        (config.system, config.nodes, config.workers) =
-            (Some(adapm_tasks::System::Adapm), 2, Some(3));
+        (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+            (Some(adapm_tasks::System::Adapm), Some(2), Some(3));
         // How many negatives are the word itself would differ from epoch to epoch.
         (config.sample, config.negatives) = (0.0, 0);
         (config.epochs, config.learning_rate) = (Some(30), 1.0);

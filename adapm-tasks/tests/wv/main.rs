@@ -10,16 +10,14 @@ mod processes;
 mod real_data;
 mod training;
 
-use std::sync::atomic::AtomicBool;
-
-use adapm_tasks::run::{NoProgress, TaskError};
+use adapm_tasks::run::{Run, TaskError};
 use adapm_tasks::wv::{Analogies, Corpus, Text, TrainConfig, TrainReport, train};
 
 /// Returns a job that takes a moment.
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    config.system = None;
-    config.workers = Some(1);
+    config.cluster.system = None;
+    config.cluster.workers = Some(1);
     config.dim = 16;
     config.epochs = Some(2);
     config.learning_rate = 0.1;
@@ -33,5 +31,5 @@ fn corpus(sentences: u64) -> Corpus {
 }
 
 fn run(corpus: &Corpus, config: &TrainConfig) -> Result<TrainReport, TaskError> {
-    train(corpus, Some(&Analogies::generated()), config, &NoProgress, &AtomicBool::new(false))
+    train(corpus, Some(&Analogies::generated()), config, &Run::alone())
 }

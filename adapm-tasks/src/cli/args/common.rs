@@ -1,14 +1,11 @@
 //! Flags that every run has, whatever is trained or evaluated.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use crate::{System, UnknownSystem};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::cli::args::parse::at_least_one;
+use crate::System;
+use crate::run::flags::NO_MANAGER;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Settings")]
@@ -43,53 +40,17 @@ impl SettingsArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Cluster")]
-pub(crate) struct ClusterArgs {
-    /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or
-    /// as many as there are processes]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub(crate) nodes: Option<usize>,
-    /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub(crate) workers: Option<usize>,
-    /// Parameter management system; none: plain arrays and one worker, to compare with
-    #[arg(long, value_name = "NAME", default_value_t = Manager(Some(System::Adapm)), value_parser = manager())]
-    pub(crate) system: Manager,
-}
-
-/// A system, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Manager(pub(crate) Option<System>);
-
-impl fmt::Display for Manager {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.map_or(NO_MANAGER, System::name))
-    }
-}
-
-impl FromStr for Manager {
-    type Err = UnknownSystem;
-
-    fn from_str(name: &str) -> Result<Self, UnknownSystem> {
-        if name == NO_MANAGER {
-            Ok(Self(None))
-        } else {
-            name.parse().map(|system| Self(Some(system)))
-        }
-    }
-}
-
-fn manager() -> impl TypedValueParser<Value = Manager> {
-    let names = System::ALL.map(System::name).into_iter().chain([NO_MANAGER]);
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<Manager>())
-}
-
-#[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct TrainOutputArgs {
     /// Write the trained parameters to FILE, for `eval`, `predict` and `export`
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
+    /// Make a folder of the run: its settings, a line an epoch, the best and the last parameters
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
+    /// Let --out take the folder of an earlier run
+    #[arg(long, requires = "out")]
+    pub(crate) overwrite: bool,
     /// Print one JSON object per epoch and a last one of the run; tables go to stderr
     #[arg(long)]
     pub(crate) json: bool,
@@ -105,7 +66,6 @@ pub(crate) struct EvalOutputArgs {
 
 /// The name that stands for all recipes.
 const LIST: &str = "list";
-const NO_MANAGER: &str = "none";
 
 /// Returns the systems with what each does, for the end of a help screen.
 pub(crate) fn systems() -> String {

@@ -6,8 +6,8 @@ use crate::kge::ColumnOrder;
 use crate::wv::Format;
 use clap::{Args, Subcommand};
 
-use crate::cli::args::parse::one_of;
 use crate::cli::data::sets::Task;
+use crate::run::flags::one_of;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, args_override_self = true, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]

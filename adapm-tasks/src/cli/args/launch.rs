@@ -10,7 +10,7 @@ use adapm_transport::net::Kind;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 
-use crate::cli::args::parse::at_least_one;
+use crate::run::flags::at_least_one;
 
 #[derive(Debug, Args)]
 #[command(after_help = LAUNCH_EXAMPLES, args_override_self = true)]
@@ -43,7 +43,8 @@ pub(crate) struct LaunchArgs {
         help_heading = "Several hosts"
     )]
     pub(crate) remote_program: OsString,
-    /// Command of each process: `train`, `eval` or `check-net`, with its flags
+    /// Command of each process: `train`, `eval` or `check-net`, with its flags; or a program of
+    /// your own by its path
     #[arg(last = true, required = true, value_name = "VERB ...")]
     pub(crate) command: Vec<OsString>,
 }
@@ -65,7 +66,8 @@ Several hosts:
 Examples:
   adapm launch --nodes 4 -- train kge --data FB15k-237
   adapm launch --nodes 4 --transport zmq -- check-net
-  adapm launch --hosts ann,bob -- train kge --json > run.jsonl";
+  adapm launch --hosts ann,bob -- train kge --json > run.jsonl
+  adapm launch --nodes 2 -- ./own_task train --data my.txt";
 
 #[derive(Debug, Args)]
 #[command(after_help = TOKEN_EXAMPLES, args_override_self = true)]

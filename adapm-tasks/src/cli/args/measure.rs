@@ -13,8 +13,8 @@ use clap::{Args, value_parser};
 
 use crate::cli::args::ProcessArgs;
 use crate::cli::args::launch::transport;
-use crate::cli::args::parse::{at_least_one, epochs};
 use crate::cli::measure::bench::job::Benchmark;
+use crate::run::flags::{at_least_one, positive_count};
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
@@ -297,7 +297,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "N", default_value_t = NODES, value_parser = at_least_one)]
     pub(crate) nodes: usize,
     /// Passes over the training data of each task [default: kge 4, mf 8, wv 3]
-    #[arg(long, value_name = "N", value_parser = epochs, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = positive_count, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
     /// Length of a vector of each task [default: kge 64, mf 8, wv 32]
     #[arg(long, value_name = "N")]

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::args::kge;
-use crate::cli::args::parse::at_least_one;
+use crate::kge::program::DataArgs;
+use crate::run::flags::at_least_one;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PredictTask {
@@ -58,7 +58,7 @@ pub(crate) struct KgeArgs {
     #[command(flatten)]
     pub(crate) ask: AskArgs,
     #[command(flatten)]
-    pub(crate) data: kge::DataArgs,
+    pub(crate) data: DataArgs,
 }
 
 #[derive(Debug, Args)]

@@ -16,8 +16,9 @@ use crate::cli::args::CheckArgs;
 use crate::cli::data::sets::Task;
 use crate::cli::failure::Failure;
 use crate::cli::format;
-use crate::cli::kge::{self, Finding};
-use crate::cli::mf;
+use crate::cli::program::Finding;
+use crate::kge::program as kge;
+use crate::mf::program as mf;
 
 /// The content of data.
 #[derive(Default, Serialize)]

@@ -9,12 +9,12 @@ use std::sync::atomic::AtomicBool;
 use crate::System;
 use crate::kge::{self, Graph, LossKind};
 use crate::mf::{self, Ratings, SyntheticConfig};
-use crate::run::Epoch;
+use crate::run::{Epoch, Keep, Run};
 use crate::wv::{self, Analogies, Corpus, Text};
 
 use crate::cli::args::DemoArgs;
 use crate::cli::demo::outcome::{Compared, Outcome};
-use crate::cli::epoch::Labels;
+use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
@@ -159,26 +159,30 @@ impl Job {
         let (figure, seconds, stats) = match &self.task {
             Task::Kge(graph, config) => {
                 let mut config = config.clone();
-                config.system = Some(system);
-                let report = kge::train(graph, &config, screen, stop)?;
+                config.cluster.system = Some(system);
+                let report = kge::train(graph, &config, &watched(screen, stop))?;
                 (report.test.map(|test| test.mrr), seconds(&report.epochs), report.stats)
             }
             Task::Mf(ratings, config) => {
                 let mut config = config.clone();
-                config.system = Some(system);
-                let report = mf::train(ratings, &config, screen, stop)?;
+                config.cluster.system = Some(system);
+                let report = mf::train(ratings, &config, &watched(screen, stop))?;
                 (report.test.map(|test| test.rmse), seconds(&report.epochs), report.stats)
             }
             Task::Wv(corpus, questions, config) => {
                 let mut config = config.clone();
-                config.system = Some(system);
-                let report = wv::train(corpus, Some(questions), &config, screen, stop)?;
-                let accuracy = report.analogies.map(|answers| answers.total().accuracy_of_all());
+                config.cluster.system = Some(system);
+                let report = wv::train(corpus, Some(questions), &config, &watched(screen, stop))?;
+                let accuracy = report.test.map(|answers| answers.total().accuracy_of_all());
                 (accuracy, seconds(&report.epochs), report.stats)
             }
         };
         Ok(Outcome { system, figure, seconds, stats })
     }
+}
+
+fn watched<'a, F: Figures>(screen: &'a Screen<'_>, stop: &'a AtomicBool) -> Run<'a, F> {
+    Run::alone().observed_by(screen).stopped_by(stop)
 }
 
 fn seconds<F>(epochs: &[Epoch<F>]) -> f64 {
@@ -188,7 +192,7 @@ fn seconds<F>(epochs: &[Epoch<F>]) -> f64 {
 fn kge(args: &DemoArgs) -> Job {
     let graph = Graph::family(DATA_SEED);
     let mut config = kge::TrainConfig::default();
-    (config.nodes, config.seed) = (args.nodes, args.seed);
+    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
     (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(8));
     // Few facts and few epochs: at the usual rate, where a run ends depends on luck.
     config.learning_rate = 0.2;
@@ -201,7 +205,7 @@ fn kge(args: &DemoArgs) -> Job {
     // Quality is compared at the end: selecting an epoch on the way would take longer than the
     // training.
     config.valid_every = Some(config.epochs);
-    config.checkpoint = false;
+    config.run.keep = Keep::Nothing;
     let plan = format!(
         "{}, {} reals an entity, {} loss, 16 negatives for each side of a triple; {} epochs",
         config.model, config.dim, config.loss, config.epochs
@@ -209,11 +213,11 @@ fn kge(args: &DemoArgs) -> Job {
     let triples = format::count(graph.train().len() as u64);
     Job {
         name: "kge",
-        labels: crate::cli::kge::LABELS,
+        labels: crate::kge::program::LABELS,
         data: format!("{}, {triples} triples to train on", graph.source()),
         plan,
         figure: "test MRR",
-        best: crate::cli::kge::BEST_MRR,
+        best: crate::kge::program::BEST_MRR,
         is_higher_better: true,
         task: Task::Kge(graph, config),
     }
@@ -223,15 +227,15 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
     let synthetic = SyntheticConfig { seed: DATA_SEED, ..SyntheticConfig::default() };
     let ratings = Ratings::synthetic(synthetic)?;
     let mut config = mf::TrainConfig::default();
-    (config.nodes, config.seed) = (args.nodes, args.seed);
+    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
     (config.dim, config.epochs) = (args.dim.unwrap_or(8), Some(args.epochs.unwrap_or(8)));
     // Noise is small here, and nothing is selected: what is compared is the end.
-    (config.l2, config.holds_back) = (Some(0.01), false);
-    config.checkpoint = false;
+    (config.l2, config.no_hold_back) = (Some(0.01), true);
+    config.run.keep = Keep::Nothing;
     let cells = format::count(ratings.train_len());
     Ok(Job {
         name: "mf",
-        labels: crate::cli::mf::LABELS,
+        labels: crate::mf::program::LABELS,
         data: format!("{}, {cells} cells to train on", ratings.source()),
         plan: format!(
             "{} factors, {}, {} epochs",
@@ -249,24 +253,24 @@ fn mf(args: &DemoArgs) -> Result<Job, Failure> {
 fn wv(args: &DemoArgs) -> Result<Job, Failure> {
     let corpus = Corpus::count(Text::generated(DATA_SEED, SENTENCES), 1, 1)?;
     let mut config = wv::TrainConfig::default();
-    (config.nodes, config.seed) = (args.nodes, args.seed);
+    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
     let epochs = args.epochs.unwrap_or(5);
     (config.dim, config.epochs) = (args.dim.unwrap_or(32), Some(epochs));
     // Few words, each seen often: steps may be long, and none is too frequent. After 3 epochs
     // accuracy depends on luck.
     (config.learning_rate, config.sample) = (0.1, 0.0);
-    config.checkpoint = false;
+    config.run.keep = Keep::Nothing;
     let words = format::count(corpus.words());
     Ok(Job {
         name: "wv",
-        labels: crate::cli::wv::LABELS,
+        labels: crate::wv::program::LABELS,
         data: format!("{}, {words} words", corpus.text().source()),
         plan: format!(
             "skip-gram, {} numbers a vector, {} negatives; {epochs} epochs",
             config.dim, config.negatives
         ),
         figure: "accuracy",
-        best: crate::cli::wv::BEST_ACCURACY,
+        best: crate::wv::program::BEST_ACCURACY,
         is_higher_better: true,
         task: Task::Wv(corpus, Analogies::generated(), config),
     })

@@ -16,7 +16,7 @@ pub(crate) enum LaunchError {
     /// A verb that does not run as several processes.
     #[error(
         "'{0}' does not run on several processes: after --, give train kge, eval kge, the same of mf or \
-         wv, or check-net"
+         wv, check-net, or a program of your own by its path, such as ./own_task"
     )]
     Verb(String),
     /// The command lists recipes.

@@ -19,10 +19,10 @@ use adapm_transport::net::Token;
 use adapm_transport::threads::SpawnError;
 use console::{Color, Style};
 
-use crate::cli::args::{Cli, EvalTask, LaunchArgs, ProcessArgs, SettingsArgs, TrainTask, Verb};
-use crate::cli::eval::Evaluating;
+use crate::cli::args::{Cli, LaunchArgs, SettingsArgs, Verb};
+use crate::cli::command;
 use crate::cli::failure::Failure;
-use crate::cli::files::Files;
+use crate::cli::files::check_shared;
 use crate::cli::interrupt::DEAD_AFTER;
 use crate::cli::launch::error::LaunchError;
 use crate::cli::launch::node::{Node, PrivateFolder, Secret, Start};
@@ -30,7 +30,6 @@ use crate::cli::launch::relay::Relays;
 use crate::cli::launch::supervise::Watch;
 use crate::cli::launched;
 use crate::cli::terminal::{PREFIX, Stream};
-use crate::cli::train::Training;
 
 pub(crate) mod error;
 mod node;
@@ -56,8 +55,9 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
     let mut relays = Relays::new();
-    let plan =
-        Plan { args, hosts: &hosts, words: &inner.words, nodes, secret: &secret, folder: &folder };
+    let Inner { program, words, .. } = &inner;
+    let (program, hosts) = (program.as_ref(), &hosts);
+    let plan = Plan { args, hosts, program, words, nodes, secret: &secret, folder: &folder };
     let mut running = plan.start(&relays)?;
     let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
     relays.finish();
@@ -75,6 +75,8 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
 struct Plan<'a> {
     args: &'a LaunchArgs,
     hosts: &'a [Host],
+    /// Another program than this.
+    program: Option<&'a OsString>,
     words: &'a [OsString],
     nodes: usize,
     secret: &'a Secret,
@@ -85,11 +87,12 @@ impl Plan<'_> {
     /// Starts all processes; if one cannot be started, those before it end.
     fn start(&self, relays: &Relays) -> Result<Vec<Node>, Failure> {
         let common = self.common_variables()?;
-        let program = match self.hosts.is_empty() {
-            true => {
+        let program = match self.program {
+            Some(program) => program.clone(),
+            None if self.hosts.is_empty() => {
                 env::current_exe().map_err(system("the path of this program"))?.into_os_string()
             }
-            false => self.args.remote_program.clone(),
+            None => self.args.remote_program.clone(),
         };
         let mut running = Vec::new();
         for number in 0..self.nodes {
@@ -192,9 +195,11 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
 }
 
 /// A command that each process runs.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
-    /// Without the name of the program.
+    /// Another program, by its path; `None`: this one.
+    program: Option<OsString>,
+    /// The words after the name of the program.
     words: Vec<OsString>,
     /// Its own time after which a node counts as lost.
     dead_after: Option<Duration>,
@@ -203,73 +208,39 @@ struct Inner {
 /// Reads the command as the processes will, so that a slip is reported once and at once.
 fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
     let mut words = args.command.clone();
+    // As shells tell a path from a name.
+    let is_path = |word: &OsString| word.to_string_lossy().contains('/');
+    if words.first().is_some_and(is_path) {
+        let program = Some(words.remove(0));
+        return Ok(Inner { program, words, dead_after: None });
+    }
     if words.first().is_some_and(|word| word == OsStr::new("adapm")) {
         words.remove(0);
     }
     let line = [OsString::from("adapm")].into_iter().chain(words.iter().cloned());
     let (cli, _) = Cli::read(line.collect())?;
-    let Some((processes, own_nodes)) = processes(cli.verb.as_ref()) else {
-        let verb =
-            words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
-        return Err(LaunchError::Verb(verb).into());
+    let verb = cli.verb.as_ref();
+    let (processes, own_nodes) = match (verb, verb.and_then(command::of)) {
+        (_, Some(command)) => {
+            if command.settings().is_some_and(SettingsArgs::only_print) {
+                return Err(LaunchError::List.into());
+            }
+            check_shared(&command.files())?;
+            command.processes()
+        }
+        (Some(Verb::CheckNet(args)), None) => (&args.processes, args.nodes),
+        _ => {
+            let verb = words.first().map(|word| word.to_string_lossy().into_owned());
+            return Err(LaunchError::Verb(verb.unwrap_or_default()).into());
+        }
     };
-    if settings(cli.verb.as_ref()).is_some_and(SettingsArgs::only_print) {
-        return Err(LaunchError::List.into());
-    }
-    files(cli.verb.as_ref()).check_shared()?;
     if processes.node.is_some() || processes.rendezvous.is_some() {
         return Err(LaunchError::Placed.into());
     }
     if let Some(own) = own_nodes.filter(|own| *own != nodes) {
         return Err(LaunchError::OtherNodes { own, nodes }.into());
     }
-    Ok(Inner { words, dead_after: processes.dead_after })
-}
-
-/// Returns the flags of a verb about processes, and its `--nodes`; `None` if it knows of none.
-fn processes(verb: Option<&Verb>) -> Option<(&ProcessArgs, Option<usize>)> {
-    let (processes, cluster) = match verb? {
-        Verb::Train { task: TrainTask::Kge(args) } => (&args.processes, &args.cluster),
-        Verb::Train { task: TrainTask::Mf(args) } => (&args.processes, &args.cluster),
-        Verb::Train { task: TrainTask::Wv(args) } => (&args.processes, &args.cluster),
-        Verb::Eval { task: EvalTask::Kge(args) } => (&args.processes, &args.cluster),
-        Verb::Eval { task: EvalTask::Mf(args) } => (&args.processes, &args.cluster),
-        Verb::Eval { task: EvalTask::Wv(args) } => (&args.processes, &args.cluster),
-        Verb::CheckNet(args) => return Some((&args.processes, args.nodes)),
-        Verb::Demo(_)
-        | Verb::Data(_)
-        | Verb::Export { .. }
-        | Verb::Predict { .. }
-        | Verb::Launch(_)
-        | Verb::Token(_)
-        | Verb::Simulate(_)
-        | Verb::Trace(_)
-        | Verb::Bench(_) => return None,
-    };
-    Some((processes, cluster.nodes))
-}
-
-/// Returns the files that a verb reads, in each process.
-fn files(verb: Option<&Verb>) -> Files<'_> {
-    match verb {
-        Some(Verb::Train { task: TrainTask::Kge(args) }) => Training::files(args.as_ref()),
-        Some(Verb::Train { task: TrainTask::Mf(args) }) => Training::files(args.as_ref()),
-        Some(Verb::Train { task: TrainTask::Wv(args) }) => Training::files(args.as_ref()),
-        Some(Verb::Eval { task: EvalTask::Kge(args) }) => Evaluating::files(args),
-        Some(Verb::Eval { task: EvalTask::Mf(args) }) => Evaluating::files(args),
-        Some(Verb::Eval { task: EvalTask::Wv(args) }) => Evaluating::files(args),
-        _ => Files::default(),
-    }
-}
-
-/// Returns the flags of a verb about recipes.
-fn settings(verb: Option<&Verb>) -> Option<&SettingsArgs> {
-    match verb? {
-        Verb::Train { task: TrainTask::Kge(args) } => Some(&args.settings),
-        Verb::Train { task: TrainTask::Mf(args) } => Some(&args.settings),
-        Verb::Train { task: TrainTask::Wv(args) } => Some(&args.settings),
-        _ => None,
-    }
+    Ok(Inner { program: None, words, dead_after: processes.dead_after })
 }
 
 /// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without

@@ -7,7 +7,6 @@ use crate::run::{CheckpointError, TaskError};
 
 use crate::cli::args::{AskArgs, KgePredictArgs};
 use crate::cli::failure::Failure;
-use crate::cli::kge::graph;
 use crate::cli::predict::{Answer, Answering, KNOWN, Named, Predicting, named, number};
 use crate::cli::query::{self, Query, Separated};
 
@@ -45,8 +44,8 @@ impl Predicting for KgePredictArgs {
     }
 
     fn data(&self, model: &kge::Predictor<'_>) -> Result<Option<Graph>, Failure> {
-        let graph = graph(&self.data)?;
-        let is_asked = self.data.data.is_some();
+        let (graph, source) = self.data.read()?;
+        let is_asked = !source.is_generated;
         Ok((is_asked || model.check_facts(&graph).is_ok()).then_some(graph))
     }
 

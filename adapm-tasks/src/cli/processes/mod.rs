@@ -7,6 +7,7 @@ mod watch;
 
 use std::process;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use adapm_core::transport::CloseReason;
 use adapm_transport::group::launcher::{self, Environment, Flags, Placement};
@@ -20,6 +21,7 @@ use crate::cli::output::Output;
 use crate::cli::processes::watch::{Peer, View, Watch};
 use crate::cli::secret;
 use crate::cli::terminal::Stream;
+use crate::run::{Observer, Run};
 
 /// The processes of a run.
 pub(crate) enum Processes {
@@ -131,6 +133,16 @@ impl Processes {
     /// Returns the transport between processes; `None` if there is only one.
     pub(crate) fn transport(&self) -> Option<&'static str> {
         self.company().map(|company| company.config.kind.scheme())
+    }
+
+    /// Returns a run of these processes.
+    pub(crate) fn run<'a, F>(
+        &'a self,
+        observer: &'a dyn Observer<F>,
+        stop: &'a AtomicBool,
+    ) -> Run<'a, F> {
+        let run = self.company().map_or_else(Run::alone, |company| Run::in_group(&company.group));
+        run.observed_by(observer).stopped_by(stop)
     }
 
     /// Returns the others, if there are any.

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::System;
-use crate::run::NoProgress;
-use crate::{kge as library_kge, mf as library_mf, wv as library_wv};
+use crate::wv as library_wv;
 
 use super::*;
 use crate::cli::args::{Cli, Given, SettingsArgs, TrainTask, Verb};
 use crate::cli::failure::Failure;
-use crate::cli::train::{Common, Training};
+use crate::cli::program::{Program, TrainArgs};
+use crate::run::Run;
 
 fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {
     let words = ["adapm", "train"].iter().chain(words).map(OsString::from).collect();
@@ -21,21 +20,23 @@ fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {
 /// Begins to train with the settings of `task` on generated data, which checks them, and stops at
 /// once.
 fn begin(task: &TrainTask) -> Result<(), Failure> {
-    let common = || Common { system: Some(System::Adapm), nodes: 1, workers: Some(1), trace: None };
     let stop = AtomicBool::new(true);
     match task {
-        TrainTask::Kge(args) => {
-            library_kge::train(&args.data()?, &args.config(common()), &NoProgress, &stop)?;
-        }
-        TrainTask::Mf(args) => {
-            library_mf::train(&args.data()?, &args.config(common()), &NoProgress, &stop)?;
-        }
+        TrainTask::Kge(args) => begin_one(args, &stop),
+        TrainTask::Mf(args) => begin_one(args, &stop),
         TrainTask::Wv(args) => {
             let text = library_wv::Text::generated(1, 100);
             let corpus = library_wv::Corpus::count(text, 1, 1)?;
-            library_wv::train(&corpus, None, &args.config(common()), &NoProgress, &stop)?;
+            let run = Run::alone().stopped_by(&stop);
+            library_wv::train(&corpus, None, &args.config, &run).map(drop)?;
+            Ok(())
         }
     }
+}
+
+fn begin_one<P: Program>(args: &TrainArgs<P>, stop: &AtomicBool) -> Result<(), Failure> {
+    let (data, _) = P::read(args).map_err(|error| *error.0)?;
+    P::train(&data, &args.config, &Run::alone().stopped_by(stop))?;
     Ok(())
 }
 
@@ -94,21 +95,21 @@ fn flags_given_by_hand_win_and_those_of_the_recipe_are_told_apart() {
     let (task, given) = read(&words).expect("a recipe");
     let TrainTask::Kge(args) = task else { panic!("another task") };
     assert_eq!(
-        (args.training.epochs, args.training.n3, args.model.reciprocal),
+        (args.config.epochs, args.config.n3, args.config.reciprocal),
         (7, Some(0.005), false)
     );
-    assert_eq!(args.data.data.as_deref(), Some("mine".as_ref()));
+    assert_eq!(given.settings()["data"], "mine");
     assert_eq!(given.among(&["epochs", "n3", "dim"]), "--epochs --recipe UMLS");
     assert_eq!(given.among(&["epochs", "dim"]), "--epochs");
     let (task, _) = read(&["kge", "--reciprocal"]).expect("no recipe");
-    assert!(matches!(task, TrainTask::Kge(args) if args.model.reciprocal));
+    assert!(matches!(task, TrainTask::Kge(args) if args.config.reciprocal));
 }
 
 #[test]
 fn an_unknown_name_is_answered_with_the_nearest_or_with_all() {
     let refused = |task: &str, name: &str| match read(&[task, "--recipe", name]) {
         Err(Failure::Recipe(error)) => error.to_string(),
-        other => panic!("{other:?}"),
+        other => panic!("{:?}", other.err()),
     };
     assert_eq!(refused("kge", "uml"), "no recipe uml of kge; did you mean UMLS?");
     let all = refused("kge", "xyz");

@@ -1,7 +1,6 @@
 //! Answers agree with an evaluation, whatever the model, with facts and without, from memory and
 //! from a file.
 
-use std::sync::atomic::AtomicBool;
 use std::{env, fs, process};
 
 use super::*;
@@ -10,16 +9,15 @@ use crate::kge::model::ModelKind;
 use crate::kge::prior::Weight;
 use crate::kge::training::{evaluate, train};
 use crate::run::config::{Split, Wanted};
-use crate::run::observer::NoProgress;
+use crate::run::start::Run;
 
 /// Returns a model of `graph` of this kind that was hardly trained, in which frequency has this
 /// weight.
 fn checkpoint(graph: &Graph, model: ModelKind, reciprocal: bool, weight: usize) -> Checkpoint {
     let mut config = TrainConfig::default();
     (config.model, config.reciprocal, config.dim) = (model, reciprocal, 8);
-    (config.epochs, config.evaluate, config.system) = (1, false, None);
-    (config.nodes, config.workers) = (1, Some(1));
-    let trained = train(graph, &config, &NoProgress, &AtomicBool::new(false)).expect("it trains");
+    (config.epochs, config.run.no_eval, config.cluster.system) = (1, true, None);
+    let trained = train(graph, &config, &Run::alone()).expect("it trains");
     let weight = Weight::at(weight).expect("there is such a weight");
     Checkpoint { weight, ..trained.checkpoint.expect("is asked for by default") }
 }
@@ -27,8 +25,7 @@ fn checkpoint(graph: &Graph, model: ModelKind, reciprocal: bool, weight: usize) 
 /// Returns the ranks of the test part, of each triple its object's, then its subject's.
 fn evaluated(graph: &Graph, checkpoint: &Checkpoint) -> Vec<Rank> {
     let config = EvalConfig { split: Split::Test, ..EvalConfig::default() };
-    let stop = AtomicBool::new(false);
-    evaluate(graph, checkpoint, &config, &NoProgress, &stop).expect("it is of the graph").ranks
+    evaluate(graph, checkpoint, &config, &Run::alone()).expect("it is of the graph").own.ranks
 }
 
 fn entities(answer: &Answer) -> &[Candidate] {

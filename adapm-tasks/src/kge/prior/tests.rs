@@ -1,7 +1,5 @@
 //! The prior's values, and that it counts where it is all there is to know.
 
-use std::sync::atomic::AtomicBool;
-
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -9,7 +7,8 @@ use super::*;
 use crate::data::names::Names;
 use crate::kge::graph::{GraphCounts, GraphSource, Triple};
 use crate::kge::training::train;
-use crate::kge::{NoProgress, TrainConfig, TrainReport};
+use crate::kge::{TrainConfig, TrainReport};
+use crate::run::{ClusterConfig, Run, RunConfig};
 
 fn graph(entities: usize, relations: usize, train: Vec<Triple>) -> Graph {
     let names = |count: usize| {
@@ -71,9 +70,10 @@ fn popularity() -> Vec<Triple> {
 }
 
 fn ends(graph: &Graph, prior: bool, seed: u64) -> TrainReport {
-    let config = TrainConfig { prior, seed, ..TrainConfig::default() };
-    let config = TrainConfig { system: None, dim: 64, epochs: 3, ..config };
-    train(graph, &config, &NoProgress, &AtomicBool::new(false)).expect("trains")
+    let cluster = ClusterConfig { system: None, ..ClusterConfig::default() };
+    let run = RunConfig { seed, ..RunConfig::default() };
+    let config = TrainConfig { run, cluster, dim: 64, epochs: 3, prior, ..TrainConfig::default() };
+    train(graph, &config, &Run::alone()).expect("trains")
 }
 
 #[test]
@@ -87,14 +87,14 @@ fn where_only_frequency_tells_training_ends_as_well_as_it_with_valid_and_without
         let reports = [true, false].map(|prior| [1, 2, 3, 4].map(|seed| ends(&graph, prior, seed)));
         let figures = |reports: &[TrainReport; 4]| {
             let mrrs = reports.each_ref().map(|report| report.test.expect("evaluated").mrr);
-            (mrrs.iter().sum::<f64>() / 4.0, reports[0].baseline.expect("as well").mrr)
+            (mrrs.iter().sum::<f64>() / 4.0, reports[0].own.baseline.expect("as well").mrr)
         };
         let [(mrr, baseline), (alone, same)] = reports.each_ref().map(figures);
         assert!(mrr > 0.97 * baseline, "{mrr} {baseline}");
         assert!(alone < 0.95 * mrr && same == baseline, "{alone} {baseline}");
         let [with, without] = reports;
-        assert!(with.iter().all(|report| report.frequency_weight > 0.0));
-        assert!(without.iter().all(|report| report.frequency_weight == 0.0));
-        assert!(with.iter().all(|report| report.held_back == held_back));
+        assert!(with.iter().all(|report| report.own.frequency_weight > 0.0));
+        assert!(without.iter().all(|report| report.own.frequency_weight == 0.0));
+        assert!(with.iter().all(|report| report.own.held_back == held_back));
     }
 }

@@ -11,6 +11,7 @@ use crate::kge::graph::Triple;
 use crate::kge::loader::Planner;
 use crate::kge::model::{self, ModelKind, Shape};
 use crate::kge::step::{IndependentStep, *};
+use crate::run::config::ClusterConfig;
 use crate::run::managed::Arrays;
 
 const ENTITIES: u64 = 12;
@@ -216,13 +217,15 @@ fn a_number_that_is_none_is_blamed_on_a_key_and_nothing_is_pushed() {
 #[test]
 fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
     let alone = config(ModelKind::Complex, Negatives::Shared);
-    let (nodes, system) = (2, Some(adapm_runtime::System::Adapm));
-    let together = TrainConfig { nodes, system, ..alone.clone() };
+    let (nodes, system) = (Some(2), Some(adapm_runtime::System::Adapm));
+    let cluster = |system| ClusterConfig { nodes, system, ..ClusterConfig::default() };
+    let together = TrainConfig { cluster: cluster(system), ..alone.clone() };
     let recipe_of = |config: &TrainConfig| recipe(config, Shape::default());
     assert!(
         recipe_of(&together).corrects_frequencies() && !recipe_of(&alone).corrects_frequencies()
     );
-    let classic = TrainConfig { system: Some(adapm_runtime::System::Classic), ..together.clone() };
+    let classic = cluster(Some(adapm_runtime::System::Classic));
+    let classic = TrainConfig { cluster: classic, ..together.clone() };
     let logistic = TrainConfig { loss: LossKind::Logistic, ..together.clone() };
     assert!(
         !recipe_of(&classic).corrects_frequencies() && !recipe_of(&logistic).corrects_frequencies()

@@ -2,7 +2,7 @@
 //! process.
 
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adapm_core::Key;
@@ -14,8 +14,8 @@ use crate::kge::model::{self, Model, Shape};
 use crate::kge::prior::Weight;
 use crate::metric::RankMetrics;
 use crate::run::circle::places;
-use crate::run::config::ConfigError;
-use crate::run::consistency::{self, RunFlags};
+use crate::run::config::{ClusterConfig, ConfigError, Keep, RunConfig};
+use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
 use crate::run::managed::BestParameters;
@@ -24,9 +24,11 @@ use crate::run::peers::Peers;
 
 fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig {
-        system: Some(System::Classic),
-        nodes: NODES,
-        workers: Some(WORKERS),
+        cluster: ClusterConfig {
+            system: Some(System::Classic),
+            nodes: Some(NODES),
+            workers: Some(WORKERS),
+        },
         dim: 8,
         chunk: Some(64),
         negative_count: Some(16),
@@ -64,12 +66,9 @@ fn train_each(
         priors: None,
         chosen: &chosen,
     });
-    harness::train_each(
-        &[0, 1, 2].map(|node| &tasks[node]),
-        settings(configs[0], graph),
-        progress,
-        stops,
-    )
+    let settings = Settings::of(configs[0], configs[0].epochs, configs[0].valid_every.unwrap_or(1));
+    let tasks = &[0, 1, 2].map(|node| &tasks[node]);
+    harness::train_each(System::Classic, tasks, settings, progress, stops)
 }
 
 #[test]
@@ -110,7 +109,7 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
     let mut expected = Vec::new();
     for key in (0..with.keys()).map(Key) {
         let mut value = vec![0.0; with.len_of(key)];
-        model::initial_value(config.seed, config.initial_deviation, key, &mut value);
+        model::initial_value(config.run.seed, config.initial_deviation, key, &mut value);
         expected.extend_from_slice(&value[..value.len() / 2]);
     }
 
@@ -228,7 +227,7 @@ fn a_panic_in_one_process_leaves_no_other_waiting() {
 }
 
 fn of_seed(seed: u64) -> TrainConfig {
-    TrainConfig { seed, ..TrainConfig::default() }
+    TrainConfig { run: RunConfig { seed, ..RunConfig::default() }, ..TrainConfig::default() }
 }
 
 #[test]
@@ -269,9 +268,7 @@ fn a_chain_and_a_few_triples_spare_nothing() {
 }
 
 /// Checks the consistency of these fingerprints, one a process, and returns the result of each.
-fn agree_all(
-    fingerprints: Vec<Result<RunFingerprint, TaskError>>,
-) -> Vec<Result<RunFlags, String>> {
+fn agree_all(fingerprints: Vec<Result<RunFingerprint, TaskError>>) -> Vec<Result<Keep, String>> {
     std::thread::scope(|scope| {
         let threads: Vec<_> = places(fingerprints.len())
             .into_iter()
@@ -291,12 +288,13 @@ fn agree_all(
 #[test]
 fn processes_that_mean_the_same_agree_and_node_0_chooses_the_checkpoint() {
     let graph = Graph::families(1, 1);
-    let fingerprint = |checkpoint| {
-        let config = TrainConfig { checkpoint, ..TrainConfig::default() };
+    let fingerprint = |keep| {
+        let run = RunConfig { keep, ..RunConfig::default() };
+        let config = TrainConfig { run, ..TrainConfig::default() };
         Ok(train_fingerprint(&graph, &config))
     };
-    let agreed = agree_all(vec![fingerprint(true), fingerprint(false), fingerprint(false)]);
-    assert_eq!(agreed, vec![Ok(RunFlags { checkpoint: true, stopped: false }); 3]);
+    let agreed = agree_all([Keep::BestAndLast, Keep::Nothing, Keep::Best].map(fingerprint).into());
+    assert_eq!(agreed, vec![Ok(Keep::BestAndLast); 3]);
 }
 
 #[test]

@@ -6,13 +6,16 @@
 //! | the last epoch is chosen, or none | copied | evaluated where they are, on test |
 //! | the run was stopped | copied, if no epoch is chosen | nothing |
 //! | no epoch is complete | nothing | nothing |
+//!
+//! If those at the end are wanted as well, and are others than those of the chosen epoch, they are
+//! copied besides.
 
 use std::time::Instant;
 
 use adapm_runtime::trace::Tracer;
 
 use super::{Job, Session};
-use crate::run::config::Split;
+use crate::run::config::{Keep, Split};
 use crate::run::error::TaskError;
 use crate::run::observer::{ManagerStats, Work};
 use crate::run::parameters::Parameters;
@@ -28,18 +31,28 @@ where
     /// Ends the run, which may have been cut short. All workers of all processes do the same here.
     pub(super) fn end(&mut self, is_cut: bool) -> Result<(), TaskError> {
         let state = self.job.state;
-        let (chosen, is_trained) = {
+        let (chosen, done) = {
             let verdicts = state.verdicts();
-            (verdicts.chosen, self.job.settings.epochs == 0 || !verdicts.epochs.is_empty())
+            (verdicts.chosen, verdicts.epochs.last().map_or(0, |epoch| epoch.epoch))
         };
+        let is_trained = self.job.settings.epochs == 0 || done > 0;
         // Before an epoch is complete there are no parameters worth keeping.
-        if state.has_failed() || (self.job.keeps && (chosen.is_some() || !is_trained)) {
+        let keep = self.job.keep;
+        if state.has_failed() || (keep != Keep::Nothing && !is_trained) {
             return Ok(());
         }
-        if self.job.keeps {
-            // No worker chooses before all have looked.
+        if keep == Keep::BestAndLast && chosen.is_some_and(|epoch| is_cut || epoch < done) {
+            // No worker decides before all have looked.
             self.end_phase()?;
-            return self.copy();
+            state.verdicts().has_last = true;
+            self.copies.last = self.copy(Vec::new())?;
+        }
+        if keep != Keep::Nothing {
+            if chosen.is_none() {
+                self.end_phase()?;
+                self.copies.best = self.copy(Vec::new())?;
+            }
+            return Ok(());
         }
         if is_cut || chosen.is_some_and(|epoch| epoch < self.job.settings.epochs) {
             return Ok(());
@@ -79,15 +92,15 @@ where
         self.end_phase().map(drop)
     }
 
-    /// Pulls the parameters of this worker's keys, in blocks.
-    pub(super) fn copy(&mut self) -> Result<(), TaskError> {
+    /// Pulls the parameters of this worker's keys, in blocks, into the room of an earlier copy.
+    pub(super) fn copy(&mut self, mut part: Vec<f32>) -> Result<Vec<f32>, TaskError> {
         let (shape, best_shape, state) =
             (self.job.task.shape(), self.job.task.best_shape(), self.job.state);
         let slot = self.slot;
         let own = || slot.copied(shape.keys());
-        self.part.clear();
+        part.clear();
         // A vector that grew as it likes would take up to twice the room.
-        self.part.reserve_exact(own().map(|key| best_shape.len_of(key)).sum());
+        part.reserve_exact(own().map(|key| best_shape.len_of(key)).sum());
         state.reset(slot.index);
         let (mut keys, mut values, mut told, mut done) =
             (Vec::new(), Vec::new(), Instant::now(), 0);
@@ -104,7 +117,7 @@ where
             let mut rest = values.as_slice();
             for key in &keys {
                 let (value, behind) = rest.split_at(shape.len_of(*key));
-                self.part.extend_from_slice(&value[..best_shape.len_of(*key)]);
+                part.extend_from_slice(&value[..best_shape.len_of(*key)]);
                 rest = behind;
             }
             done += keys.len() as u64;
@@ -114,7 +127,7 @@ where
                 state.observer.working(Work::Copying, state.estimate(shape.keys()), shape.keys());
             }
         }
-        Ok(())
+        Ok(part)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use adapm_runtime::System;
 
 use super::count::{Count, Figures};
-use super::{EPOCHS, rates, settings, train, train_and};
-use crate::run::config::Split;
+use super::{EPOCHS, SETTINGS, cluster, rates, train, train_and, workers};
+use crate::run::config::{Keep, Split};
 use crate::run::harness::{NODES, WORKERS, flags, train_each_and};
 use crate::run::observer::{NoProgress, Observer};
 use crate::run::task::Task;
@@ -20,14 +20,14 @@ fn best_in(best: u32, workers: usize) -> Count {
 #[test]
 fn the_figures_on_test_are_those_of_the_chosen_epoch_whether_or_not_the_parameters_are_wanted() {
     for system in System::ALL.into_iter().map(Some).chain([None]) {
-        let settings = settings(system);
-        let workers = settings.nodes * settings.workers.expect("is given");
+        let workers = workers(system);
         let unselected = Count { has_valid: false, ..best_in(2, workers) };
         for (task, chosen) in
             [(best_in(2, workers), 2), (best_in(EPOCHS, workers), EPOCHS), (unselected, EPOCHS)]
         {
-            let wanted = train(&task, settings);
-            let unwanted = train_and(false, &task, settings, &NoProgress, &AtomicBool::new(false));
+            let wanted = train(&task, system);
+            let stop = AtomicBool::new(false);
+            let unwanted = train_and(Keep::Nothing, &task, cluster(system), &NoProgress, &stop);
             assert_eq!(
                 (wanted.chosen_epoch, unwanted.chosen_epoch),
                 (chosen, chosen),
@@ -35,7 +35,7 @@ fn the_figures_on_test_are_those_of_the_chosen_epoch_whether_or_not_the_paramete
             );
             assert!(unwanted.test.is_some() && !unwanted.stopped, "{system:?}");
             assert_eq!(wanted.test, unwanted.test, "{system:?}");
-            assert!(wanted.values.is_some() && unwanted.values.is_none());
+            assert!(wanted.checkpoint.is_some() && unwanted.checkpoint.is_none());
         }
     }
 }
@@ -43,8 +43,9 @@ fn the_figures_on_test_are_those_of_the_chosen_epoch_whether_or_not_the_paramete
 #[test]
 fn all_processes_have_the_same_figures_on_test_and_copy_nothing() {
     let task = Count { has_valid: false, ..best_in(2, NODES * WORKERS) };
-    let settings = settings(Some(System::Adapm));
-    let ended = train_each_and(false, &[&task; NODES], settings, &[&NoProgress; NODES], &flags());
+    let observers: [&dyn Observer<Figures>; NODES] = [&NoProgress; NODES];
+    let tasks = &[&task; NODES];
+    let ended = train_each_and(Keep::Nothing, System::Adapm, tasks, SETTINGS, &observers, &flags());
     for process in &ended {
         let rates = rates(EPOCHS) * task.examples() as f64;
         assert_eq!(process.test.map(|figures| figures.rates), Some(rates));
@@ -70,9 +71,9 @@ fn a_stop_on_test_leaves_no_figures_and_says_so() {
     for has_valid in [true, false] {
         // One worker, which has more batches than one.
         let task = Count { has_valid, ..best_in(EPOCHS, 1) };
-        let (stop, mut settings) = (AtomicBool::new(false), settings(Some(System::Adapm)));
-        (settings.nodes, settings.workers) = (1, Some(1));
-        let trained = train_and(false, &task, settings, &StopInTest(&stop), &stop);
+        let (stop, mut cluster) = (AtomicBool::new(false), cluster(Some(System::Adapm)));
+        (cluster.nodes, cluster.workers) = (Some(1), Some(1));
+        let trained = train_and(Keep::Nothing, &task, cluster, &StopInTest(&stop), &stop);
         assert_eq!((trained.test, trained.stopped), (None, true));
         assert_eq!((trained.epochs.len(), trained.chosen_epoch), (EPOCHS as usize, EPOCHS));
     }

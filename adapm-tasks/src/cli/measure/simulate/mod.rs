@@ -21,7 +21,8 @@ use adapm_transport::threads;
 
 use crate::cli::args::SimulateArgs;
 use crate::cli::failure::Failure;
-use crate::cli::files::{Files, Outputs};
+use crate::cli::files::Files;
+use crate::cli::files::Outputs;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::measure::simulate::results::{Results, speed_up};
@@ -87,7 +88,7 @@ fn pictures(args: &SimulateArgs, interrupt: &Interrupt) -> Result<Vec<(Task, Out
     let prepare = |task: Task| {
         let path = folder.join(format!("{task}.svg"));
         let files = Files { written: vec![("--svg", &path)], ..Files::default() };
-        Ok((task, files.prepare(interrupt)?))
+        Ok((task, Outputs::prepare(&files, interrupt)?))
     };
     args.tasks().into_iter().map(prepare).collect()
 }

@@ -19,6 +19,7 @@ use adapm_runtime::trace::{Span, Trace};
 use crate::cli::args::TraceArgs;
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
+use crate::cli::files::Outputs;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::measure::trace::error::TraceFailure;
@@ -26,12 +27,10 @@ use crate::cli::output::Output;
 
 /// Reads what `args` name, and prints or draws it.
 pub(crate) fn run(args: &TraceArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    let mut outputs = Files {
-        read: args.files.iter().map(|file| ("FILE", file.as_path())).collect(),
-        written: Files::given([("--svg", &args.svg)]),
-    }
-    .prepare(interrupt)?;
-    let trace = read(&args.files)?;
+    let read = args.files.iter().map(|file| ("FILE", file.as_path())).collect();
+    let written = Files::given([("--svg", &args.svg)]);
+    let mut outputs = Outputs::prepare(&Files { read, written }, interrupt)?;
+    let trace = self::read(&args.files)?;
     let window = window(args, &trace)?;
     let output = Output::new(false);
     if !outputs.has("--svg") {

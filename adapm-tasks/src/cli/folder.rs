@@ -1,0 +1,197 @@
+//! The folder of a run (`--out`): what starts it again, what happened in it, and its models.
+//!
+//! | file | what | written |
+//! | --- | --- | --- |
+//! | `config.toml` | all settings: `--config DIR/config.toml` starts the run again | at the start |
+//! | `log.jsonl` | an object an epoch, as `--json` prints them | epoch by epoch |
+//! | `metrics.csv` | the numbers of these objects, an epoch a line | epoch by epoch |
+//! | `best.adapm`, `last.adapm` | parameters of the chosen epoch, and as training ended | in the end |
+//!
+//! A folder that is there is refused, unless it is empty or `--overwrite` is given; one that is of
+//! no run is never written to.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde_json::Value;
+
+use crate::cli::failure::Failure;
+use crate::files::{self, LineFile};
+
+/// The folder of a run that goes on.
+pub(crate) struct RunFolder {
+    path: PathBuf,
+    lines: Mutex<Lines>,
+}
+
+/// The files that grow with every epoch.
+struct Lines {
+    log: LineFile,
+    metrics: LineFile,
+    /// The columns of the metrics, once the first line is written.
+    columns: Vec<String>,
+    /// The first error; nothing is written after it.
+    failure: Option<Failure>,
+}
+
+/// Checks that a run can have its folder at `path`, before anything is read; makes nothing.
+///
+/// # Errors
+///
+/// A folder that is there already, unless it may be overwritten and is one of a run.
+pub(crate) fn check(path: &Path, overwrite: bool) -> Result<(), Failure> {
+    let refused =
+        |why: &str| Err(Failure::Folder { path: path.to_path_buf(), reason: why.to_owned() });
+    let is_empty = |entries: fs::ReadDir| entries.into_iter().next().is_none();
+    match fs::read_dir(path).map(is_empty) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            refused("it is a file; give the name of a folder")
+        }
+        Err(error) => refused(&format!("{}; check its permissions", files::reason(&error))),
+        Ok(true) => Ok(()),
+        Ok(_) if !path.join(CONFIG).exists() => {
+            refused("there is something else in it than a run; give another folder")
+        }
+        Ok(_) if overwrite => Ok(()),
+        Ok(_) => refused("it is of another run; give another folder, or --overwrite"),
+    }
+}
+
+impl RunFolder {
+    /// Begins the folder with settings, and removes what an earlier run has left there.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub(crate) fn begin(path: &Path, settings: &str) -> Result<Self, Failure> {
+        let refused = |error: io::Error| {
+            let reason = format!("{}; check it", files::reason(&error));
+            Failure::Folder { path: path.to_path_buf(), reason }
+        };
+        fs::create_dir_all(path).map_err(refused)?;
+        for name in [BEST, LAST] {
+            match fs::remove_file(path.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(refused(error));
+                }
+                _ => {}
+            }
+        }
+        let begin = |name: &str| LineFile::begin(&path.join(name)).map_err(refused);
+        begin(CONFIG)?.line(settings.trim_end()).map_err(refused)?;
+        let (log, metrics) = (begin(LOG)?, begin(METRICS)?);
+        let lines = Lines { log, metrics, columns: Vec::new(), failure: None };
+        Ok(Self { path: path.to_path_buf(), lines: Mutex::new(lines) })
+    }
+
+    /// Adds an epoch, as an object of numbers by name.
+    pub(crate) fn epoch(&self, epoch: &impl serde::Serialize) {
+        let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if lines.failure.is_none()
+            && let Err(error) = lines.epoch(epoch)
+        {
+            let reason = format!("{}; the run went on", files::reason(&error));
+            lines.failure = Some(Failure::Folder { path: self.path.clone(), reason });
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the first error of what was to be written.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let lines = self.lines.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        lines.failure.map_or(Ok(()), Err)
+    }
+}
+
+impl Lines {
+    fn epoch(&mut self, epoch: &impl serde::Serialize) -> io::Result<()> {
+        let text = serde_json::to_string(epoch)?;
+        self.log.line(&text)?;
+        let Value::Object(fields) = serde_json::from_str(&text)? else { return Ok(()) };
+        if self.columns.is_empty() {
+            // The number of the epoch first.
+            let others = fields.keys().filter(|name| *name != EPOCH);
+            self.columns = [EPOCH].into_iter().map(str::to_owned).chain(others.cloned()).collect();
+            self.metrics.line(&self.columns.join(","))?;
+        }
+        let cell = |name: &String| match fields.get(name) {
+            None | Some(Value::Null) => String::new(),
+            Some(value) => value.to_string(),
+        };
+        let cells: Vec<String> = self.columns.iter().map(cell).collect();
+        self.metrics.line(&cells.join(","))
+    }
+}
+
+/// The field that numbers epochs.
+const EPOCH: &str = "epoch";
+
+const CONFIG: &str = "config.toml";
+const LOG: &str = "log.jsonl";
+const METRICS: &str = "metrics.csv";
+/// The parameters of the chosen epoch.
+pub(crate) const BEST: &str = "best.adapm";
+/// The parameters as training ended.
+pub(crate) const LAST: &str = "last.adapm";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("adapm-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        path
+    }
+
+    #[test]
+    fn epochs_are_lines_of_the_log_and_of_the_metrics() {
+        let path = folder("epochs");
+        let run = RunFolder::begin(&path, "task = \"kge\"\n").expect("can be made");
+        run.epoch(&json!({"epoch": 1, "loss": 2.5, "valid_mrr": null}));
+        let read = |name: &str| fs::read_to_string(path.join(name)).expect("is there");
+        // What was done is there while the run goes on.
+        assert_eq!(read(METRICS), "epoch,loss,valid_mrr\n1,2.5,\n");
+        run.epoch(&json!({"epoch": 2, "loss": 2.0, "valid_mrr": 0.5}));
+        run.finish().expect("nothing was refused");
+        assert_eq!(read(METRICS), "epoch,loss,valid_mrr\n1,2.5,\n2,2.0,0.5\n");
+        assert_eq!(read(CONFIG), "task = \"kge\"\n");
+        let log = read(LOG);
+        let objects = log.lines().map(serde_json::from_str::<Value>);
+        let epochs: Vec<_> = objects.map(|object| object.expect("JSON")["epoch"].clone()).collect();
+        assert_eq!(epochs, [json!(1), json!(2)]);
+        fs::remove_dir_all(&path).expect("can be removed");
+    }
+
+    #[test]
+    fn a_folder_that_is_there_is_refused_unless_it_is_empty_or_given_up() {
+        let path = folder("taken");
+        let refused = |overwrite| check(&path, overwrite).map_err(|failure| failure.to_string());
+        assert_eq!(refused(false), Ok(()));
+        fs::create_dir(&path).expect("can be made");
+        assert_eq!(refused(false), Ok(()));
+        fs::write(path.join("thesis.tex"), "years of work").expect("can be written");
+        for overwrite in [false, true] {
+            assert!(refused(overwrite).is_err_and(|text| text.contains("something else")));
+        }
+        fs::remove_file(path.join("thesis.tex")).expect("can be removed");
+        RunFolder::begin(&path, "").expect("can be made");
+        fs::write(path.join(BEST), "of the run before").expect("can be written");
+        assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));
+        assert_eq!(refused(true), Ok(()));
+        RunFolder::begin(&path, "").expect("can be made");
+        assert!(!path.join(BEST).exists());
+        fs::remove_dir_all(&path).expect("can be removed");
+        fs::write(&path, "").expect("can be written");
+        assert!(refused(true).is_err_and(|text| text.contains("is a file")));
+        fs::remove_file(&path).expect("can be removed");
+    }
+}

@@ -1,0 +1,29 @@
+//! A file that grows line by line while others read it, as `tail -f` does.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+/// A file of lines, each of which is there as soon as it is written.
+#[derive(Debug)]
+pub(crate) struct LineFile(File);
+
+impl LineFile {
+    /// Begins an empty file at `path`, in place of one that is there.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub(crate) fn begin(path: &Path) -> io::Result<Self> {
+        OpenOptions::new().write(true).create(true).truncate(true).open(path).map(Self)
+    }
+
+    /// Adds a line, in one write if the system takes it whole.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+        self.0.write_all(format!("{text}\n").as_bytes())
+    }
+}

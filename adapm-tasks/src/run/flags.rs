@@ -1,0 +1,97 @@
+//! Values of flags as they are typed, and of settings as they are written: by name.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
+use crate::{System, UnknownSystem};
+
+/// A system; `None`: plain arrays, one node, one worker, no manager.
+pub type Manager = Option<System>;
+
+/// Takes one of these names.
+pub fn one_of<T>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+{
+    PossibleValuesParser::new(names.iter().copied()).try_map(|name| name.parse::<T>())
+}
+
+/// Takes a number of at least 1.
+///
+/// # Errors
+///
+/// Any other word.
+pub fn at_least_one(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or(AT_LEAST_ONE)
+}
+
+/// Takes a number of epochs or the like, at least 1.
+///
+/// # Errors
+///
+/// Any other word.
+pub fn positive_count(text: &str) -> Result<u32, &'static str> {
+    text.parse().ok().filter(|number| *number > 0).ok_or(AT_LEAST_ONE)
+}
+
+/// Takes the name of a system, or `none`.
+pub(crate) fn manager() -> impl TypedValueParser<Value = Manager> {
+    let names = System::ALL.map(System::name).into_iter().chain([NO_MANAGER]);
+    PossibleValuesParser::new(names).try_map(|name| manager_of(&name))
+}
+
+/// Returns the name of a system, or `none`.
+pub(crate) fn name_of(manager: Manager) -> &'static str {
+    manager.map_or(NO_MANAGER, System::name)
+}
+
+fn manager_of(name: &str) -> Result<Manager, UnknownSystem> {
+    if name == NO_MANAGER { Ok(None) } else { name.parse().map(Some) }
+}
+
+/// The name that stands for plain arrays.
+pub(crate) const NO_MANAGER: &str = "none";
+
+/// The heading of the flags that say how a model is trained.
+pub const TRAINING: &str = "Training";
+
+/// The names of the sampling schemes.
+pub const SCHEMES: &[&str] = &["naive", "preloc", "pool", "local"];
+
+const AT_LEAST_ONE: &str = "give a whole number of at least 1";
+
+/// A [`Manager`] by its name.
+pub(crate) mod manager_name {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::{Manager, manager_of, name_of};
+
+    pub(crate) fn serialize<S: Serializer>(
+        manager: &Manager,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(name_of(*manager))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Manager, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        manager_of(&name).map_err(D::Error::custom)
+    }
+}
+
+/// Writes a choice that may be left to the program, by its name.
+pub(crate) fn name_if_given<T: std::fmt::Display, S: serde::Serializer>(
+    choice: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match choice {
+        Some(choice) => serializer.collect_str(choice),
+        None => serializer.serialize_none(),
+    }
+}

@@ -1,0 +1,164 @@
+//! The circumstances of a run, and its start: what is asked for makes sense, all processes mean the
+//! same, and it is known who takes part.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use adapm_transport::group::Group;
+
+use crate::files::NEVER;
+use crate::run::config::{ClusterConfig, Config, Settings};
+use crate::run::consistency::{self, Digest, RunFingerprint};
+use crate::run::error::TaskError;
+use crate::run::managed::BestParameters;
+use crate::run::observer::{NoProgress, Observer};
+use crate::run::parameters::Shape;
+use crate::run::peers::Peers;
+use crate::run::report::{EvalReport, TrainReport};
+use crate::run::task::{Evaluation, Task};
+use crate::run::topology::{self, Topology};
+use crate::run::training::Started;
+
+/// The circumstances of a run: whether its nodes are processes, who observes it, what stops it.
+/// `F` are the figures of its evaluations.
+///
+/// If nodes are processes, a run is collective: every process makes the same call with the same
+/// data and the same choices, or all end with the name of the node that differs. What fails in one
+/// process fails in all, with its reason. A stop flag that is raised in one process ends the run in
+/// all, in this one within a batch of work, in the others at the end of their epoch;
+/// [`Group::on_stop`] raises it everywhere at once.
+pub struct Run<'a, F> {
+    peers: Peers<'a>,
+    observer: &'a dyn Observer<F>,
+    stop: &'a AtomicBool,
+}
+
+impl<'a, F> Run<'a, F> {
+    /// Returns a run with all nodes in this process, observed by nobody and stopped by nothing.
+    #[must_use]
+    pub fn alone() -> Self {
+        Self::by(Peers::alone())
+    }
+
+    /// Returns a run as one node of `group`.
+    #[must_use]
+    pub fn in_group(group: &'a Arc<Group>) -> Self {
+        Self::by(Peers::of(group))
+    }
+
+    /// Returns a run of these processes.
+    pub(crate) fn by(peers: Peers<'a>) -> Self {
+        Self { peers, observer: &NoProgress, stop: &NEVER }
+    }
+
+    /// Returns the same run, reported to `observer`.
+    #[must_use]
+    pub fn observed_by(self, observer: &'a dyn Observer<F>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Returns the same run, which ends within a batch of work once `stop` is raised, with the
+    /// results so far.
+    #[must_use]
+    pub fn stopped_by(self, stop: &'a AtomicBool) -> Self {
+        Self { stop, ..self }
+    }
+
+    /// Trains the task that `task` returns for a number of workers of all nodes; valid is evaluated
+    /// after every `valid_every` epochs. `data` is a number that differs between data that differ
+    /// ([`Digest`](crate::run::Digest)). The parameters come in key order, each as long as
+    /// [`Task::best_shape`] says.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that makes no sense, parameters that cannot be laid out over the nodes,
+    /// training that diverges, data that cannot be read, or a cluster that fails: in all processes
+    /// if in one.
+    pub fn train<T>(
+        &self,
+        name: &str,
+        data: u64,
+        config: &impl Config,
+        (epochs, valid_every): (u32, u32),
+        task: impl FnOnce(usize) -> T,
+    ) -> Result<TrainReport<F, Arc<Vec<f32>>>, TaskError>
+    where
+        T: Task<Evaluation: Evaluation<Figures = F>>,
+        F: Clone + Send,
+    {
+        self.start(
+            config.cluster(),
+            config.check().map_err(TaskError::from),
+            || RunFingerprint::of_training(name, format!("{data:016x}"), config),
+            |started| {
+                let task = task(started.workers());
+                started.train(&task, Settings::of(config, epochs, valid_every))
+            },
+        )
+    }
+
+    /// Evaluates `values`, of the keys of `shape` in order. `data` is a number that differs between
+    /// data that differ.
+    ///
+    /// # Errors
+    ///
+    /// A configuration that makes no sense, or a cluster that fails: in all processes if in one.
+    pub fn evaluate<E: Evaluation<Figures = F>>(
+        &self,
+        name: &str,
+        data: u64,
+        cluster: &ClusterConfig,
+        evaluation: &E,
+        shape: Shape,
+        values: &Arc<Vec<f32>>,
+    ) -> Result<EvalReport<F>, TaskError>
+    where
+        F: Clone + Send,
+    {
+        let fingerprint = || {
+            let (data, mut digest) = (format!("{data:016x}"), Digest::new());
+            digest.values(values);
+            RunFingerprint::of_evaluation(name, data, cluster, &())
+                .with("parameters", format!("{:016x}", digest.sum()))
+        };
+        self.start(cluster, Ok(()), fingerprint, |started| {
+            let best = BestParameters::all(shape.clone(), Arc::clone(values));
+            let (report, answers) = started.evaluate(evaluation, shape, best.initial())?;
+            let figures = (!report.stopped).then(|| evaluation.figures(&answers));
+            Ok(EvalReport { figures, ..report })
+        })
+    }
+
+    /// Does `work` with those who take part, once all processes mean the same; tells them if it
+    /// fails. `checked` is an error if this process cannot start.
+    pub(crate) fn start<R>(
+        &self,
+        cluster: &ClusterConfig,
+        checked: Result<(), TaskError>,
+        fingerprint: impl FnOnce() -> RunFingerprint,
+        work: impl FnOnce(&Started<'_, F>) -> Result<R, TaskError>,
+    ) -> Result<R, TaskError> {
+        self.peers.told_of(|| {
+            let ClusterConfig { system, workers, .. } = *cluster;
+            let nodes = self.nodes(cluster);
+            let own = topology::check(system, nodes, workers, &self.peers)
+                .map_err(TaskError::from)
+                .and(checked)
+                .map(|()| fingerprint().with("nodes", nodes.to_string()));
+            let keep = consistency::check(&self.peers, own)?;
+            let topology = Topology::new(system, nodes, workers, &self.peers)?;
+            let Self { observer, stop, .. } = *self;
+            work(&Started { keep, topology, observer, stop })
+        })
+    }
+
+    /// Returns the cluster as it will be: with the number of nodes, which are processes if there
+    /// are several of these.
+    pub(crate) fn cluster(&self, cluster: &ClusterConfig) -> ClusterConfig {
+        ClusterConfig { nodes: Some(self.nodes(cluster)), ..cluster.clone() }
+    }
+
+    fn nodes(&self, cluster: &ClusterConfig) -> usize {
+        self.peers.nodes(cluster.nodes.unwrap_or(1))
+    }
+}
