@@ -3,6 +3,9 @@
 #[doc = include_str!("../docs/processes.md")]
 pub mod processes {}
 
+#[doc = include_str!("../docs/own_task.md")]
+pub mod own_task {}
+
 #[doc = include_str!("../docs/files.md")]
 pub mod files {}
 
