@@ -15,6 +15,7 @@ mod json;
 mod launch;
 mod messages;
 mod nodes;
+mod out;
 mod predict;
 mod refusals;
 mod runs;
