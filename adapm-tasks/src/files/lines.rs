@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// A file of lines, each of which is there as soon as it is written.
 #[derive(Debug)]
-pub(crate) struct LineFile(File);
+pub struct LineFile(File);
 
 impl LineFile {
     /// Begins an empty file at `path`, in place of one that is there.
@@ -14,7 +14,7 @@ impl LineFile {
     /// # Errors
     ///
     /// What the operating system refuses.
-    pub(crate) fn begin(path: &Path) -> io::Result<Self> {
+    pub fn begin(path: &Path) -> io::Result<Self> {
         OpenOptions::new().write(true).create(true).truncate(true).open(path).map(Self)
     }
 
@@ -23,7 +23,7 @@ impl LineFile {
     /// # Errors
     ///
     /// What the operating system refuses.
-    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
         self.0.write_all(format!("{text}\n").as_bytes())
     }
 }

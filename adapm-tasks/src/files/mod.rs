@@ -35,7 +35,7 @@ mod tests;
 
 pub use error::OutputError;
 pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read};
-pub(crate) use lines::LineFile;
+pub use lines::LineFile;
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter, discard};
 

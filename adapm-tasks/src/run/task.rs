@@ -96,8 +96,8 @@ pub trait Task: Sync {
     /// a task has few batches [`prefetch_depth`](Self::prefetch_depth) there.
     ///
     /// A run may begin at any batch of any epoch: batches and their order are a function of the
-    /// seed, the worker, and the epoch and round of `start` ([`random`](crate::run::random)), never
-    /// of the rounds that this loader has loaded before.
+    /// seed, the worker, and the epoch and round of `start`, never of the rounds that this loader
+    /// has loaded before.
     ///
     /// # Errors
     ///
