@@ -81,18 +81,25 @@ impl ConfigFile {
             line: error.span().map_or(1, |span| line_of(span.start)),
             reason: error.message().lines().collect::<Vec<_>>().join(", "),
         })?;
+        let (own, settings): (Vec<_>, Vec<_>) =
+            table.get_ref().iter().partition(|(key, _)| key.get_ref() == TASK);
+        // First: settings of another task have other names, which are no slips.
+        for (key, value) in own {
+            let found = value.get_ref().as_str().unwrap_or("another task").to_owned();
+            if found != task {
+                let (path, line) = (path.to_owned(), line_of(key.span().start));
+                return Err(ConfigFileError::OtherTask {
+                    path,
+                    line,
+                    found,
+                    task: task.to_owned(),
+                });
+            }
+        }
         let mut entries = Vec::new();
-        for (key, value) in table.get_ref() {
+        for (key, value) in settings {
             let (path, line) = (path.to_owned(), line_of(key.span().start));
             let key: &str = key.get_ref();
-            if key == TASK {
-                let found = value.get_ref().as_str().unwrap_or("another task").to_owned();
-                if found != task {
-                    let task = task.to_owned();
-                    return Err(ConfigFileError::OtherTask { path, line, found, task });
-                }
-                continue;
-            }
             let Some(flag) = settings_of(command).find(|flag| flag.get_long() == Some(key)) else {
                 let (key, hint) = (key.to_owned(), hint(key, command));
                 return Err(ConfigFileError::Unknown { path, line, key, hint });

@@ -61,7 +61,7 @@ pub struct TrainConfig {
     /// Standard deviation of the initial values
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().initial_deviation, help_heading = "Model")]
     pub initial_deviation: f32,
-    /// Passes over the training data; 0 evaluates the initial values
+    /// Passes over the training data
     #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = positive_count, help_heading = TRAINING)]
     pub epochs: u32,
     /// Loss to minimise: cross entropy over the negatives (softmax) or of each (logistic)

@@ -64,7 +64,7 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_recipe() {
 #[test]
 fn a_file_that_is_wrong_is_refused_with_its_line() {
     let folder = folder("config_wrong");
-    let cases: [(&str, &str, &[&str]); 11] = [
+    let cases: [(&str, &str, &[&str]); 12] = [
         (
             "unknown",
             "epochs = 3\nnegative-counts = 7\n",
@@ -74,6 +74,7 @@ fn a_file_that_is_wrong_is_refused_with_its_line() {
         ("output", "epochs = 1\njson = true\n", &[":2: ", "--json on the command line"]),
         ("place", "node = 1\n", &[":1: ", "--node on the command line"]),
         ("task", "\ntask = \"mf\"\n", &[":2: ", "settings of mf, not of kge", "train mf"]),
+        ("rows", "columns = 9\ntask = \"mf\"\n", &[":2: ", "settings of mf, not of kge"]),
         ("value", "epochs = 1\ndim = \"many\"\n", &[":2: --dim many: give a whole number"]),
         ("range", "dim = 4\nlearning-rate = -1.0\n", &[":2: learning-rate -1", "positive"]),
         ("switch", "no-eval = 1\n", &[":1: no-eval is yes or no"]),
