@@ -62,7 +62,7 @@ impl Chunk {
     }
 
     /// Returns a chunk of any cells, at most [`CHUNK_ROWS`].
-    pub(crate) fn gather(cells: impl Iterator<Item = Cell>) -> Self {
+    pub(crate) fn gather(cells: &[Cell]) -> Self {
         let mut chunk = Self::default();
         let (mut rows, mut columns) = (Places::default(), Places::default());
         for cell in cells {
@@ -138,11 +138,10 @@ impl Visits {
                 tiles.skip(skipped).map(Chunk::of).try_for_each(take)
             }
             Part::Cells(cells) => {
-                let mut order: Vec<usize> = (0..cells.len()).collect();
-                order.shuffle(&mut random);
-                let chunks = order.chunks(CHUNK_ROWS).skip(skipped);
-                let chunks = chunks.map(|places| places.iter().map(|place| cells[*place]));
-                chunks.map(Chunk::gather).try_for_each(take)
+                // A copy in order is faster than cells that are looked up one by one.
+                let mut cells = cells.clone();
+                cells.shuffle(&mut random);
+                cells.chunks(CHUNK_ROWS).skip(skipped).map(Chunk::gather).try_for_each(take)
             }
         }
     }
@@ -225,8 +224,8 @@ impl<'a> Division<'a> {
     /// Returns the part of a worker, by its number among those of all nodes.
     ///
     /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for
-    /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`, and 8 for their
-    /// order. Nothing of other nodes is kept.
+    /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`, and as many while
+    /// they are visited. Nothing of other nodes is kept.
     ///
     /// Goes over the cells twice, and reports its progress. What the workers of a node share is
     /// made by as many threads.

@@ -226,7 +226,7 @@ mod tests {
         let cells = columns.iter().flat_map(|(column, rows)| {
             rows.iter().map(|row| Cell { row: *row, column: *column, value: *row as f32 - 2.0 })
         });
-        Chunk::gather(cells)
+        Chunk::gather(&cells.collect::<Vec<_>>())
     }
 
     fn all(arrays: &mut Arrays, rule: Rule) -> Vec<f32> {
