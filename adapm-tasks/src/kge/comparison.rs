@@ -7,9 +7,14 @@
 //! The Euclidean distance costs little more than the inner product: `q - c` over the distance,
 //! summed over candidates, is a product of matrices too.
 
+use crate::kge::comparison::moduli::{DISTANCE_MIN, Moduli};
 use crate::matrix::{self, Left, Modulus, Panels, Product, SquaredDifference};
 use crate::matrix::{add_scaled, dot, multiply, ordered_sum};
-use crate::simd::{self, Kernel};
+
+mod moduli;
+mod rows;
+
+pub(crate) use rows::Rows;
 
 /// The comparison of a query `q` with a candidate `c`: the score, the higher the better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +72,6 @@ impl Comparison {
     }
 }
 
-/// Rows of a matrix: vectors of the same length, `stride` apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows<'a> {
-    pub(crate) data: &'a [f32],
-    pub(crate) stride: usize,
-    pub(crate) count: usize,
-}
-
-impl<'a> Rows<'a> {
-    fn vectors(self, dim: usize) -> impl Iterator<Item = &'a [f32]> {
-        self.data.chunks(self.stride).take(self.count).map(move |row| &row[..dim])
-    }
-}
-
 /// A worker's memory for comparing many queries with many candidates.
 #[derive(Debug)]
 pub(crate) struct Comparer {
@@ -90,13 +81,15 @@ pub(crate) struct Comparer {
     scratch: Vec<f32>,
     /// What the scores were, of which the gradients of Euclidean distances are made.
     scores: Vec<f32>,
+    /// Empty unless moduli are summed.
+    moduli: Box<Moduli>,
 }
 
 impl Comparer {
     /// Returns the memory for vectors of this length.
     pub(crate) fn new(comparison: Comparison, dim: usize) -> Self {
-        let (panels, scratch, scores) = (Panels::default(), Vec::new(), Vec::new());
-        Self { comparison, dim, panels, scratch, scores }
+        let (panels, moduli) = (Panels::default(), Box::default());
+        Self { comparison, dim, panels, scratch: Vec::new(), scores: Vec::new(), moduli }
     }
 
     /// Writes the scores, `[queries x candidates]`; those of a pair are
@@ -159,17 +152,8 @@ impl Comparer {
                 }
             }
             Comparison::Moduli => {
-                let score_gradients = &*score_gradients;
-                of_queries.fill(0.0);
-                of_candidates.fill(0.0);
-                simd::run(ModuliGradients {
-                    dim,
-                    queries,
-                    candidates,
-                    score_gradients,
-                    of_queries,
-                    of_candidates,
-                });
+                let (pair, of_pair) = ((queries, candidates), (of_queries, of_candidates));
+                self.moduli.backward(dim, pair, score_gradients, of_pair);
             }
         }
     }
@@ -197,47 +181,7 @@ impl Comparer {
     }
 }
 
-/// The loop of [`Comparer::backward`] for sums of moduli.
-struct ModuliGradients<'a> {
-    dim: usize,
-    queries: Rows<'a>,
-    candidates: Rows<'a>,
-    score_gradients: &'a [f32],
-    of_queries: &'a mut [f32],
-    of_candidates: &'a mut [f32],
-}
-
-impl Kernel for ModuliGradients<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<const WIDE: bool>(self) {
-        let Self { dim, queries, candidates, score_gradients, of_queries, of_candidates } = self;
-        // A block of candidates and their gradients stays in the L1 cache while the queries stream
-        // by.
-        let block_len = (BLOCK_FLOATS / dim).max(1);
-        let blocks = candidates.data.chunks(block_len * candidates.stride);
-        let blocks = blocks.zip(of_candidates.chunks_mut(block_len * dim));
-        for (block, (candidates_here, of_candidates)) in blocks.enumerate() {
-            let rows = score_gradients.chunks_exact(candidates.count);
-            for ((row, query), of_query) in
-                rows.zip(queries.vectors(dim)).zip(of_queries.chunks_exact_mut(dim))
-            {
-                for ((score_gradient, candidate), of_candidate) in row[block * block_len..]
-                    .iter()
-                    .zip(candidates_here.chunks(candidates.stride))
-                    .zip(of_candidates.chunks_exact_mut(dim))
-                {
-                    let pair = (query, &candidate[..dim]);
-                    add_moduli(*score_gradient, pair, (of_query, of_candidate));
-                }
-            }
-        }
-    }
-}
-
 /// Adds the gradients of a pair that is compared by the sum of moduli.
-#[inline(always)]
 fn add_moduli(
     score_gradient: f32,
     (query, candidate): (&[f32], &[f32]),
@@ -265,11 +209,6 @@ fn add_moduli(
 fn over(score_gradient: f32, distance: f32) -> f32 {
     if distance <= DISTANCE_MIN { 0.0 } else { score_gradient / distance }
 }
-
-/// Distances that count as none, at most.
-const DISTANCE_MIN: f32 = 1e-6;
-/// Floats of candidates that are compared with all queries at once.
-const BLOCK_FLOATS: usize = 2048;
 
 #[cfg(test)]
 mod tests;

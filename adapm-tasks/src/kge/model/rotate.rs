@@ -5,7 +5,6 @@
 //! `u_k = r_k / |r_k|` (1 where that is 0): no sine whose last bit depends on the machine.
 
 use crate::kge::comparison::Comparison;
-use crate::kge::model::complex::Complex;
 use crate::kge::model::score::{ScoreFunction, Side};
 
 /// The score function.
@@ -22,7 +21,12 @@ impl ScoreFunction for RotatE {
 
     /// Writes `s * u`, or `conj u * o`: the inverse of a rotation is its conjugate.
     fn query(&self, side: Side, given: &[f32], relation: &[f32], query: &mut [f32]) {
-        Complex.query(side, given, &rotation(relation), query);
+        let (half, sign) = (query.len() / 2, sign(side));
+        for (re, im) in (0..half).map(|k| (k, k + half)) {
+            let (_, unit_re, unit_im) = direction(relation[re], sign * relation[im]);
+            query[re] = given[re] * unit_re - given[im] * unit_im;
+            query[im] = given[re] * unit_im + given[im] * unit_re;
+        }
     }
 
     fn query_gradient(
@@ -32,33 +36,35 @@ impl ScoreFunction for RotatE {
         of_query: &[f32],
         (of_given, of_relation): (&mut [f32], &mut [f32]),
     ) {
-        let (unit, mut of_unit) = (rotation(relation), vec![0.0; relation.len()]);
-        Complex.query_gradient(side, (given, &unit), of_query, (of_given, &mut of_unit));
-        // Of the gradient only what turns counts, what stretches does not.
-        let half = relation.len() / 2;
+        let (half, sign) = (of_query.len() / 2, sign(side));
         for (re, im) in (0..half).map(|k| (k, k + half)) {
-            let turn = of_unit[im] * unit[re] - of_unit[re] * unit[im];
-            let modulus = modulus(relation[re], relation[im]);
-            let factor = if modulus == 0.0 { 0.0 } else { turn / modulus };
-            of_relation[re] -= factor * unit[im];
-            of_relation[im] += factor * unit[re];
+            let (over_modulus, unit_re, unit_im) = direction(relation[re], sign * relation[im]);
+            let (of_re, of_im) = (of_query[re], of_query[im]);
+            of_given[re] += of_re * unit_re + of_im * unit_im;
+            of_given[im] += of_im * unit_re - of_re * unit_im;
+            // Of the gradient only what turns counts, what stretches does not.
+            let of_unit_re = of_re * given[re] + of_im * given[im];
+            let of_unit_im = of_im * given[re] - of_re * given[im];
+            let factor = (of_unit_im * unit_re - of_unit_re * unit_im) * over_modulus;
+            of_relation[re] -= factor * unit_im;
+            of_relation[im] += sign * factor * unit_re;
         }
     }
 }
 
-/// Returns the directions of complex numbers; 1 for 0.
-fn rotation(relation: &[f32]) -> Vec<f32> {
-    let half = relation.len() / 2;
-    let mut unit = relation.to_vec();
-    for (re, im) in (0..half).map(|k| (k, k + half)) {
-        match modulus(unit[re], unit[im]) {
-            0.0 => unit[re] = 1.0,
-            modulus => [unit[re], unit[im]] = [unit[re] / modulus, unit[im] / modulus],
-        }
+/// Returns the sign of the rotation: back to the subject, or forth to the object.
+fn sign(side: Side) -> f32 {
+    match side {
+        Side::Object => 1.0,
+        Side::Subject => -1.0,
     }
-    unit
 }
 
-fn modulus(re: f32, im: f32) -> f32 {
-    (re * re + im * im).sqrt()
+/// Returns one over the modulus of a complex number, and its direction; 0 and the direction 1 for
+/// 0, which has none.
+fn direction(re: f32, im: f32) -> (f32, f32, f32) {
+    match (re * re + im * im).sqrt() {
+        0.0 => (0.0, 1.0, 0.0),
+        modulus => (1.0 / modulus, re / modulus, im / modulus),
+    }
 }
