@@ -5,26 +5,27 @@
 //! scored. Workers, intent, nodes, processes, selection, files and screens are the run's.
 //!
 //! ```text
-//!   cargo run --release --example own_task -- train --data a9a.svm --nodes 2 --save fm.model
-//!   cargo run --release --example own_task -- eval --load fm.model --data a9a.svm
+//!   cargo run --release --example own_task -- train --data a9a.svm --nodes 2 --out runs/fm
+//!   cargo run --release --example own_task -- eval --load runs/fm/best.adapm --data a9a.svm
 //! ```
 
-use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
-use adapm_tasks::cli::{self, Error, EvalArgs, Labels, Program, Source, TrainArgs};
+use adapm_tasks::cli::{self, Error, EvalArgs, Files, Labels, Program, Source, TrainArgs};
+use adapm_tasks::files;
 use adapm_tasks::metric::Auc;
 use adapm_tasks::optim::AdaGrad;
 use adapm_tasks::run::{
-    ClusterConfig, Config, Course, Cursor, Digest, EvalReport, Evaluation, Form, Initial,
-    IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Shape, Split, StepError,
-    Task, TaskError, Tell, TrainReport, WorkerSlot,
+    ClusterConfig, Config, ConfigError, Course, Cursor, Digest, EvalReport, Evaluation, Form,
+    Initial, IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Shape, Split,
+    StepError, Task, TaskError, Tell, TrainReport, WorkerSlot, checks, generator,
 };
 use clap::Args;
+use rand::RngExt as _;
 use serde::{Deserialize, Serialize};
 
 /// Flags that choose data.
@@ -38,8 +39,10 @@ struct Flags {
 impl Flags {
     fn read(&self) -> Result<(Rows, Source), Error> {
         let faulty = |fault| format!("cannot use {} (--data): {fault}", self.data.display());
-        let text = fs::read_to_string(&self.data);
-        let text = text.map_err(|error| Error::of_input(faulty(error.to_string())))?;
+        // Notes what is read, so that no output replaces it.
+        let bytes = files::read(&self.data);
+        let bytes = bytes.map_err(|error| Error::of_input(faulty(files::reason(&error))))?;
+        let text = String::from_utf8_lossy(&bytes);
         let rows = Rows::parse(&text).map_err(|fault| Error::of_input(faulty(fault)))?;
         Ok((rows, Source::of_file(&self.data)))
     }
@@ -74,8 +77,17 @@ impl Config for Settings {
         &self.run
     }
 
+    fn cluster_mut(&mut self) -> &mut ClusterConfig {
+        &mut self.cluster
+    }
+
     fn run_mut(&mut self) -> &mut RunConfig {
         &mut self.run
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        checks::dimension(self.dim)?;
+        checks::positive("learning_rate", self.learning_rate)
     }
 }
 
@@ -191,10 +203,8 @@ impl<'a> Task for Machine<'a> {
         let (seed, parameters) = (self.settings.run.seed, 1 + self.settings.dim);
         Arc::new(move |key, value| {
             value[parameters..].fill(AdaGrad::INITIAL);
-            for (at, factor) in (1..parameters as u64).zip(&mut value[1..parameters]) {
-                let mixed = (seed ^ key.0 << 16 ^ at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-                *factor = 0.2 * (mixed as f32 / (1_u64 << 24) as f32 - 0.5);
-            }
+            let mut random = generator(seed, [INITIAL, key.0]);
+            value[1..parameters].fill_with(|| random.random_range(-0.1..0.1));
         })
     }
 
@@ -245,7 +255,9 @@ impl<'a> Task for Machine<'a> {
         for row in rows {
             let (score, sums) = self.score(*row, keys, &values);
             let sign = if self.rows.labels[*row as usize] { 1.0 } else { -1.0 };
-            loss += f64::from((-sign * score).exp().ln_1p());
+            // ln(1 + exp(z)), which overflows for no score.
+            let z = -sign * score;
+            loss += f64::from(z.max(0.0) + (-z.abs()).exp().ln_1p());
             let slope = -sign / (1.0 + (sign * score).exp());
             for (index, x) in &self.rows.features[*row as usize] {
                 let at = place(keys, *index);
@@ -270,11 +282,12 @@ impl<'a> Task for Machine<'a> {
     }
 
     fn evaluation(&self, split: Split, form: Form, _: Option<&Auc>) -> Option<Self> {
-        Some(Self::new(self.rows, self.settings, Some(split), form))
+        let machine = Self::new(self.rows, self.settings, Some(split), form);
+        (!machine.part.is_empty()).then_some(machine)
     }
 
     fn is_better(&self, figures: &Auc, best: &Auc) -> bool {
-        figures.auc > best.auc
+        figures.auc > best.auc || best.auc.is_nan()
     }
 }
 
@@ -324,13 +337,17 @@ impl Program for FactorizationMachine {
     type Data = Rows;
     type Figures = Auc;
     type Model = Saved<Settings>;
-    type Found = ();
+    type Extra = ();
     type EvalFlags = Flags;
-    type Subject = (Saved<Settings>, Rows);
-    type Judged = ();
+    type EvalData = (Saved<Settings>, Rows);
+    type EvalExtra = ();
 
     fn read(args: &TrainArgs<Self>) -> Result<(Rows, Source), Error> {
         args.flags.read()
+    }
+
+    fn files(flags: &Flags) -> Files<'_> {
+        Files { read: vec![("--data", &flags.data)], ..Files::default() }
     }
 
     fn train(
@@ -343,17 +360,21 @@ impl Program for FactorizationMachine {
         Ok(trained.with((), |values| Saved { task: Self::NAME, head: settings.clone(), values }))
     }
 
-    fn read_subject(args: &EvalArgs<Self>) -> Result<(Self::Subject, Source), Error> {
+    fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let model: Saved<Settings> = Saved::load(Self::NAME, &args.load)?;
         let (rows, source) = args.flags.read()?;
-        if model.values.len() as u64 != rows.count * (1 + model.head.dim as u64) {
-            return Err(Error::of_input("the model knows other features: give the data it is of"));
+        if rows.part(Some(Split::Test)).is_empty() {
+            return Err(Error::of_input("no row is for test: give at least 10"));
         }
         Ok(((model, rows), source))
     }
 
+    fn evaluation_files(flags: &Flags) -> Files<'_> {
+        Self::files(flags)
+    }
+
     fn evaluate(
-        (model, rows): &Self::Subject,
+        (model, rows): &Self::EvalData,
         _: &Flags,
         cluster: &ClusterConfig,
         run: &Run<'_, Auc>,
@@ -364,9 +385,15 @@ impl Program for FactorizationMachine {
     }
 }
 
+/// The purpose of the generator of initial values.
+const INITIAL: u64 = 1;
 /// Rows of a batch.
 const BATCH: usize = 64;
 
 fn main() -> ExitCode {
     cli::main_of::<FactorizationMachine>()
 }
+
+#[cfg(test)]
+#[path = "own_task/tests.rs"]
+mod tests;

@@ -134,6 +134,7 @@ pub(crate) enum EvalTask {
     Mf(Box<EvalArgs<Mf>>),
     /// Word vectors: questions of analogy, similarity of words
     #[command(after_help = wv::program::EVAL_EXAMPLES)]
+    #[command(mut_arg("load", |flag| flag.help(wv::program::LOAD).long_help(wv::program::LOAD)))]
     Wv(Box<EvalArgs<Wv>>),
 }
 

@@ -13,6 +13,11 @@ pub(crate) trait Command {
     /// Does what is asked for.
     fn run(&self, given: &Given, interrupt: &Interrupt) -> Result<(), Failure>;
 
+    /// Checks that flags go together.
+    fn check(&self) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Returns the flags about processes, and `--nodes`.
     fn processes(&self) -> (&ProcessArgs, Option<usize>);
 
@@ -55,6 +60,10 @@ pub(crate) fn eval_of(task: &EvalTask) -> &dyn Command {
 impl<P: Program> Command for TrainArgs<P> {
     fn run(&self, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
         train::run(self, given, interrupt)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        P::check_flags(self).map_err(|error| *error.0)
     }
 
     fn processes(&self) -> (&ProcessArgs, Option<usize>) {

@@ -167,7 +167,7 @@ impl Entry {
 
 /// Writes settings, given or not, as a file for `--config`: in the order of the help.
 pub(crate) fn to_toml(task: &str, values: &BTreeMap<String, Value>, command: &Command) -> String {
-    let mut text = format!("# Settings of a training run of {task}, which --config reads.\n");
+    let mut text = format!("{HEAD}{task}, which --config reads.\n");
     let _ = writeln!(text, "{TASK} = {}", quoted(task));
     let mut heading = None;
     for flag in settings_of(command) {
@@ -248,6 +248,9 @@ fn toml_value(value: &Value) -> String {
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
+
+/// The start of every file of settings that is written.
+pub(crate) const HEAD: &str = "# Settings of a training run of ";
 
 /// The key that names the task.
 const TASK: &str = "task";

@@ -14,7 +14,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::json;
 use crate::cli::output::Output;
 use crate::cli::processes::{self, Processes};
-use crate::cli::program::{EvalArgs, JudgedOf, Plan, Program, Source};
+use crate::cli::program::{EvalArgs, EvalReportOf, Plan, Program, Source};
 use crate::cli::progress::Screen;
 use crate::cli::report;
 use crate::cli::table::{Align, Table};
@@ -48,7 +48,7 @@ fn evaluate<P: Program>(
         files.written.clear();
     }
     let mut outputs = Outputs::prepare(&files, interrupt)?;
-    let read = || P::read_subject(args).map_err(|error| *error.0);
+    let read = || P::read_evaluation(args).map_err(|error| *error.0);
     let (subject, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
     outputs.check_inputs()?;
     let preface = preface(args, (&subject, &source), given, processes);
@@ -64,7 +64,7 @@ fn evaluate<P: Program>(
         outputs.leave("the evaluation is not complete");
     } else {
         outputs.copies();
-        P::keep_evaluation(&report, &mut outputs);
+        P::write_evaluation_files(&report, &mut outputs);
     }
     let told = told.and_then(|()| {
         outputs.sentences().try_for_each(|sentence| output.sentence(sentence))?;
@@ -98,7 +98,7 @@ pub(crate) fn files<P: Program>(args: &EvalArgs<P>) -> Files<'_> {
 /// Describes the evaluation that is about to begin.
 fn preface<P: Program>(
     args: &EvalArgs<P>,
-    (subject, source): (&P::Subject, &Source),
+    (subject, source): (&P::EvalData, &Source),
     given: &Given,
     processes: &Processes,
 ) -> String {
@@ -116,8 +116,8 @@ fn preface<P: Program>(
 /// Renders the results.
 fn result<P: Program>(
     args: &EvalArgs<P>,
-    (subject, source): (&P::Subject, &Source),
-    report: &JudgedOf<P>,
+    (subject, source): (&P::EvalData, &Source),
+    report: &EvalReportOf<P>,
     output: Output,
     processes: &Processes,
 ) -> String {

@@ -85,6 +85,9 @@ pub(crate) enum Failure {
     /// The folder of a run cannot be used; why, and what to do.
     #[error("cannot use the folder {path} (--out): {reason}")]
     Folder { path: PathBuf, reason: String },
+    /// Lines of a run are missing in its folder; the run is complete.
+    #[error("lines are missing in {path} (--out): {reason}; the models there are complete")]
+    Unlogged { path: PathBuf, reason: String },
     /// A file that was to be written is one that was read.
     #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]
     Overwrites { flag: &'static str, path: PathBuf, input: PathBuf },
@@ -229,6 +232,7 @@ impl Failure {
             Self::Simulate(_) => Blame::Input,
             Self::Launch(_)
             | Self::Elsewhere(..)
+            | Self::Unlogged { .. }
             | Self::Odd
             | Self::Stdout(_)
             | Self::Signals(_)

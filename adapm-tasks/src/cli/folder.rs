@@ -13,17 +13,23 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
+use crate::cli::config;
 use crate::cli::failure::Failure;
-use crate::files::{self, LineFile};
+use crate::files::{self, LineFile, Output};
 
-/// The folder of a run that goes on.
+/// The folder of a run, which begins with the first sign of life of the run: what is refused before
+/// leaves an earlier run as it is.
 pub(crate) struct RunFolder {
     path: PathBuf,
-    lines: Mutex<Lines>,
+    /// What starts the run again.
+    settings: String,
+    lines: Mutex<Option<Lines>>,
+    /// The first error of a line.
+    failure: Mutex<Option<Failure>>,
 }
 
 /// The files that grow with every epoch.
@@ -32,8 +38,6 @@ struct Lines {
     metrics: LineFile,
     /// The columns of the metrics, once the first line is written.
     columns: Vec<String>,
-    /// The first error; nothing is written after it.
-    failure: Option<Failure>,
 }
 
 /// Checks that a run can have its folder at `path`, before anything is read; makes nothing.
@@ -48,53 +52,74 @@ pub(crate) fn check(path: &Path, overwrite: bool) -> Result<(), Failure> {
     match fs::read_dir(path).map(is_empty) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-            refused("it is a file; give the name of a folder")
+            refused("a file is in its place, or in that of a folder above; give another folder")
         }
         Err(error) => refused(&format!("{}; check its permissions", files::reason(&error))),
         Ok(true) => Ok(()),
-        Ok(_) if !path.join(CONFIG).exists() => {
+        Ok(false) if !is_of_a_run(path) => {
             refused("there is something else in it than a run; give another folder")
         }
-        Ok(_) if overwrite => Ok(()),
-        Ok(_) => refused("it is of another run; give another folder, or --overwrite"),
+        Ok(false) if overwrite => Ok(()),
+        Ok(false) => refused("it is of another run; give another folder, or --overwrite"),
     }
 }
 
+/// Returns true if a run has begun in this folder.
+fn is_of_a_run(path: &Path) -> bool {
+    let settings = fs::read_to_string(path.join(CONFIG));
+    path.join(LOG).is_file() && settings.is_ok_and(|text| text.starts_with(config::HEAD))
+}
+
 impl RunFolder {
-    /// Begins the folder with settings, and removes what an earlier run has left there.
+    /// Makes the folder, unless it is there, for a run with these settings; changes nothing in it.
     ///
     /// # Errors
     ///
     /// What the operating system refuses.
-    pub(crate) fn begin(path: &Path, settings: &str) -> Result<Self, Failure> {
-        let refused = |error: io::Error| {
-            let reason = format!("{}; check it", files::reason(&error));
-            Failure::Folder { path: path.to_path_buf(), reason }
-        };
-        fs::create_dir_all(path).map_err(refused)?;
+    pub(crate) fn make(path: &Path, settings: String) -> Result<Self, Failure> {
+        let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
+        let folder = Self { path, settings, lines, failure };
+        fs::create_dir_all(&folder.path).map_err(|error| folder.refused(&error))?;
+        Ok(folder)
+    }
+
+    /// Begins the folder, in place of what an earlier run has left there; does nothing if it has
+    /// begun.
+    ///
+    /// # Errors
+    ///
+    /// What the operating system refuses.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        let mut lines = lock(&self.lines);
+        if lines.is_some() {
+            return Ok(());
+        }
         for name in [BEST, LAST] {
-            match fs::remove_file(path.join(name)) {
+            match fs::remove_file(self.path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(refused(error));
+                    return Err(self.refused(&error));
                 }
                 _ => {}
             }
         }
-        let begin = |name: &str| LineFile::begin(&path.join(name)).map_err(refused);
-        begin(CONFIG)?.line(settings.trim_end()).map_err(refused)?;
-        let (log, metrics) = (begin(LOG)?, begin(METRICS)?);
-        let lines = Lines { log, metrics, columns: Vec::new(), failure: None };
-        Ok(Self { path: path.to_path_buf(), lines: Mutex::new(lines) })
+        let path = self.path.join(CONFIG);
+        let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
+        let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
+        save().map_err(|error| Failure::Unwritable { flag: "--out", path: path.clone(), error })?;
+        let begin = |name: &str| {
+            LineFile::begin(&self.path.join(name)).map_err(|error| self.refused(&error))
+        };
+        *lines = Some(Lines { log: begin(LOG)?, metrics: begin(METRICS)?, columns: Vec::new() });
+        Ok(())
     }
 
     /// Adds an epoch, as an object of numbers by name.
     pub(crate) fn epoch(&self, epoch: &impl serde::Serialize) {
-        let mut lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if lines.failure.is_none()
-            && let Err(error) = lines.epoch(epoch)
-        {
-            let reason = format!("{}; the run went on", files::reason(&error));
-            lines.failure = Some(Failure::Folder { path: self.path.clone(), reason });
+        let mut lines = lock(&self.lines);
+        let added = lines.as_mut().map_or(Ok(()), |lines| lines.epoch(epoch));
+        if let Err(error) = added {
+            let (path, reason) = (self.path.clone(), files::reason(&error));
+            lock(&self.failure).get_or_insert(Failure::Unlogged { path, reason });
         }
     }
 
@@ -104,9 +129,17 @@ impl RunFolder {
 
     /// Returns the first error of what was to be written.
     pub(crate) fn finish(self) -> Result<(), Failure> {
-        let lines = self.lines.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        lines.failure.map_or(Ok(()), Err)
+        lock(&self.failure).take().map_or(Ok(()), Err)
     }
+
+    fn refused(&self, error: &io::Error) -> Failure {
+        let reason = format!("{}; check it", files::reason(error));
+        Failure::Folder { path: self.path.clone(), reason }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Lines {
@@ -152,10 +185,16 @@ mod tests {
         path
     }
 
+    fn begun(path: &Path, settings: &str) -> RunFolder {
+        let run = RunFolder::make(path, settings.to_owned()).expect("can be made");
+        run.begin().expect("can be written");
+        run
+    }
+
     #[test]
     fn epochs_are_lines_of_the_log_and_of_the_metrics() {
         let path = folder("epochs");
-        let run = RunFolder::begin(&path, "task = \"kge\"\n").expect("can be made");
+        let run = begun(&path, "task = \"kge\"\n");
         run.epoch(&json!({"epoch": 1, "loss": 2.5, "valid_mrr": null}));
         let read = |name: &str| fs::read_to_string(path.join(name)).expect("is there");
         // What was done is there while the run goes on.
@@ -183,15 +222,22 @@ mod tests {
             assert!(refused(overwrite).is_err_and(|text| text.contains("something else")));
         }
         fs::remove_file(path.join("thesis.tex")).expect("can be removed");
-        RunFolder::begin(&path, "").expect("can be made");
+        // Made, but not begun, it is still empty.
+        RunFolder::make(&path, String::new()).expect("can be made");
+        assert_eq!(refused(false), Ok(()));
+        begun(&path, config::HEAD);
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));
         assert_eq!(refused(true), Ok(()));
-        RunFolder::begin(&path, "").expect("can be made");
+        let run = RunFolder::make(&path, config::HEAD.to_owned()).expect("can be made");
+        assert!(path.join(BEST).exists(), "nothing is lost before the run begins");
+        run.begin().expect("can be written");
         assert!(!path.join(BEST).exists());
+        fs::remove_file(path.join(LOG)).expect("can be removed");
+        assert!(refused(true).is_err_and(|text| text.contains("something else")));
         fs::remove_dir_all(&path).expect("can be removed");
         fs::write(&path, "").expect("can be written");
-        assert!(refused(true).is_err_and(|text| text.contains("is a file")));
+        assert!(refused(true).is_err_and(|text| text.contains("a file is in its place")));
         fs::remove_file(&path).expect("can be removed");
     }
 }

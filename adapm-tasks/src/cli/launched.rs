@@ -14,6 +14,12 @@ pub(crate) fn is_launched() -> bool {
     std::env::var_os("ADAPM_LAUNCHED").is_some()
 }
 
+/// Returns the number of processes that `adapm launch` started; `None` if it did not start this.
+pub(crate) fn nodes() -> Option<usize> {
+    let nodes = std::env::var("ADAPM_NODES").ok().filter(|_| is_launched());
+    nodes.and_then(|nodes| nodes.parse().ok())
+}
+
 /// Returns true if the launcher draws the progress of this process.
 pub(crate) fn has_screen() -> bool {
     is_launched() && std::env::var_os(SCREEN).is_some()

@@ -51,7 +51,7 @@ use clap::CommandFactory as _;
 pub use crate::cli::epoch::{Figures, Labels};
 pub use crate::cli::files::{Files, Outputs};
 pub use crate::cli::program::{
-    Error, EvalArgs, JudgedOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
+    Error, EvalArgs, EvalReportOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
 };
 
 use crate::cli::args::{Cli, DemoArgs, Given, OwnCli, OwnVerb, PredictTask, Verb};

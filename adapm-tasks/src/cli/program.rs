@@ -56,16 +56,26 @@ pub trait Program: Sized + 'static {
     /// The trained parameters, as they are saved.
     type Model: Model;
     /// What training reports beside.
-    type Found;
+    type Extra;
 
     /// The flags of `eval` that choose data and further files.
     type EvalFlags: Args;
     /// Parameters, and what they are evaluated on.
-    type Subject;
+    type EvalData;
     /// What an evaluation reports beside.
-    type Judged;
+    type EvalExtra;
 
-    /// Reads or generates the training data, and says what it is.
+    /// Checks that flags go together, before anything is read.
+    ///
+    /// # Errors
+    ///
+    /// Flags that do not, in one line.
+    fn check_flags(args: &TrainArgs<Self>) -> Result<(), Error> {
+        let _ = args;
+        Ok(())
+    }
+
+    /// Reads or generates the training data, and names it.
     ///
     /// # Errors
     ///
@@ -73,10 +83,10 @@ pub trait Program: Sized + 'static {
     fn read(args: &TrainArgs<Self>) -> Result<(Self::Data, Source), Error>;
 
     /// Adds a row for each choice of a run that is about to begin, with the flags that made it.
-    fn plan(args: &TrainArgs<Self>, data: &Self::Data, plan: &mut Plan<'_>) {
-        let _ = data;
+    fn plan(args: &TrainArgs<Self>, config: &Self::Config, data: &Self::Data, plan: &mut Plan<'_>) {
+        let _ = (args, data);
         plan.data(None, &["data"]);
-        for (name, value) in own_settings(&args.config) {
+        for (name, value) in own_settings(config) {
             let flag = name.replace('_', "-");
             plan.row(&flag.replace('-', " "), &value, &[&flag]);
         }
@@ -133,7 +143,7 @@ pub trait Program: Sized + 'static {
 
     /// Writes the files that are asked for beside `--save`; `state` is that of the parameters, such
     /// as `epoch 3`.
-    fn keep(
+    fn write_files(
         args: &TrainArgs<Self>,
         data: &Self::Data,
         report: &ReportOf<Self>,
@@ -166,10 +176,10 @@ pub trait Program: Sized + 'static {
     /// # Errors
     ///
     /// A file that cannot be used, in one line.
-    fn read_subject(args: &EvalArgs<Self>) -> Result<(Self::Subject, Source), Error>;
+    fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error>;
 
     /// Adds a row for each choice of an evaluation, with the flags that made it.
-    fn plan_evaluation(args: &EvalArgs<Self>, subject: &Self::Subject, plan: &mut Plan<'_>) {
+    fn plan_evaluation(args: &EvalArgs<Self>, subject: &Self::EvalData, plan: &mut Plan<'_>) {
         let _ = subject;
         plan.data(None, &["data"]);
         plan.model(Self::model_in_words(), &args.load, &[]);
@@ -181,17 +191,17 @@ pub trait Program: Sized + 'static {
     ///
     /// As [`Run::evaluate`].
     fn evaluate(
-        subject: &Self::Subject,
+        subject: &Self::EvalData,
         flags: &Self::EvalFlags,
         cluster: &ClusterConfig,
         run: &Run<'_, Self::Figures>,
-    ) -> Result<JudgedOf<Self>, TaskError>;
+    ) -> Result<EvalReportOf<Self>, TaskError>;
 
     /// Returns the figures of an evaluation as a table.
     fn evaluation_quality(
         flags: &Self::EvalFlags,
-        subject: &Self::Subject,
-        report: &JudgedOf<Self>,
+        subject: &Self::EvalData,
+        report: &EvalReportOf<Self>,
     ) -> String {
         let _ = (flags, subject);
         figures_table(report.figures.iter().map(|figures| ("", figures)))
@@ -200,8 +210,8 @@ pub trait Program: Sized + 'static {
     /// Returns the fields of the object of an evaluation that only this task has.
     fn evaluation_object(
         flags: &Self::EvalFlags,
-        subject: &Self::Subject,
-        report: &JudgedOf<Self>,
+        subject: &Self::EvalData,
+        report: &EvalReportOf<Self>,
     ) -> impl Serialize {
         let _ = (flags, subject);
         named(report.figures.as_ref())
@@ -214,7 +224,7 @@ pub trait Program: Sized + 'static {
     }
 
     /// Writes the files that an evaluation is asked for.
-    fn keep_evaluation(report: &JudgedOf<Self>, outputs: &mut Outputs) {
+    fn write_evaluation_files(report: &EvalReportOf<Self>, outputs: &mut Outputs) {
         let _ = (report, outputs);
     }
 }
@@ -226,10 +236,10 @@ pub struct TrainArgs<P: Program> {
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
     /// Data and files.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Data")]
     pub flags: P::TrainFlags,
     /// The settings of training.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Model")]
     pub config: P::Config,
     #[command(flatten)]
     pub(crate) output: TrainOutputArgs,
@@ -247,7 +257,7 @@ pub struct EvalArgs<P: Program> {
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub load: PathBuf,
     /// Data and files.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Data")]
     pub flags: P::EvalFlags,
     /// Who takes part.
     #[command(flatten)]
@@ -260,10 +270,10 @@ pub struct EvalArgs<P: Program> {
 
 /// The report of a program's training.
 pub type ReportOf<P> =
-    TrainReport<<P as Program>::Figures, <P as Program>::Model, <P as Program>::Found>;
+    TrainReport<<P as Program>::Figures, <P as Program>::Model, <P as Program>::Extra>;
 
 /// The report of a program's evaluation.
-pub type JudgedOf<P> = EvalReport<<P as Program>::Figures, <P as Program>::Judged>;
+pub type EvalReportOf<P> = EvalReport<<P as Program>::Figures, <P as Program>::EvalExtra>;
 
 /// Trained parameters that can be saved.
 pub trait Model {
@@ -363,14 +373,14 @@ impl Plan<'_> {
     }
 
     /// Adds the row of the data, called `name`, with those of `flags` that chose it.
-    pub(crate) fn data(&mut self, name: Option<&Path>, flags: &[&str]) {
+    pub fn data(&mut self, name: Option<&Path>, flags: &[&str]) {
         let source = self.source;
         self.table.row(["data", source, &input::origin(name, flags, self.given)]);
     }
 
     /// Adds the row of a saved model, with the flag that names its file and those of `flags` that
     /// were given.
-    pub(crate) fn model(&mut self, model: &str, load: &Path, flags: &[&str]) {
+    pub fn model(&mut self, model: &str, load: &Path, flags: &[&str]) {
         let origin = format!("--load {} {}", load.display(), self.given.among(flags));
         self.table.row(["model", model, origin.trim_end()]);
     }

@@ -94,6 +94,7 @@ impl<'a> Screen<'a> {
     pub(crate) fn open(&self) {
         if let Some(text) = lock(&self.preface).take() {
             self.print(|| self.output.text(&text));
+            self.folder.iter().for_each(|folder| self.print(|| folder.begin()));
         }
     }
 

@@ -40,6 +40,7 @@ pub(crate) fn run<P: Program>(
     if args.settings.lists() {
         return list_recipes(P::NAME, Output::new(args.output.json));
     }
+    P::check_flags(args).map_err(|error| *error.0)?;
     if args.settings.print_config {
         args.config.check()?;
         return Output::new(false).text(&given.to_toml(P::NAME));
@@ -69,9 +70,9 @@ fn train<P: Program>(
     let tracing = outputs.take(TRACE_FLAG);
     let keys = || P::traced_keys(&data, &args.config, &choices).map_err(TraceFailure::Key);
     let tracing = tracing.map(|file| Tracing::new(file, keys()?)).transpose()?;
-    let config = configured(args, tracing.as_ref());
-    let preface = preface(args, (&data, &source), given, processes)?;
-    let folder = folder.map(|path| RunFolder::begin(path, &given.to_toml(P::NAME)));
+    let config = configured(args, processes, tracing.as_ref());
+    let preface = preface(args, &config, (&data, &source), given, processes)?;
+    let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME)));
     let folder = folder.transpose()?;
     add_models(folder.as_ref(), P::sizes(&data, &config), &mut outputs)?;
 
@@ -135,8 +136,14 @@ fn prepare<P: Program>(
 }
 
 /// Returns the settings of the library, with what is wanted of a run beside them.
-fn configured<P: Program>(args: &TrainArgs<P>, tracing: Option<&Tracing>) -> P::Config {
+fn configured<P: Program>(
+    args: &TrainArgs<P>,
+    processes: &Processes,
+    tracing: Option<&Tracing>,
+) -> P::Config {
     let mut config = args.config.clone();
+    let cluster = config.cluster_mut();
+    cluster.nodes = Some(processes.nodes(cluster.nodes));
     let needs_best = args.output.save.is_some() || P::needs_model(&args.flags);
     let run = config.run_mut();
     run.trace = tracing.map(|tracing| tracing.tracer.clone());
@@ -186,7 +193,7 @@ fn keep<P: Program>(
         let what = format!("{words} at the end");
         outputs.save(LAST_FLAG, &what, |file| model.write_to(file));
     }
-    P::keep(args, data, report, state, outputs);
+    P::write_files(args, data, report, state, outputs);
     outputs.leave("no epoch was completed");
 }
 
@@ -234,15 +241,20 @@ fn list_recipes(task: &str, output: Output) -> Result<(), Failure> {
 /// Describes the run that is about to begin.
 fn preface<P: Program>(
     args: &TrainArgs<P>,
+    config: &P::Config,
     (data, source): (&P::Data, &Source),
     given: &Given,
     processes: &Processes,
 ) -> Result<String, Failure> {
-    let cluster = args.config.cluster();
+    let cluster = config.cluster();
     let mut table = Table::new(&[]);
     let workers = report::workers_of_all(processes, cluster);
     let mut plan = Plan { table: &mut table, given, workers, source: &source.text };
-    P::plan(args, data, &mut plan);
+    P::plan(args, config, data, &mut plan);
+    if let Some(patience) = config.run().patience {
+        let epochs = format::plural(patience as usize, "epoch");
+        plan.row("ends", &format!("after {epochs} without progress"), &["patience"]);
+    }
     plan.row("seed", &args.config.run().seed.to_string(), &["seed"]);
     plan.row("cluster", &report::planned_topology(processes, cluster), &report::CLUSTER_FLAGS);
     plan.row("system", name_of(cluster.system), &["system", "localize-ahead", "ahead"]);

@@ -15,7 +15,9 @@ impl LineFile {
     ///
     /// What the operating system refuses.
     pub fn begin(path: &Path) -> io::Result<Self> {
-        OpenOptions::new().write(true).create(true).truncate(true).open(path).map(Self)
+        drop(OpenOptions::new().write(true).create(true).truncate(true).open(path)?);
+        // Behind what is there, whoever else writes.
+        OpenOptions::new().append(true).open(path).map(Self)
     }
 
     /// Adds a line, in one write if the system takes it whole.

@@ -101,15 +101,15 @@ pub struct TrainConfig {
     /// 5, a tenth of the time]
     #[arg(long, value_name = "EPOCHS", value_parser = positive_count, help_heading = TRAINING)]
     pub valid_every: Option<u32>,
-    /// What all tasks have. Without valid triples, a twentieth of the training triples, at most
-    /// 10,000, is held back to select the epoch on.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub run: RunConfig,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[command(flatten)]
     #[serde(flatten)]
     pub cluster: ClusterConfig,
+    /// Settings that all tasks have. Without valid triples, a twentieth of the training triples, at
+    /// most 10,000, is held back to select the epoch on.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunConfig,
 }
 
 impl Default for TrainConfig {
@@ -218,6 +218,10 @@ impl Config for TrainConfig {
 
     fn run(&self) -> &RunConfig {
         &self.run
+    }
+
+    fn cluster_mut(&mut self) -> &mut ClusterConfig {
+        &mut self.cluster
     }
 
     fn run_mut(&mut self) -> &mut RunConfig {

@@ -13,7 +13,7 @@ use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
 use crate::cli::files::{Files, Outputs};
 use crate::cli::program::{
-    Error, EvalArgs, Finding, JudgedOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
+    Error, EvalArgs, EvalReportOf, Finding, Model, Plan, Program, ReportOf, Source, TrainArgs,
 };
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
@@ -280,17 +280,16 @@ impl Program for Kge {
     type Data = Graph;
     type Figures = RankMetrics;
     type Model = Checkpoint;
-    type Found = Found;
+    type Extra = Found;
     type EvalFlags = EvalFlags;
-    type Subject = (Checkpoint, Graph);
-    type Judged = Ranked;
+    type EvalData = (Checkpoint, Graph);
+    type EvalExtra = Ranked;
 
     fn read(args: &TrainArgs<Self>) -> Result<(Graph, Source), Error> {
         Ok(args.flags.read()?)
     }
 
-    fn plan(args: &TrainArgs<Self>, graph: &Graph, plan: &mut Plan<'_>) {
-        let config = &args.config;
+    fn plan(args: &TrainArgs<Self>, config: &TrainConfig, graph: &Graph, plan: &mut Plan<'_>) {
         describe(plan, graph, &args.flags);
         let reciprocal = if config.reciprocal { ", reciprocal relations" } else { "" };
         let model = format!("{}, {} reals an entity{reciprocal}", config.model, config.dim);
@@ -321,7 +320,7 @@ impl Program for Kge {
             }
             _ => format!("{}, valid every {every}", config.epochs),
         };
-        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval", "patience"]);
+        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
     }
 
     fn train(
@@ -379,7 +378,7 @@ impl Program for Kge {
         traced_keys(graph, config.reciprocal, choices)
     }
 
-    fn read_subject(args: &EvalArgs<Self>) -> Result<(Self::Subject, Source), Error> {
+    fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let checkpoint = Checkpoint::load(&args.load)?;
         let (graph, source) = args.flags.data.read()?;
         let split = args.flags.split;
@@ -391,7 +390,7 @@ impl Program for Kge {
 
     fn plan_evaluation(
         args: &EvalArgs<Self>,
-        (checkpoint, graph): &Self::Subject,
+        (checkpoint, graph): &Self::EvalData,
         plan: &mut Plan<'_>,
     ) {
         describe(plan, graph, &args.flags.data);
@@ -403,7 +402,7 @@ impl Program for Kge {
     }
 
     fn evaluate(
-        (checkpoint, graph): &Self::Subject,
+        (checkpoint, graph): &Self::EvalData,
         flags: &EvalFlags,
         cluster: &ClusterConfig,
         run: &Run<'_, RankMetrics>,
@@ -414,8 +413,8 @@ impl Program for Kge {
 
     fn evaluation_quality(
         flags: &EvalFlags,
-        (_, graph): &Self::Subject,
-        report: &JudgedOf<Self>,
+        (_, graph): &Self::EvalData,
+        report: &EvalReportOf<Self>,
     ) -> String {
         let splits = [(flags.split.name(), report.figures.as_ref())];
         let Ranked { baseline, frequency_weight, .. } = &report.own;
@@ -424,7 +423,7 @@ impl Program for Kge {
 
     fn evaluation_object(
         flags: &EvalFlags,
-        (checkpoint, graph): &Self::Subject,
+        (checkpoint, graph): &Self::EvalData,
         report: &EvalReport,
     ) -> impl Serialize {
         let (figures, is_generated) = (report.figures.as_ref(), graph.is_generated());
@@ -442,7 +441,7 @@ impl Program for Kge {
         Files { read: flags.data.files(), written: Files::given([("--ranks", &flags.ranks)]) }
     }
 
-    fn keep_evaluation(report: &EvalReport, outputs: &mut Outputs) {
+    fn write_evaluation_files(report: &EvalReport, outputs: &mut Outputs) {
         outputs.save("--ranks", "ranks", |file| write_ranks(file, &report.own.ranks));
     }
 }

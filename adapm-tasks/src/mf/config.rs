@@ -98,14 +98,14 @@ pub struct TrainConfig {
     /// Epochs between two evaluations of valid (the last epoch is always evaluated)
     #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = positive_count, help_heading = TRAINING)]
     pub valid_every: u32,
-    /// What all tasks have; a clock is a chunk of up to 4,096 cells.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub run: RunConfig,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[command(flatten)]
     #[serde(flatten)]
     pub cluster: ClusterConfig,
+    /// Settings that all tasks have; a clock is a chunk of up to 4,096 cells.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub run: RunConfig,
 }
 
 impl Default for TrainConfig {
@@ -199,6 +199,10 @@ impl Config for TrainConfig {
 
     fn run(&self) -> &RunConfig {
         &self.run
+    }
+
+    fn cluster_mut(&mut self) -> &mut ClusterConfig {
+        &mut self.cluster
     }
 
     fn run_mut(&mut self) -> &mut RunConfig {

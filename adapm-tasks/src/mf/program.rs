@@ -12,7 +12,7 @@ use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
 use crate::cli::program::{
-    Error, EvalArgs, Finding, JudgedOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
+    Error, EvalArgs, EvalReportOf, Finding, Model, Plan, Program, ReportOf, Source, TrainArgs,
 };
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
@@ -311,17 +311,16 @@ impl Program for Mf {
     type Data = Ratings;
     type Figures = RatingMetrics;
     type Model = Checkpoint;
-    type Found = Found;
+    type Extra = Found;
     type EvalFlags = EvalFlags;
-    type Subject = (Checkpoint, Ratings);
-    type Judged = Predicted;
+    type EvalData = (Checkpoint, Ratings);
+    type EvalExtra = Predicted;
 
     fn read(args: &TrainArgs<Self>) -> Result<(Ratings, Source), Error> {
         Ok(args.flags.read(Ratings::load)?)
     }
 
-    fn plan(args: &TrainArgs<Self>, ratings: &Ratings, plan: &mut Plan<'_>) {
-        let config = &args.config;
+    fn plan(args: &TrainArgs<Self>, config: &TrainConfig, ratings: &Ratings, plan: &mut Plan<'_>) {
         describe(plan, ratings, &args.flags);
         let clip = if config.clip { ", predictions clipped" } else { "" };
         let model = format!("{} factors{clip}", config.dim);
@@ -341,7 +340,7 @@ impl Program for Mf {
         plan.row("training", &training, &flags);
         plan.row("order", config.order(selection).name(), &["order"]);
         let (epochs, selected) = planned(selection, config);
-        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval", "patience"]);
+        plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
         plan.row("selected", &selected, &["no-hold-back", "no-eval"]);
     }
 
@@ -405,7 +404,7 @@ impl Program for Mf {
         traced_keys(ratings, choices)
     }
 
-    fn read_subject(args: &EvalArgs<Self>) -> Result<(Self::Subject, Source), Error> {
+    fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let (checkpoint, split) = (Checkpoint::load(&args.load)?, args.flags.split);
         let load = |path: &Path| Ratings::load_for(path, &checkpoint, split);
         let (ratings, source) = args.flags.data.read(load)?;
@@ -417,7 +416,7 @@ impl Program for Mf {
 
     fn plan_evaluation(
         args: &EvalArgs<Self>,
-        (checkpoint, ratings): &Self::Subject,
+        (checkpoint, ratings): &Self::EvalData,
         plan: &mut Plan<'_>,
     ) {
         let EvalFlags { split, clip, .. } = args.flags;
@@ -431,7 +430,7 @@ impl Program for Mf {
     }
 
     fn evaluate(
-        (checkpoint, ratings): &Self::Subject,
+        (checkpoint, ratings): &Self::EvalData,
         flags: &EvalFlags,
         cluster: &ClusterConfig,
         run: &Run<'_, RatingMetrics>,
@@ -443,8 +442,8 @@ impl Program for Mf {
 
     fn evaluation_quality(
         flags: &EvalFlags,
-        (_, ratings): &Self::Subject,
-        report: &JudgedOf<Self>,
+        (_, ratings): &Self::EvalData,
+        report: &EvalReportOf<Self>,
     ) -> String {
         let (split, means) = (flags.split.name(), report.own.means.as_ref());
         table(&[(split, report.figures.as_ref()), (MEANS, means)], ratings)
@@ -452,7 +451,7 @@ impl Program for Mf {
 
     fn evaluation_object(
         flags: &EvalFlags,
-        (checkpoint, ratings): &Self::Subject,
+        (checkpoint, ratings): &Self::EvalData,
         report: &EvalReport,
     ) -> impl Serialize {
         OfEvaluation {

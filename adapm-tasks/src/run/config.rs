@@ -22,22 +22,27 @@ pub trait Config: Serialize + Clone + Send + Sync {
     /// Returns the settings that all tasks have.
     fn run(&self) -> &RunConfig;
 
+    /// Returns the cluster, to be changed.
+    fn cluster_mut(&mut self) -> &mut ClusterConfig;
+
     /// Returns the settings that all tasks have, to be changed.
     fn run_mut(&mut self) -> &mut RunConfig;
 
-    /// Checks that each field has a value that is valid for any data.
+    /// Checks that each field has a value that is valid for any data; [`RunConfig::check`] is a
+    /// part of it. [`checks`](crate::run::checks) has the usual ones.
     ///
     /// # Errors
     ///
     /// The first field that has not.
     fn check(&self) -> Result<(), ConfigError> {
-        Ok(())
+        self.run().check()
     }
 }
 
 /// The nodes and workers of a run, and the system that manages its parameters.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(next_help_heading = "Cluster")]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ClusterConfig {
     /// Nodes: processes if there are several (see Processes), else all in this one [default: 1, or
@@ -62,6 +67,7 @@ impl Default for ClusterConfig {
 /// The settings of training that all tasks have.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[command(next_help_heading = "Training")]
+#[serde(default)]
 #[non_exhaustive]
 pub struct RunConfig {
     /// Seed of initial values, of the order of the data, and of all else that is drawn
@@ -195,6 +201,16 @@ pub enum ConfigError {
     /// Nodes are processes and there is no manager that joins them.
     #[error("plain arrays are in one process; choose a system, or start one process")]
     NoSystem,
+    /// Saved parameters do not have the shape that the data asks for.
+    #[error(
+        "the model has {numbers} numbers where the data asks for {wanted}; give the data it is of"
+    )]
+    OtherShape {
+        /// Numbers of the model.
+        numbers: usize,
+        /// Numbers that there should be.
+        wanted: usize,
+    },
     /// There is no example to train on.
     #[error("the data has no example to train on; give data with at least one")]
     NothingToTrain,
@@ -240,7 +256,11 @@ impl fmt::Display for Wanted {
 }
 
 /// Checks that the value of `field` is a finite number above 0.
-pub(crate) fn positive(
+///
+/// # Errors
+///
+/// If it is not.
+pub fn positive(
     field: &'static str,
     value: impl Into<f64> + ToString + Copy,
 ) -> Result<(), ConfigError> {
@@ -249,7 +269,11 @@ pub(crate) fn positive(
 }
 
 /// Checks that the value of `field` is a finite number, 0 or more.
-pub(crate) fn not_negative(
+///
+/// # Errors
+///
+/// If it is not.
+pub fn not_negative(
     field: &'static str,
     value: impl Into<f64> + ToString + Copy,
 ) -> Result<(), ConfigError> {
@@ -258,22 +282,29 @@ pub(crate) fn not_negative(
 }
 
 /// Checks that the value of `field` is a share.
-pub(crate) fn share(field: &'static str, value: f64) -> Result<(), ConfigError> {
+///
+/// # Errors
+///
+/// If it is not.
+pub fn share(field: &'static str, value: f64) -> Result<(), ConfigError> {
     ensure((0.0..=1.0).contains(&value), field, value, Wanted::Share)
 }
 
 /// Checks that the value of `field` is from `min` to `max`.
-pub(crate) fn whole(
-    field: &'static str,
-    value: u64,
-    min: u64,
-    max: u64,
-) -> Result<(), ConfigError> {
+///
+/// # Errors
+///
+/// If it is not.
+pub fn whole(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), ConfigError> {
     ensure((min..=max).contains(&value), field, value, Wanted::Whole { min, max })
 }
 
 /// Checks that `value` is the length of a vector that is supported.
-pub(crate) fn dimension(value: usize) -> Result<(), ConfigError> {
+///
+/// # Errors
+///
+/// If it is not.
+pub fn dimension(value: usize) -> Result<(), ConfigError> {
     whole("dim", value as u64, 1, DIM_MAX)
 }
 

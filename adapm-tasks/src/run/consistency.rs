@@ -79,7 +79,9 @@ impl RunFingerprint {
 pub(crate) fn settings_of(settings: &impl Serialize) -> Vec<(String, String)> {
     // By way of a text, in which a number has the digits that it was given with.
     let text = serde_json::to_string(settings).unwrap_or_default();
-    let Ok(Value::Object(fields)) = serde_json::from_str(&text) else { return Vec::new() };
+    let Ok(Value::Object(fields)) = serde_json::from_str(&text) else {
+        return vec![("settings".to_owned(), text)];
+    };
     let text = |value| match value {
         Value::Null => or_default(None::<String>),
         Value::String(text) => text,
@@ -105,6 +107,7 @@ pub(crate) fn check(
     own: Result<RunFingerprint, TaskError>,
 ) -> Result<Keep, TaskError> {
     let fingerprints = peers.share(own)?;
+    let counts = fingerprints.iter().map(|fingerprint| fingerprint.settings.len().to_string());
     // Who runs another program or task may well have other settings.
     for (index, (name, _)) in fingerprints[0].settings.iter().enumerate() {
         let value = |fingerprint: &RunFingerprint| match fingerprint.settings.get(index) {
@@ -113,6 +116,7 @@ pub(crate) fn check(
         };
         check_equal(name, fingerprints.iter().map(value))?;
     }
+    check_equal("number of settings", counts)?;
     if let Some((node, there, elsewhere)) =
         odd_one(fingerprints.iter().map(|fingerprint| fingerprint.data.clone()))
     {

@@ -29,6 +29,9 @@ pub enum TaskError {
     /// More memory is needed than there is.
     #[error("{0}")]
     Memory(#[source] Shortage),
+    /// A task of one's own cannot go on: one line with what, where, what to do.
+    #[error("{0}")]
+    Own(String),
     /// The cluster cannot be built.
     #[error("{0}")]
     Build(#[from] BuildError),

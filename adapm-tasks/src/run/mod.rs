@@ -62,6 +62,11 @@ pub(crate) mod topology;
 pub(crate) mod traced;
 pub(crate) mod training;
 
+/// Checks of settings, for [`Config::check`].
+pub mod checks {
+    pub use crate::run::config::{dimension, not_negative, positive, share, whole};
+}
+
 pub use config::{
     ClusterConfig, Config, ConfigError, Keep, RunConfig, Split, UnknownChoice, Wanted,
 };
@@ -72,6 +77,7 @@ pub use flags::Manager;
 pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
 pub use parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 pub use queue::{Cursor, Over, Queue, Round};
+pub use random::generator;
 pub use report::{EvalReport, TrainReport};
 pub use saved::Saved;
 pub use shortage::Shortage;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_transport::group::Group;
 
 use crate::files::NEVER;
-use crate::run::config::{ClusterConfig, Config, Settings};
+use crate::run::config::{ClusterConfig, Config, ConfigError, Settings};
 use crate::run::consistency::{self, Digest, RunFingerprint};
 use crate::run::error::TaskError;
 use crate::run::managed::BestParameters;
@@ -88,10 +88,17 @@ impl<'a, F> Run<'a, F> {
     {
         self.start(
             config.cluster(),
-            config.check().map_err(TaskError::from),
-            || RunFingerprint::of_training(name, format!("{data:016x}"), config),
+            config.run().check().and_then(|()| config.check()).map_err(TaskError::from),
+            || {
+                RunFingerprint::of_training(name, format!("{data:016x}"), config)
+                    .with("epochs of the run", epochs.to_string())
+                    .with("epochs between evaluations", valid_every.to_string())
+            },
             |started| {
                 let task = task(started.workers());
+                if task.examples() == 0 {
+                    return Err(ConfigError::NothingToTrain.into());
+                }
                 started.train(&task, Settings::of(config, epochs, valid_every))
             },
         )
@@ -121,7 +128,13 @@ impl<'a, F> Run<'a, F> {
             RunFingerprint::of_evaluation(name, data, cluster, &())
                 .with("parameters", format!("{:016x}", digest.sum()))
         };
-        self.start(cluster, Ok(()), fingerprint, |started| {
+        let (numbers, wanted) = (values.len(), shape.total());
+        let fits = if numbers == wanted {
+            Ok(())
+        } else {
+            Err(ConfigError::OtherShape { numbers, wanted }.into())
+        };
+        self.start(cluster, fits, fingerprint, |started| {
             let best = BestParameters::all(shape.clone(), Arc::clone(values));
             let (report, answers) = started.evaluate(evaluation, shape, best.initial())?;
             let figures = (!report.stopped).then(|| evaluation.figures(&answers));

@@ -60,10 +60,7 @@ impl KeyChoice {
 
 /// Text that is no [`KeyChoice`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "'{text}' chooses no keys; give {} or key:NUMBER, several separated by commas",
-    forms(kinds)
-)]
+#[error("'{text}' chooses no keys; give {}key:NUMBER, several separated by commas", forms(kinds))]
 pub struct UnknownKeyChoice {
     text: String,
     kinds: &'static [&'static str],
@@ -78,8 +75,10 @@ pub struct UnknownKey {
     pub(crate) keys: u64,
 }
 
+/// Returns the forms by name, with the `or` after them if there are any.
 fn forms(kinds: &[&str]) -> String {
-    kinds.iter().map(|kind| format!("{kind}:NAME")).collect::<Vec<_>>().join(", ")
+    let names: Vec<String> = kinds.iter().map(|kind| format!("{kind}:NAME")).collect();
+    if names.is_empty() { String::new() } else { names.join(", ") + " or " }
 }
 
 fn no_such_key(choice: &KeyChoice, keys: u64) -> String {

@@ -157,7 +157,7 @@ impl<T: Task> TrainingRun<'_, T> {
         let copies = match keep {
             Keep::Nothing => u64::from(valid.is_some()),
             Keep::Best => 1,
-            Keep::BestAndLast => 2,
+            Keep::BestAndLast => 1 + u64::from(valid.is_some()),
         };
         memory::check(topology, Need::of(topology, &shape, &task.best_shape(), copies))?;
 

@@ -71,17 +71,17 @@ pub struct TrainConfig {
     /// Learning rate, with sgd at the start
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate)]
     pub learning_rate: f32,
-    /// What all tasks have; a clock is a sentence.
+    /// Nodes, workers, system.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub cluster: ClusterConfig,
+    /// Settings that all tasks have; a clock is a sentence.
     #[command(flatten)]
     #[serde(flatten)]
     pub run: RunConfig,
     /// Sentences between the announcement of a sentence and its turn, under all systems but lapse
     #[arg(long, value_name = "SENTENCES", default_value_t = TrainConfig::default().ahead, help_heading = "Cluster")]
     pub ahead: usize,
-    /// Who takes part.
-    #[command(flatten)]
-    #[serde(flatten)]
-    pub cluster: ClusterConfig,
 }
 
 impl Default for TrainConfig {
@@ -110,6 +110,10 @@ impl Config for TrainConfig {
 
     fn run(&self) -> &RunConfig {
         &self.run
+    }
+
+    fn cluster_mut(&mut self) -> &mut ClusterConfig {
+        &mut self.cluster
     }
 
     fn run_mut(&mut self) -> &mut RunConfig {

@@ -14,7 +14,7 @@ use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
 use crate::cli::files::{Files, Outputs};
 use crate::cli::program::{
-    Error, EvalArgs, JudgedOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
+    Error, EvalArgs, EvalReportOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
 };
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
@@ -314,7 +314,7 @@ pub struct Data {
 }
 
 /// Vectors, and what they are asked.
-pub struct Subject {
+pub struct Asking {
     vectors: Vectors,
     /// The kind of their file.
     form: String,
@@ -340,16 +340,22 @@ impl Program for Wv {
     type Data = Data;
     type Figures = AnalogyReport;
     type Model = Checkpoint;
-    type Found = Found;
+    type Extra = Found;
     type EvalFlags = EvalFlags;
-    type Subject = Subject;
-    type Judged = Found;
+    type EvalData = Asking;
+    type EvalExtra = Found;
+
+    fn check_flags(args: &TrainArgs<Self>) -> Result<(), Error> {
+        let asked = &args.flags.asked;
+        let are_given = asked.questions.is_some() || asked.similarity.is_some();
+        if args.config.run.no_eval && are_given {
+            return Err(Failure::NothingAsked.into());
+        }
+        Ok(())
+    }
 
     fn read(args: &TrainArgs<Self>) -> Result<(Data, Source), Error> {
         let TrainFlags { data, asked, .. } = &args.flags;
-        if args.config.run.no_eval && (asked.questions.is_some() || asked.similarity.is_some()) {
-            return Err(Failure::NothingAsked.into());
-        }
         // Faults of a short file are reported before a long one is read.
         let asked = Asked::new(asked, data.data.is_none() && !args.config.run.no_eval)?;
         let corpus = corpus(data)?;
@@ -358,8 +364,7 @@ impl Program for Wv {
         Ok((Data { corpus, asked }, source))
     }
 
-    fn plan(args: &TrainArgs<Self>, data: &Data, plan: &mut Plan<'_>) {
-        let config = &args.config;
+    fn plan(args: &TrainArgs<Self>, config: &TrainConfig, data: &Data, plan: &mut Plan<'_>) {
         describe(plan, &data.corpus, &args.flags.data);
         let model = format!("skip-gram, {} numbers a vector, window {}", config.dim, config.window);
         plan.row("model", &model, &["dim", "window"]);
@@ -380,7 +385,7 @@ impl Program for Wv {
         plan.row("negatives", &(negatives + &sampling), &["negatives", "drawn", "sampling"]);
         plan.warn_of_sampling(config.sampling(), &config.cluster);
         let epochs = config.epochs_for(data.corpus.words(), data.corpus.vocabulary().len());
-        plan.row("epochs", &epochs.to_string(), &["epochs", "patience"]);
+        plan.row("epochs", &epochs.to_string(), &["epochs"]);
         data.asked.plan(plan);
     }
 
@@ -446,7 +451,7 @@ impl Program for Wv {
         flags.vectors.is_some() || flags.asked.similarity.is_some()
     }
 
-    fn keep(
+    fn write_files(
         args: &TrainArgs<Self>,
         data: &Data,
         report: &ReportOf<Self>,
@@ -470,16 +475,16 @@ impl Program for Wv {
         traced_keys(data.corpus.vocabulary(), choices)
     }
 
-    fn read_subject(args: &EvalArgs<Self>) -> Result<(Subject, Source), Error> {
+    fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Asking, Source), Error> {
         let flags = &args.flags.asked;
         let asked = Asked::new(flags, flags.similarity.is_none())?;
         let source = Source { text: asked.source(flags), is_generated: asked.are_generated };
         let (vectors, form) = vectors(&args.load)?;
-        Ok((Subject { vectors, form, asked }, source))
+        Ok((Asking { vectors, form, asked }, source))
     }
 
-    fn plan_evaluation(args: &EvalArgs<Self>, subject: &Subject, plan: &mut Plan<'_>) {
-        let Subject { vectors, form, asked } = subject;
+    fn plan_evaluation(args: &EvalArgs<Self>, subject: &Asking, plan: &mut Plan<'_>) {
+        let Asking { vectors, form, asked } = subject;
         let (words, dim) = (format::count(vectors.words().len() as u64), vectors.dim());
         plan.model(&format!("{words} words, {dim} numbers a vector ({form})"), &args.load, &[]);
         if let Some(words) = args.flags.words {
@@ -490,12 +495,12 @@ impl Program for Wv {
     }
 
     fn evaluate(
-        subject: &Subject,
+        subject: &Asking,
         flags: &EvalFlags,
         cluster: &ClusterConfig,
         run: &Run<'_, AnalogyReport>,
-    ) -> Result<JudgedOf<Self>, TaskError> {
-        let Subject { vectors, asked, .. } = subject;
+    ) -> Result<EvalReportOf<Self>, TaskError> {
+        let Asking { vectors, asked, .. } = subject;
         let config = &EvalConfig { words: flags.words, cluster: cluster.clone() };
         let none = Analogies::none();
         let questions = asked.questions.as_ref().unwrap_or(&none);
@@ -505,15 +510,15 @@ impl Program for Wv {
         Ok(report.with(Found { similarity }))
     }
 
-    fn evaluation_quality(_: &EvalFlags, subject: &Subject, report: &JudgedOf<Self>) -> String {
+    fn evaluation_quality(_: &EvalFlags, subject: &Asking, report: &EvalReportOf<Self>) -> String {
         let (answers, similarity) = (subject.answers(report), report.own.similarity.as_ref());
         table(answers, similarity, subject.asked.are_generated)
     }
 
     fn evaluation_object(
         _: &EvalFlags,
-        subject: &Subject,
-        report: &JudgedOf<Self>,
+        subject: &Asking,
+        report: &EvalReportOf<Self>,
     ) -> impl Serialize {
         let (answers, similarity) = (subject.answers(report), report.own.similarity.as_ref());
         OfEvaluation {
@@ -531,9 +536,9 @@ impl Program for Wv {
     }
 }
 
-impl Subject {
+impl Asking {
     /// Returns the answers, if there were questions.
-    fn answers<'a>(&self, report: &'a JudgedOf<Wv>) -> Option<&'a AnalogyReport> {
+    fn answers<'a>(&self, report: &'a EvalReportOf<Wv>) -> Option<&'a AnalogyReport> {
         report.figures.as_ref().filter(|_| self.asked.questions.is_some())
     }
 }
@@ -571,6 +576,11 @@ pub(crate) const BEST_ACCURACY: f64 = 1.0;
 const SENTENCES: u64 = 100_000;
 /// Gigabytes, in memory.
 const SENTENCES_MAX: u64 = 100_000_000;
+
+/// What `--load` takes.
+pub(crate) const LOAD: &str = "\
+Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in GloVe's, \
+also .gz";
 
 pub(crate) const TRAIN_EXAMPLES: &str = "\
 Examples:

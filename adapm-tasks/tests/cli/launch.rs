@@ -226,6 +226,25 @@ fn processes_learn_that_their_launcher_is_gone() {
 }
 
 #[test]
+fn any_program_is_launched_by_its_path_and_finds_its_place_in_the_environment() {
+    let script = "echo node $ADAPM_NODE of $ADAPM_NODES";
+    let ran = run(&["launch", "--nodes", "2", "--", "/bin/sh", "-c", script]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "node 0 of 2\n"), "{ran:?}");
+    assert!(ran.stderr.contains("n1 | node 1 of 2\n"), "{ran:?}");
+    let ran = run(&["launch", "--nodes", "2", "--", "/nosuch/program"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("/nosuch/program"), "{ran:?}");
+}
+
+#[test]
+fn a_plan_is_that_of_as_many_nodes_as_there_are_processes() {
+    let words = ["wv", "--sentences", "300", "--min-count", "1", "--epochs", "1", "--workers", "1"];
+    let ran = run(&[["launch", "--nodes", "2", "--", "train"].as_slice(), &words].concat());
+    assert!(ran.code == Some(0) && ran.stdout.contains("sampling preloc"), "{ran:?}");
+    let ran = run(&[["train"].as_slice(), &words].concat());
+    assert!(ran.code == Some(0) && ran.stdout.contains("sampling local"), "{ran:?}");
+}
+
+#[test]
 fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
     let launch =
         |command: &[&str]| run(&[["launch", "--nodes", "2", "--"].as_slice(), command].concat());
@@ -238,6 +257,7 @@ fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
         &["'launch' does not run on several"],
     );
     assert_refused(&launch(&["adapm"]), &["train kge"]);
+    assert_refused(&launch(&["own_task"]), &["'own_task' does not run", "./own_task"]);
     assert_refused(
         &launch(&["train", "kge", "--nodes", "4"]),
         &["--nodes is 4 after -- but 2 processes"],

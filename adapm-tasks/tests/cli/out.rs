@@ -1,6 +1,7 @@
 //! The folder of a run, and runs that end for want of progress.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -74,13 +75,49 @@ fn a_folder_of_another_run_or_of_something_else_is_refused_and_stays_as_it_is() 
     fs::create_dir(&other).expect("can be made");
     fs::write(other.join("notes"), "mine").expect("can be written");
     refused(&["--out", text(&other), "--overwrite"], "something else in it than a run");
-    refused(&["--out", text(&other.join("notes"))], "it is a file");
+    refused(&["--out", text(&other.join("notes"))], "a file is in its place");
     refused(&["--overwrite"], "--out");
     let ran = run(&train("kge", &["--out", text(&taken), "--overwrite"]));
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let settings = fs::read_to_string(taken.join("config.toml")).expect("is there");
     assert!(settings.contains("task = \"kge\""), "{settings}");
     assert!(before != fs::read(taken.join("best.adapm")).expect("is there"));
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_the_folder_as_it_was() {
+    let all = folder("out-refused");
+    let (fresh, taken) = (all.join("fresh"), all.join("taken"));
+    // More nodes than keys, which is found when the data is read.
+    let refused = |folder: &Path, more: &[&str]| {
+        let words = train("mf", &["--nodes", "500", "--out", text(folder)]);
+        let ran = run(&[words.as_slice(), more].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains("500 nodes for"), "{ran:?}");
+    };
+    refused(&fresh, &[]);
+    assert_eq!(run(&train("mf", &["--out", text(&fresh)])).code, Some(0));
+    assert_eq!(run(&train("mf", &["--out", text(&taken)])).code, Some(0));
+    let files = ["config.toml", "log.jsonl", "metrics.csv", "best.adapm", "last.adapm"];
+    let read = || files.map(|file| fs::read(taken.join(file)).expect("is there"));
+    let before = read();
+    refused(&taken, &["--overwrite"]);
+    let best = taken.join("best.adapm");
+    let same = train("mf", &["--out", text(&taken), "--overwrite", "--save", text(&best)]);
+    assert_eq!(run(&same).code, Some(2));
+    assert!(read() == before, "something was changed");
+}
+
+#[test]
+fn the_first_of_several_processes_writes_the_folder() {
+    let all = folder("out-launched");
+    let out = all.join("run");
+    let words = train("kge", &["--no-eval", "--out", text(&out)]);
+    let ran = run(&[["launch", "--nodes", "2", "--"].as_slice(), &words].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let log = fs::read_to_string(out.join("log.jsonl")).expect("is there");
+    assert_eq!(log.lines().count(), 3);
+    let model = out.join("best.adapm");
+    assert_eq!(run(&["eval", "kge", "--load", text(&model)]).code, Some(0));
 }
 
 #[test]

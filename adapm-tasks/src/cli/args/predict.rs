@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::kge::program::DataArgs;
 use crate::run::flags::at_least_one;
+use crate::wv::program::LOAD;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PredictTask {
@@ -86,7 +87,7 @@ pub(crate) struct MfArgs {
 
 #[derive(Debug, Args)]
 #[command(args_override_self = true, next_help_heading = "Query")]
-#[command(mut_arg("load", |flag| flag.help(WV_LOAD).long_help(WV_LOAD)))]
+#[command(mut_arg("load", |flag| flag.help(LOAD).long_help(LOAD)))]
 pub(crate) struct WvArgs {
     /// Word whose neighbours are asked for
     #[arg(long, value_name = "WORD", conflicts_with_all = ["queries", "analogy"])]
@@ -104,10 +105,6 @@ pub(crate) struct WvArgs {
 const KGE_DATA: &str = "\
 The data that the model was trained on, or its name in $ADAPM_DATA/kge: its facts are left out of \
 answers, and its frequencies count as in eval; none: generated family trees, if the model is of them";
-
-const WV_LOAD: &str = "\
-Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in GloVe's, \
-also .gz";
 
 pub(super) const KGE_EXAMPLES: &str = "\
 A line of --queries is head, relation and tail between tabs, or between blanks

@@ -17,6 +17,7 @@ use crate::files;
 use adapm_transport::group::launcher::{join_host, read_secret};
 use adapm_transport::net::Token;
 use adapm_transport::threads::SpawnError;
+use clap::error::ErrorKind;
 use console::{Color, Style};
 
 use crate::cli::args::{Cli, LaunchArgs, SettingsArgs, Verb};
@@ -218,13 +219,21 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
         words.remove(0);
     }
     let line = [OsString::from("adapm")].into_iter().chain(words.iter().cloned());
-    let (cli, _) = Cli::read(line.collect())?;
+    let (cli, _) = Cli::read(line.collect()).map_err(|failure| match (failure, words.first()) {
+        (Failure::Usage { error, .. }, Some(word))
+            if error.kind() == ErrorKind::InvalidSubcommand && !is_verb(word) =>
+        {
+            LaunchError::Verb(word.to_string_lossy().into_owned()).into()
+        }
+        (failure, _) => failure,
+    })?;
     let verb = cli.verb.as_ref();
     let (processes, own_nodes) = match (verb, verb.and_then(command::of)) {
         (_, Some(command)) => {
             if command.settings().is_some_and(SettingsArgs::only_print) {
                 return Err(LaunchError::List.into());
             }
+            command.check()?;
             check_shared(&command.files())?;
             command.processes()
         }
@@ -241,6 +250,11 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
         return Err(LaunchError::OtherNodes { own, nodes }.into());
     }
     Ok(Inner { program: None, words, dead_after: processes.dead_after })
+}
+
+/// Returns true for a verb that takes the word of a task after it.
+fn is_verb(word: &OsString) -> bool {
+    ["train", "eval"].iter().any(|verb| word == verb)
 }
 
 /// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without

@@ -16,6 +16,7 @@ use adapm_transport::group::{self, Group, GroupConfig, Membership, Rendezvous};
 use crate::cli::args::ProcessArgs;
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::launch::error::LaunchError;
 use crate::cli::launched;
 use crate::cli::output::Output;
 use crate::cli::processes::watch::{Peer, View, Watch};
@@ -47,6 +48,15 @@ pub(crate) fn with(
     check: impl FnOnce() -> Result<(), Failure>,
     work: impl FnOnce(&Processes) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if let Some(launched) = launched::nodes() {
+        // The launcher knows the flags of this program only.
+        if args.node.is_some() || args.rendezvous.is_some() {
+            return Err(LaunchError::Placed.into());
+        }
+        if let Some(own) = nodes.filter(|own| *own != launched) {
+            return Err(LaunchError::OtherNodes { own, nodes: launched }.into());
+        }
+    }
     let environment = Environment::of_process();
     let flags = Flags {
         node: args.node,
