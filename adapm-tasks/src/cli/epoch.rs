@@ -10,7 +10,7 @@ pub struct Labels {
     pub examples: &'static str,
     /// The verb of evaluating held-out data: `ranking`.
     pub evaluating: &'static str,
-    /// What is evaluated: `queries`.
+    /// Evaluated items: `queries`.
     pub items: &'static str,
     /// The figure by which an epoch is selected on valid: `MRR`.
     pub quality: &'static str,

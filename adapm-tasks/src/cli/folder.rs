@@ -25,7 +25,7 @@ use crate::files::{self, LineFile, Output};
 /// leaves an earlier run as it is.
 pub(crate) struct RunFolder {
     path: PathBuf,
-    /// What starts the run again.
+    /// The settings that start the run again, as a file.
     settings: String,
     lines: Mutex<Option<Lines>>,
     /// The first error of a line.
@@ -75,7 +75,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// What the operating system refuses.
+    /// Refusals of the operating system.
     pub(crate) fn make(path: &Path, settings: String) -> Result<Self, Failure> {
         let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
         let folder = Self { path, settings, lines, failure };
@@ -88,7 +88,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// What the operating system refuses.
+    /// Refusals of the operating system.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         let mut lines = lock(&self.lines);
         if lines.is_some() {

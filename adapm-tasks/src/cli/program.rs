@@ -37,7 +37,7 @@ use crate::run::{
 pub trait Program: Sized + 'static {
     /// Its name: one word of small letters, as in `adapm train kge`, in files and reports.
     const NAME: &'static str;
-    /// What it does, in one line, for the help of a program of its own.
+    /// Its purpose in one line, for the help of a program of its own.
     const ABOUT: &'static str =
         "Trains a model with sparse access on an adaptive parameter manager";
     /// Its words for screens and tables.
@@ -55,14 +55,14 @@ pub trait Program: Sized + 'static {
     type Figures: Figures;
     /// The trained parameters, as they are saved.
     type Model: Model;
-    /// What training reports beside.
+    /// Results of training that only this task has.
     type Extra;
 
     /// The flags of `eval` that choose data and further files.
     type EvalFlags: Args;
     /// Parameters, and what they are evaluated on.
     type EvalData;
-    /// What an evaluation reports beside.
+    /// Results of an evaluation that only this task has.
     type EvalExtra;
 
     /// Checks that flags go together, before anything is read.
@@ -259,7 +259,7 @@ pub struct EvalArgs<P: Program> {
     /// Data and files.
     #[command(flatten, next_help_heading = "Data")]
     pub flags: P::EvalFlags,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[command(flatten)]
     pub cluster: ClusterConfig,
     #[command(flatten)]
@@ -281,7 +281,7 @@ pub trait Model {
     ///
     /// # Errors
     ///
-    /// What `file` refuses.
+    /// Errors of `file`.
     fn write_to(&self, file: &mut dyn Write) -> io::Result<()>;
 }
 
@@ -291,12 +291,12 @@ impl<C: Serialize> Model for Saved<C> {
     }
 }
 
-/// What data is.
+/// The origin of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// In words, such as the path it was read from.
     pub text: String,
-    /// Nobody gave it: it was generated.
+    /// True for generated data.
     pub is_generated: bool,
 }
 
@@ -308,7 +308,7 @@ impl Source {
     }
 }
 
-/// What a task cannot use, in one line: what, where, what to do.
+/// A refusal of what the user gave, in one line: what, where, what to do.
 #[derive(Debug)]
 pub struct Error(pub(crate) Box<Failure>);
 

@@ -253,7 +253,7 @@ impl Config for TrainConfig {
 pub struct EvalConfig {
     /// The evaluated part. Defaults to test.
     pub split: Split,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[serde(flatten)]
     pub cluster: ClusterConfig,
 }

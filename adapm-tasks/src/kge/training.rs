@@ -172,7 +172,7 @@ fn describe(graph: &Graph) -> String {
 /// Result of a training run.
 pub type TrainReport = report::TrainReport<RankMetrics, Checkpoint, Found>;
 
-/// What training finds beside the figures.
+/// Results of training beside the figures.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Found {
@@ -195,7 +195,7 @@ pub struct Found {
 /// Result of an evaluation.
 pub type EvalReport = report::EvalReport<RankMetrics, Ranked>;
 
-/// What an evaluation finds beside the figures.
+/// Results of an evaluation beside the figures.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Ranked {

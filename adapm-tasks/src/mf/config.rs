@@ -227,7 +227,7 @@ pub struct EvalConfig {
     pub split: Split,
     /// Clips predictions to the range of the training data. Defaults to false.
     pub clip: bool,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[serde(flatten)]
     pub cluster: ClusterConfig,
 }

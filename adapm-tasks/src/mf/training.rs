@@ -129,7 +129,7 @@ fn describe(ratings: &Ratings) -> String {
 /// the last; 0 = none, the means alone.
 pub type TrainReport = report::TrainReport<RatingMetrics, Checkpoint, Found>;
 
-/// What training finds beside the figures.
+/// Results of training beside the figures.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Found {
@@ -147,7 +147,7 @@ pub struct Found {
 /// Result of an evaluation.
 pub type EvalReport = report::EvalReport<RatingMetrics, Predicted>;
 
-/// What an evaluation finds beside the figures.
+/// Results of an evaluation beside the figures.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Predicted {
@@ -158,5 +158,5 @@ pub struct Predicted {
 /// The name of the task.
 pub(crate) const NAME: &str = "mf";
 
-/// What processes find before they train.
+/// The name of the findings before training, in errors.
 const FOUND: &str = "found by cross-fitting";

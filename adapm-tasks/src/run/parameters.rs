@@ -21,28 +21,59 @@ pub trait Parameters {
     /// A prepared set of sampled keys.
     type Sample: Send;
 
-    /// Reads the values of `keys`, concatenated in their order.
+    /// Reads the values of `keys`, each there once, concatenated in their order: as many floats as
+    /// [`Shape`] says. A key that is here costs little more than a copy; others are waited for.
+    ///
+    /// # Errors
+    ///
+    /// An operation that the manager refuses or cannot do.
     fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Self::Error>;
-    /// Adds `updates`, concatenated in the order of `keys`.
+
+    /// Adds `updates` to the values of `keys`, concatenated in their order. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull).
     fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), Self::Error>;
+
     /// May choose the keys of a sample that is pulled in the next step, so that they are here then.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull).
     fn choose_sample(&mut self, sample: &mut Self::Sample) -> Result<(), Self::Error> {
         let _ = sample;
         Ok(())
     }
+
     /// Writes the next `keys.len()` keys of a sample and reads their values.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull), and a sample of fewer keys.
     fn pull_sample(
         &mut self,
         sample: &mut Self::Sample,
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Self::Error>;
-    /// Ends a step.
+
+    /// Ends a step: advances the worker's clock by 1.
     fn advance_clock(&mut self);
+
     /// Waits until everything that any worker pushed is applied everywhere, and all workers have
     /// called this.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull).
     fn quiesce(&mut self) -> Result<(), Self::Error>;
+
     /// Waits until intent signaled before has been acted on as far as it is due.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Self::pull).
     fn settle(&mut self) -> Result<(), Self::Error>;
 }
 
@@ -51,10 +82,18 @@ pub trait IntentSignaler {
     /// A prepared set of sampled keys.
     type Sample: Send;
 
-    /// The worker will access `keys` while its clock is in `clocks`. Fails once the worker has
-    /// ended.
+    /// Signals that the worker will access `keys`, each there once, while its clock is in `clocks`.
+    ///
+    /// # Errors
+    ///
+    /// Once the worker has ended.
     fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError>;
+
     /// Prepares a sample of `n` keys for these clocks.
+    ///
+    /// # Errors
+    ///
+    /// Once the worker has ended, and for a task without a sampling distribution.
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Self::Sample, OpError>;
 }
 
@@ -137,7 +176,7 @@ impl Group {
 }
 
 impl Shape {
-    /// Groups of so many keys with so many floats each. What is too much to count is as much as can
+    /// Returns the shape of groups of so many keys with so many floats each. What is too much to count is as much as can
     /// be counted, which no manager lays out.
     #[must_use]
     pub fn new(groups: &[(u64, usize)]) -> Self {
@@ -156,7 +195,7 @@ impl Shape {
         self.groups.last().map_or(0, Group::end)
     }
 
-    /// Floats of the value of `key`, 0 if there is no such key.
+    /// Returns the floats of the value of `key`, 0 if there is no such key.
     #[must_use]
     pub fn len_of(&self, key: Key) -> usize {
         self.groups.iter().find(|group| key.0 < group.end()).map_or(0, |group| group.len)
@@ -179,7 +218,7 @@ impl Shape {
         })
     }
 
-    /// Floats of all values.
+    /// Returns the floats of all values.
     #[must_use]
     pub fn total(&self) -> usize {
         self.floats(|group| group.count)

@@ -35,7 +35,7 @@ pub struct TrainReport<F, C, X = ()> {
     pub nodes: usize,
     /// Workers per node that took part.
     pub workers: usize,
-    /// What only this task reports.
+    /// Results that only this task has.
     pub own: X,
 }
 
@@ -85,7 +85,7 @@ pub struct EvalReport<F, X = ()> {
     pub nodes: usize,
     /// Workers per node that took part.
     pub workers: usize,
-    /// What only this task reports.
+    /// Results that only this task has.
     pub own: X,
 }
 

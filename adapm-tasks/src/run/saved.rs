@@ -25,7 +25,7 @@ impl<C: Serialize> Saved<C> {
     ///
     /// # Errors
     ///
-    /// What `inner` refuses.
+    /// Errors of `inner`.
     pub fn write_to(&self, inner: impl io::Write) -> io::Result<()> {
         let head = serde_json::to_vec(&self.head)?;
         let mut writer = Writer::new(self.task.as_bytes(), inner)?;

@@ -34,7 +34,7 @@ pub struct Run<'a, F> {
 }
 
 impl<'a, F> Run<'a, F> {
-    /// Returns a run with all nodes in this process, observed by nobody and stopped by nothing.
+    /// Returns a run with all nodes in this process, without observer and stop flag.
     #[must_use]
     pub fn alone() -> Self {
         Self::by(Peers::alone())

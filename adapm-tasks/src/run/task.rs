@@ -243,7 +243,7 @@ pub struct Plain<B> {
     pub clock: Clock,
     /// Training examples in it.
     pub examples: u64,
-    /// What a step needs.
+    /// The examples, and the keys that a step pulls and pushes.
     pub content: B,
 }
 

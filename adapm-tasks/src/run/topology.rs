@@ -134,6 +134,7 @@ impl WorkerSlot {
     /// Returns the examples, of so many, that this worker trains on in an epoch, in the order in
     /// which it does: dealt to all workers anew, and in another order, every epoch; numbers of
     /// workers' examples differ by one at most. A pure function of the slot, `seed` and `epoch`.
+    /// Shuffles the numbers of all examples, 8 bytes each, in every worker.
     #[must_use]
     pub fn deal(self, examples: usize, seed: u64, epoch: u32) -> Vec<usize> {
         let mut all: Vec<usize> = (0..examples).collect();

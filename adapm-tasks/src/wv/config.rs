@@ -177,7 +177,7 @@ pub struct EvalConfig {
     /// The most frequent words that can be asked for and be answers; `None`: all. Defaults to
     /// `None`.
     pub words: Option<usize>,
-    /// Who takes part.
+    /// Nodes, workers, system.
     #[serde(flatten)]
     pub cluster: ClusterConfig,
 }

@@ -321,7 +321,7 @@ pub struct Asking {
     asked: Asked,
 }
 
-/// How similar words are to each other, on the first node, if it was asked for.
+/// The similarity of words beside people's, on the first node, if it was asked for.
 #[derive(Debug)]
 pub struct Found {
     similarity: Option<SimilarityReport>,
@@ -577,7 +577,7 @@ const SENTENCES: u64 = 100_000;
 /// Gigabytes, in memory.
 const SENTENCES_MAX: u64 = 100_000_000;
 
-/// What `--load` takes.
+/// The files that `--load` takes.
 pub(crate) const LOAD: &str = "\
 Vectors written by `train wv --save FILE`, or in word2vec's form, text or binary, or in GloVe's, \
 also .gz";
