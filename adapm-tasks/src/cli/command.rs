@@ -1,10 +1,11 @@
 //! A verb of a task that can be one of several processes: what is done, whatever the task is.
 
-use crate::cli::args::{EvalTask, Given, ProcessArgs, SettingsArgs, TrainTask, Verb};
+use crate::cli::args::{Given, ProcessArgs, SettingsArgs};
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::program::{EvalArgs, Program, TrainArgs};
+use crate::cli::verbs::{EvalTask, TrainTask, Verb};
 use crate::cli::{eval, train};
 use crate::run::Config as _;
 

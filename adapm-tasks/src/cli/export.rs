@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use crate::run::TaskError;
 use crate::{files, kge, mf, wv};
 
-use crate::cli::args::{ExportArgs, ExportTask};
+use crate::cli::args::ExportArgs;
 use crate::cli::failure::Failure;
 use crate::cli::files::Files;
 use crate::cli::files::Outputs;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
+use crate::cli::verbs::ExportTask;
 
 /// Reads parameters and writes them in another form.
 pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {

@@ -42,6 +42,7 @@ pub(crate) mod table;
 mod terminal;
 mod token;
 mod train;
+mod verbs;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -54,9 +55,11 @@ pub use crate::cli::program::{
     Error, EvalArgs, EvalReportOf, Model, Plan, Program, ReportOf, Source, TrainArgs,
 };
 
-use crate::cli::args::{Cli, DemoArgs, Given, OwnCli, OwnVerb, PredictTask, Verb};
+use crate::cli::args::predict::PredictTask;
+use crate::cli::args::{DemoArgs, Given};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::verbs::{Cli, OwnCli, OwnVerb, Verb};
 
 /// Runs the command of this process's arguments, to its end.
 ///

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::run::{CheckpointError, TaskError};
 
-use crate::cli::args::AskArgs;
+use crate::cli::args::predict::AskArgs;
 use crate::cli::failure::Failure;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;

@@ -82,7 +82,7 @@ pub(crate) struct ExportWordsArgs {
     pub(crate) format: Format,
 }
 
-pub(super) const EXPORT_KGE: &str = "\
+pub(crate) const EXPORT_KGE: &str = "\
 Shape, fields between tabs:
   entity    NAME  number ...   --dim numbers; complex ones: real, then imaginary parts
   relation  NAME  number ...   as many; rescal: dim x dim numbers, row by row
@@ -91,7 +91,7 @@ Shape, fields between tabs:
 Example:
   adapm export kge --load fb.adapm --output fb.tsv";
 
-pub(super) const EXPORT_MF: &str = "\
+pub(crate) const EXPORT_MF: &str = "\
 Shape, fields between tabs:
   row     ID  number ...   --dim numbers; the prediction for a row and a column
   column  ID  number ...   is the sum of the products of their numbers
@@ -99,7 +99,7 @@ Shape, fields between tabs:
 Example:
   adapm export mf --load ml.adapm --output ml.tsv";
 
-pub(super) const EXPORT_WV: &str = "\
+pub(crate) const EXPORT_WV: &str = "\
 Shape, word2vec's, which gensim reads, too; the input vectors, the most frequent word first:
   WORDS DIM               a line of text at the start of either form
   WORD number number ...  text: a line a word

@@ -29,7 +29,7 @@ pub(crate) type Settings = BTreeMap<String, Value>;
 
 impl Given {
     /// Those that `matches` found on the command line.
-    pub(super) fn by_hand(matches: &ArgMatches, command: &Command) -> Self {
+    pub(crate) fn by_hand(matches: &ArgMatches, command: &Command) -> Self {
         let (words, flags) = deepest(matches);
         let find = |command: &Command, word: &&str| command.find_subcommand(word).cloned();
         let command = words.iter().try_fold(command.clone(), |command, word| find(&command, word));
@@ -40,7 +40,7 @@ impl Given {
 
     /// Returns the same with those that a recipe of this name and a file have added, which
     /// `matches` found among the others.
-    pub(super) fn with_added(
+    pub(crate) fn with_added(
         self,
         recipe: Option<&str>,
         config: Option<ConfigFile>,
@@ -86,12 +86,12 @@ impl Given {
     }
 
     /// Returns the command whose flags they are.
-    pub(super) fn command(&self) -> &Command {
+    pub(crate) fn command(&self) -> &Command {
         &self.command
     }
 
     /// Returns true if one of `flags` was given by hand.
-    pub(super) fn has_any(&self, flags: &[&str]) -> bool {
+    pub(crate) fn has_any(&self, flags: &[&str]) -> bool {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
@@ -154,7 +154,7 @@ fn value(word: &str, is_path: bool) -> Value {
 }
 
 /// Flags that choose data, with which a recipe chooses none.
-pub(super) const DATA_FLAGS: [&str; 9] =
+pub(crate) const DATA_FLAGS: [&str; 9] =
     ["data", "data-seed", "rows", "columns", "cells", "test-cells", "rank", "noise", "sentences"];
 
 /// Flags that say where the processes of a run are, how results are printed, and where settings
@@ -163,7 +163,7 @@ const PLACES: [&str; 8] =
     ["node", "rendezvous", "bind", "advertise", "token-file", "json", "config", "print-config"];
 
 /// Returns the words of verb and task, and the matches of the flags after them.
-pub(super) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
+pub(crate) fn deepest(mut matches: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let mut words = Vec::new();
     while let Some((word, deeper)) = matches.subcommand() {
         words.push(word);

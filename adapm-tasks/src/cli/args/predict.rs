@@ -106,7 +106,7 @@ const KGE_DATA: &str = "\
 The data that the model was trained on, or its name in $ADAPM_DATA/kge: its facts are left out of \
 answers, and its frequencies count as in eval; none: generated family trees, if the model is of them";
 
-pub(super) const KGE_EXAMPLES: &str = "\
+pub(crate) const KGE_EXAMPLES: &str = "\
 A line of --queries is head, relation and tail between tabs, or between blanks
 where there is no tab, with ? for the end that is asked for. A line of answers:
   HEAD  RELATION  ?  rank  NAME  score  known     between tabs; known, if it is
@@ -117,7 +117,7 @@ Examples:
   adapm predict kge --load umls.adapm --data umls --tail virus --relation isa
   adapm predict kge --load fb.adapm --data FB15k-237 --queries - --json";
 
-pub(super) const MF_EXAMPLES: &str = "\
+pub(crate) const MF_EXAMPLES: &str = "\
 A line of --queries is a row and a column between a tab, or a row alone.
 A line of answers:
   ROW  COLUMN  value                between tabs
@@ -128,7 +128,7 @@ Examples:
   adapm predict mf --load ml.adapm --row 42 --data ml-1m/ratings.dat --top 5
   adapm predict mf --load ml.adapm --queries cells.tsv > predicted.tsv";
 
-pub(super) const WV_EXAMPLES: &str = "\
+pub(crate) const WV_EXAMPLES: &str = "\
 A line of --queries is a word, or the three words of an analogy, between tabs or
 blanks. A line of answers:
   WORD  rank  NEAR  cosine          between tabs

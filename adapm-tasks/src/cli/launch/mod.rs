@@ -20,7 +20,7 @@ use adapm_transport::threads::SpawnError;
 use clap::error::ErrorKind;
 use console::{Color, Style};
 
-use crate::cli::args::{Cli, LaunchArgs, SettingsArgs, Verb};
+use crate::cli::args::{LaunchArgs, SettingsArgs};
 use crate::cli::command;
 use crate::cli::failure::Failure;
 use crate::cli::files::check_shared;
@@ -31,6 +31,7 @@ use crate::cli::launch::relay::Relays;
 use crate::cli::launch::supervise::Watch;
 use crate::cli::launched;
 use crate::cli::terminal::{PREFIX, Stream};
+use crate::cli::verbs::{Cli, Verb};
 
 pub(crate) mod error;
 mod node;

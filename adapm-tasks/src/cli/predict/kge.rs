@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::kge::{self, Graph};
 use crate::run::{CheckpointError, TaskError};
 
-use crate::cli::args::{AskArgs, KgePredictArgs};
+use crate::cli::args::predict::{AskArgs, KgeArgs};
 use crate::cli::failure::Failure;
 use crate::cli::predict::{Answer, Answering, KNOWN, Named, Predicting, named, number};
 use crate::cli::query::{self, Query, Separated};
 
-impl Predicting for KgePredictArgs {
+impl Predicting for KgeArgs {
     const TASK: &'static str = "kge";
     const OF_FLAGS: &'static str = "give --relation with --head, --tail or both";
     const OF_LINE: &'static str =

@@ -5,13 +5,13 @@ use serde_json::Value;
 use crate::mf::{self, RatingId, Ratings};
 use crate::run::{CheckpointError, TaskError};
 
-use crate::cli::args::{AskArgs, MfPredictArgs};
+use crate::cli::args::predict::{AskArgs, MfArgs};
 use crate::cli::failure::Failure;
 use crate::cli::input;
 use crate::cli::predict::{Answer, Answering, Named, Predicting, named, number};
 use crate::cli::query::{Query, Separated};
 
-impl Predicting for MfPredictArgs {
+impl Predicting for MfArgs {
     const TASK: &'static str = "mf";
     const OF_FLAGS: &'static str = "give --row, and --column for one cell";
     const OF_LINE: &'static str = "give a row and a column between a tab, or a row alone";

@@ -7,12 +7,12 @@ use serde_json::Value;
 use crate::run::{CheckpointError, TaskError};
 use crate::wv::{self, Vectors};
 
-use crate::cli::args::{AskArgs, WvPredictArgs};
+use crate::cli::args::predict::{AskArgs, WvArgs};
 use crate::cli::failure::Failure;
 use crate::cli::predict::{Answer, Answering, Named, Predicting, named};
 use crate::cli::query::{self, Query, Separated};
 
-impl Predicting for WvPredictArgs {
+impl Predicting for WvArgs {
     const TASK: &'static str = "wv";
     const OF_FLAGS: &'static str = "give --word or --analogy";
     const OF_LINE: &'static str = "give a word, or the three words of an analogy";

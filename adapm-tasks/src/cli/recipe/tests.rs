@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicBool;
 use crate::wv as library_wv;
 
 use super::*;
-use crate::cli::args::{Cli, Given, SettingsArgs, TrainTask, Verb};
+use crate::cli::args::{Given, SettingsArgs};
 use crate::cli::failure::Failure;
 use crate::cli::program::{Program, TrainArgs};
+use crate::cli::verbs::{Cli, TrainTask, Verb};
 use crate::run::Run;
 
 fn read(words: &[&str]) -> Result<(TrainTask, Given), Failure> {

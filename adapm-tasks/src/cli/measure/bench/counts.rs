@@ -254,7 +254,7 @@ mod tests {
     use clap::Parser as _;
 
     use super::*;
-    use crate::cli::args::{Cli, Verb};
+    use crate::cli::verbs::{Cli, Verb};
 
     #[test]
     fn what_callgrind_runs_is_a_command_line_that_is_understood() {

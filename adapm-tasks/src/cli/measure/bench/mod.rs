@@ -77,8 +77,8 @@ mod tests {
     use clap::Parser as _;
 
     use super::job::Way;
-    use crate::cli::args::Cli;
     use crate::cli::data::sets::Task;
+    use crate::cli::verbs::Cli;
 
     #[test]
     fn every_way_is_a_command_line_that_is_understood() {

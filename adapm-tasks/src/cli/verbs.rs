@@ -1,0 +1,264 @@
+//! The verbs of the command line and their tasks, and how a command line is read: words, a recipe,
+//! a file of settings.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
+
+use crate::cli::args::predict::PredictTask;
+use crate::cli::args::{
+    BenchArgs, CheckNetArgs, DATA_FLAGS, DataArgs, DemoArgs, EXPORT_KGE, EXPORT_MF, EXPORT_WV,
+    ExportArgs, ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs,
+    TraceArgs, deepest, in_one_line, systems,
+};
+use crate::cli::config::{ConfigFile, ConfigFileError};
+use crate::cli::failure::Failure;
+use crate::cli::program::{EvalArgs, Program, TrainArgs};
+use crate::cli::recipe::{self, Recipe, UnknownRecipe};
+use crate::cli::terminal::Stream;
+use crate::kge::{self, Kge};
+use crate::mf::{self, Mf};
+use crate::wv::{self, Wv};
+
+/// Trains models with sparse access on an adaptive parameter manager.
+#[derive(Parser)]
+#[command(name = "adapm", version, after_help = EXAMPLES, subcommand_value_name = "VERB")]
+#[command(subcommand_help_heading = "Verbs", disable_help_subcommand = false)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Compare three systems on three small jobs (the default)
+    Demo(DemoArgs),
+    /// Train a model
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Train {
+        #[command(subcommand)]
+        task: TrainTask,
+    },
+    /// Evaluate a saved model
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Eval {
+        #[command(subcommand)]
+        task: EvalTask,
+    },
+    /// Answer queries with a saved model
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Predict {
+        #[command(subcommand)]
+        task: PredictTask,
+    },
+    /// Write a saved model in a form that other programs read
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Export {
+        #[command(subcommand)]
+        task: ExportTask,
+    },
+    /// List the data sets of the recipes and where to get them, or check data
+    Data(DataArgs),
+    /// Run a verb as several processes, on this host or on others
+    Launch(LaunchArgs),
+    /// Make the secret that the processes of a run share
+    Token(TokenArgs),
+    /// Measure round trips and bandwidth between processes
+    CheckNet(CheckNetArgs),
+    /// Model the paper's workloads on clusters of any size
+    Simulate(SimulateArgs),
+    /// Show or draw where copies were in a run with --trace-keys
+    Trace(TraceArgs),
+    /// Measure what the parameter manager costs on this machine
+    Bench(BenchArgs),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TrainTask {
+    /// Knowledge graph embeddings: predict the missing end of a triple
+    #[command(after_help = with_systems(kge::program::TRAIN_EXAMPLES))]
+    Kge(Box<TrainArgs<Kge>>),
+    /// Matrix factorization: predict the missing cells of a matrix, such as ratings
+    #[command(after_help = with_systems(mf::program::TRAIN_EXAMPLES))]
+    Mf(Box<TrainArgs<Mf>>),
+    /// Word vectors: skip-gram with negative sampling, as word2vec
+    #[command(after_help = with_systems(wv::program::TRAIN_EXAMPLES))]
+    Wv(Box<TrainArgs<Wv>>),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum EvalTask {
+    /// Knowledge graph embeddings: filtered ranks of held-out triples
+    #[command(after_help = kge::program::EVAL_EXAMPLES)]
+    Kge(Box<EvalArgs<Kge>>),
+    /// Matrix factorization: the error on held-out cells
+    #[command(after_help = mf::program::EVAL_EXAMPLES)]
+    Mf(Box<EvalArgs<Mf>>),
+    /// Word vectors: questions of analogy, similarity of words
+    #[command(after_help = wv::program::EVAL_EXAMPLES)]
+    #[command(mut_arg("load", |flag| flag.help(wv::program::LOAD).long_help(wv::program::LOAD)))]
+    Wv(Box<EvalArgs<Wv>>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExportTask {
+    /// Knowledge graph embeddings, as lines of numbers
+    #[command(after_help = EXPORT_KGE)]
+    Kge(ExportArgs),
+    /// Matrix factorization, as lines of numbers
+    #[command(after_help = EXPORT_MF)]
+    Mf(ExportArgs),
+    /// Word vectors, in word2vec's forms
+    #[command(after_help = EXPORT_WV)]
+    Wv(ExportWordsArgs),
+}
+
+/// The command line of a task of one's own.
+#[derive(Parser)]
+#[command(about = P::ABOUT, long_about = None, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
+pub(crate) struct OwnCli<P: Program> {
+    #[command(subcommand)]
+    pub(crate) verb: OwnVerb<P>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum OwnVerb<P: Program> {
+    /// Train a model
+    #[command(after_help = systems())]
+    Train(Box<TrainArgs<P>>),
+    /// Evaluate a saved model
+    Eval(Box<EvalArgs<P>>),
+}
+
+/// Returns the command `C`, whose help is as wide and as plain as stdout, and whose flags take what
+/// begins with a minus and a digit for a value, so that it is refused as such.
+fn laid_out<C: Parser>() -> Command {
+    fn of(command: Command) -> Command {
+        let takes = |flag: &Arg| flag.get_long().is_some() && flag.get_action().takes_values();
+        let flags = command
+            .mut_args(|flag| if takes(&flag) { flag.allow_negative_numbers(true) } else { flag });
+        flags.mut_subcommands(of)
+    }
+    // By itself it would see a terminal of colours wherever `CI` is set.
+    let color = if Stream::Stdout.is_attended() { ColorChoice::Auto } else { ColorChoice::Never };
+    of(C::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
+}
+
+impl Cli {
+    /// Reads a command line, which begins with the name of the program.
+    ///
+    /// # Errors
+    ///
+    /// Words that are no command, and a recipe that there is not.
+    pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
+        read(words, |verbs| verbs.last().copied().unwrap_or_default())
+    }
+}
+
+impl<P: Program> OwnCli<P> {
+    /// Reads a command line, as [`Cli::read`].
+    pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
+        read(words, |_| P::NAME)
+    }
+}
+
+/// Reads a command line whose words of verbs name the task as `task_of` says.
+fn read<C: Parser>(
+    words: Vec<OsString>,
+    task_of: impl for<'a> Fn(&[&'a str]) -> &'a str,
+) -> Result<(C, Given), Failure> {
+    let usage = |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
+    let matches = laid_out::<C>().try_get_matches_from(&words).map_err(usage)?;
+    let given = Given::by_hand(&matches, &C::command());
+    let (verbs, flags) = deepest(&matches);
+    let task = task_of(&verbs);
+    let (recipe, config) = (recipe_asked(task, flags)?, config_asked(task, flags, &given)?);
+    if recipe.is_none() && config.is_none() {
+        return Ok((C::from_arg_matches(&matches).map_err(usage)?, given));
+    }
+    // Of a flag that is given twice the last counts: recipe, file, by hand.
+    let (own_data, of_file) = (given.has_any(&DATA_FLAGS), config.as_ref());
+    let has_data = own_data || of_file.is_some_and(|config| config.has_any(&DATA_FLAGS));
+    let replaces_data = given.has_any(&["data"]);
+    let wants = |flag: &str| !(replaces_data && DATA_FLAGS.contains(&flag));
+    let (verb, flags) = words.split_at(1 + verbs.len());
+    let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
+    let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));
+    let all = verb.iter().cloned().chain(recommended).chain(set).chain(flags.iter().cloned());
+    let matches = laid_out::<C>().try_get_matches_from(all).map_err(|error| {
+        let alone = |word| verb.iter().cloned().chain([word]).collect::<Vec<_>>();
+        let refusal = |word| {
+            let error = laid_out::<C>().try_get_matches_from(alone(word)).err()?;
+            Some(in_one_line(&error))
+        };
+        let of_file = of_file.and_then(|config| config.refused(given.command(), refusal));
+        of_file.map_or_else(|| usage(error), Failure::from)
+    })?;
+    let given = given.with_added(recipe.as_ref().map(Recipe::name), config, &matches);
+    Ok((C::from_arg_matches(&matches).map_err(usage)?, given))
+}
+
+/// Returns the recipe that is asked for; `None` if none is, or all are to be listed.
+///
+/// # Errors
+///
+/// A name that no recipe of the task has.
+fn recipe_asked(task: &str, flags: &ArgMatches) -> Result<Option<Recipe>, UnknownRecipe> {
+    let name = flags.try_get_one::<String>("recipe").ok().flatten();
+    let Some(name) = name.filter(|name| !SettingsArgs::is_list(name)) else { return Ok(None) };
+    recipe::find(task, name).map(Some)
+}
+
+/// Returns the file of settings that is asked for.
+///
+/// # Errors
+///
+/// A file that cannot be used.
+fn config_asked(
+    task: &str,
+    flags: &ArgMatches,
+    given: &Given,
+) -> Result<Option<ConfigFile>, ConfigFileError> {
+    let Some(path) = flags.try_get_one::<PathBuf>("config").ok().flatten() else {
+        return Ok(None);
+    };
+    ConfigFile::read(path, task, given.command()).map(Some)
+}
+
+fn with_systems(examples: &str) -> String {
+    format!("{}\n\n{examples}", systems())
+}
+
+/// Longer lines are hard to read.
+const HELP_WIDTH_MAX: usize = 120;
+
+const EXAMPLES: &str = "\
+Examples:
+  adapm                                           compare three systems
+  adapm train kge --nodes 4 --system classic      embeddings, without adapting
+  adapm train mf --data ml-1m/ratings.dat         factorize ratings
+  adapm train wv --data text8 --save text8.adapm  word vectors, saved
+  adapm eval wv --load text8.adapm --questions questions-words.txt
+  adapm predict wv --load text8.adapm --word king  neighbours of a word
+  adapm export wv --load text8.adapm --output text8.bin --format binary
+  adapm train kge --recipe                        recommended settings
+  adapm data check my/triples.tsv                 what data holds
+  adapm launch --nodes 4 -- train kge             each node as a process
+  adapm train kge --help                          all settings";
