@@ -142,10 +142,9 @@ fn configured<P: Program>(
     tracing: Option<&Tracing>,
 ) -> P::Config {
     let mut config = args.config.clone();
-    let cluster = config.cluster_mut();
+    let (cluster, run) = config.common_mut();
     cluster.nodes = Some(processes.nodes(cluster.nodes));
     let needs_best = args.output.save.is_some() || P::needs_model(&args.flags);
-    let run = config.run_mut();
     run.trace = tracing.map(|tracing| tracing.tracer.clone());
     run.keep = match (&args.output.out, needs_best) {
         (Some(_), _) => Keep::BestAndLast,

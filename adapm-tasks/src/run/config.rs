@@ -16,17 +16,21 @@ use crate::run::flags::{Manager, at_least_one, manager, positive_count};
 /// A task derives [`clap::Args`] and [`Serialize`] and has a [`ClusterConfig`] and a [`RunConfig`]
 /// among its fields, both flattened.
 pub trait Config: Serialize + Clone + Send + Sync {
-    /// Returns who takes part.
-    fn cluster(&self) -> &ClusterConfig;
+    /// Returns the nodes and workers, and the settings that all tasks have.
+    fn common(&self) -> (&ClusterConfig, &RunConfig);
+
+    /// Returns the same, to be changed.
+    fn common_mut(&mut self) -> (&mut ClusterConfig, &mut RunConfig);
+
+    /// Returns the nodes and workers, and the system.
+    fn cluster(&self) -> &ClusterConfig {
+        self.common().0
+    }
 
     /// Returns the settings that all tasks have.
-    fn run(&self) -> &RunConfig;
-
-    /// Returns the cluster, to be changed.
-    fn cluster_mut(&mut self) -> &mut ClusterConfig;
-
-    /// Returns the settings that all tasks have, to be changed.
-    fn run_mut(&mut self) -> &mut RunConfig;
+    fn run(&self) -> &RunConfig {
+        self.common().1
+    }
 
     /// Checks that each field has a value that is valid for any data; [`RunConfig::check`] is a
     /// part of it. [`checks`](crate::run::checks) has the usual ones.

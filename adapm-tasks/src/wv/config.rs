@@ -104,20 +104,12 @@ impl Default for TrainConfig {
 }
 
 impl Config for TrainConfig {
-    fn cluster(&self) -> &ClusterConfig {
-        &self.cluster
+    fn common(&self) -> (&ClusterConfig, &RunConfig) {
+        (&self.cluster, &self.run)
     }
 
-    fn run(&self) -> &RunConfig {
-        &self.run
-    }
-
-    fn cluster_mut(&mut self) -> &mut ClusterConfig {
-        &mut self.cluster
-    }
-
-    fn run_mut(&mut self) -> &mut RunConfig {
-        &mut self.run
+    fn common_mut(&mut self) -> (&mut ClusterConfig, &mut RunConfig) {
+        (&mut self.cluster, &mut self.run)
     }
 
     fn check(&self) -> Result<(), ConfigError> {
