@@ -176,8 +176,8 @@ impl Group {
 }
 
 impl Shape {
-    /// Returns the shape of groups of so many keys with so many floats each. What is too much to count is as much as can
-    /// be counted, which no manager lays out.
+    /// Returns the shape of groups of so many keys with so many floats each. What is too much to
+    /// count is as much as can be counted, which no manager lays out.
     #[must_use]
     pub fn new(groups: &[(u64, usize)]) -> Self {
         let mut first: u64 = 0;
