@@ -73,14 +73,15 @@ fn a_secret_that_can_be_guessed_is_refused_before_anybody_is_sought() {
 fn nodes_with_different_secrets_say_so_on_both_sides() {
     let folder = folder("nodes_secrets");
     let meeting = format!("file:{}", text(&folder.join("rendezvous")));
-    let node = |number: &str, secret: &str| {
+    let node = |number: &str, secret: &str, wait: &str| {
         let flags =
-            ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", "2"];
+            ["--node", number, "--nodes", "2", "--rendezvous", &meeting, "--join-timeout", wait];
         let mut command = adapm(&[["check-net"].as_slice(), &flags].concat());
         command.env("ADAPM_TOKEN", format!("0123456789abcdef0123456789abcde{secret}"));
         command
     };
-    let ran = together(vec![node("0", "a"), node("1", "b")]);
+    // Node 0 stays until node 1 has given up: a node that is gone refuses for another reason.
+    let ran = together(vec![node("0", "a", "6"), node("1", "b", "2")]);
     for ran in &ran {
         assert!(ran.stdout.is_empty(), "{ran:?}");
         holds(&ran.stderr, "token");
