@@ -15,7 +15,7 @@ use crate::cli::table::{Align, Table};
 pub(crate) struct Summary {
     pub(crate) nodes: usize,
     pub(crate) workers: usize,
-    /// Epochs that were asked for.
+    /// Epochs of the run; of one that was stopped those that there were to be.
     pub(crate) epochs: u32,
     /// Seconds of the training of each epoch that is over.
     #[serde(rename = "epoch_seconds")]
@@ -49,8 +49,8 @@ impl Summary {
     /// Returns that of a report.
     pub(crate) fn of<F, C, X>(report: &TrainReport<F, C, X>) -> Self {
         let (seconds, valid_seconds) = seconds_of(&report.epochs);
-        let has_ended_early = !report.stopped && !report.epochs.is_empty();
-        let epochs = if has_ended_early { seconds.len() as u32 } else { report.epochs_max };
+        let is_complete = !report.stopped && !report.epochs.is_empty();
+        let epochs = if is_complete { seconds.len() as u32 } else { report.epochs_max };
         Self {
             nodes: report.nodes,
             workers: report.workers,

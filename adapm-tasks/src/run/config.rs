@@ -14,7 +14,8 @@ use crate::run::flags::{Manager, at_least_one, manager, positive_count};
 /// all nodes of a run.
 ///
 /// A task derives [`clap::Args`] and [`Serialize`] and has a [`ClusterConfig`] and a [`RunConfig`]
-/// among its fields, both flattened.
+/// among its fields, both flattened. Its fields are numbers, texts, yes or no, or lists of these:
+/// processes compare what `serde_json` writes of them, and nothing of what it cannot write.
 pub trait Config: Serialize + Clone + Send + Sync {
     /// Returns the nodes and workers, and the settings that all tasks have.
     fn common(&self) -> (&ClusterConfig, &RunConfig);

@@ -64,8 +64,9 @@ impl<'a, F> Run<'a, F> {
         Self { stop, ..self }
     }
 
-    /// Trains the task that `task` returns for a number of workers of all nodes; valid is evaluated
-    /// after every `valid_every` epochs. `data` is a number that differs between data that differ
+    /// Trains the task that `task` returns for a number of workers of all nodes. Valid is evaluated
+    /// after every `valid_every` epochs, at least 1, and after the last. `name` is the task's; all
+    /// processes compare it. `data` is a number that differs between data that differ
     /// ([`Digest`](crate::run::Digest)). The parameters come in key order, each as long as
     /// [`Task::best_shape`] says.
     ///
@@ -104,8 +105,8 @@ impl<'a, F> Run<'a, F> {
         )
     }
 
-    /// Evaluates `values`, of the keys of `shape` in order. `data` is a number that differs between
-    /// data that differ.
+    /// Evaluates `values`, of the keys of `shape` in order: as many floats as that has. `name` and
+    /// `data` are as in [`train`](Self::train). Reads all values once more for their digest.
     ///
     /// # Errors
     ///

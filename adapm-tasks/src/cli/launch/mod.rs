@@ -197,7 +197,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
 }
 
 /// A command that each process runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     /// Another program, by its path; `None`: this one.
     program: Option<OsString>,
