@@ -5,8 +5,10 @@
 //! The input plays all peers of one node: frames of sound messages, of spoiled ones and of noise,
 //! in any order. Not here: links and joining in time.
 
+use core::time::Duration;
+
 use adapm_core::NodeId;
-use adapm_core::transport::Frame;
+use adapm_core::transport::{Frame, Loss};
 use adapm_transport::testing::ControlSide;
 use adapm_verify::arb::Choices;
 
@@ -34,6 +36,11 @@ pub fn group(bytes: &[u8]) -> bool {
             }
             1 => {
                 let _ = control.take_sent(peer(node, nodes, &mut choices));
+                Ok(())
+            }
+            2 => {
+                let of = peer(node, nodes, &mut choices);
+                control.lose(of, loss(peer(of, nodes, &mut choices), &mut choices));
                 Ok(())
             }
             _ => {
@@ -68,6 +75,13 @@ pub fn group(bytes: &[u8]) -> bool {
 fn peer(node: NodeId, nodes: usize, choices: &mut Choices<'_>) -> NodeId {
     let others = nodes as u64 - 1;
     NodeId((u64::from(node.0) + 1 + choices.below(others)).rem_euclid(nodes as u64) as u16)
+}
+
+/// Chooses why a node is lost; `by` is a node that may have reported it.
+fn loss(by: NodeId, choices: &mut Choices<'_>) -> Loss {
+    let losses =
+        [Loss::Silent(Duration::from_secs(1)), Loss::Failed, Loss::Reported(by), Loss::GaveUp];
+    losses[choices.below(losses.len() as u64) as usize]
 }
 
 /// Chooses a message in postcard's form, the number of its kind, then its fields; and bytes.

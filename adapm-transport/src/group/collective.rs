@@ -161,14 +161,8 @@ impl Collectives {
 
     /// Returns the parts by node once the collective is over; empty if they are not for this node.
     pub(super) fn poll_outcome(&mut self) -> Option<Vec<Vec<u8>>> {
-        let current = self.current.as_ref()?;
-        for (index, peer) in self.peers.iter().enumerate() {
-            let to = id(index);
-            let part = if current.to_all || to == ROOT { current.bytes.len() } else { 0 };
-            let done = peer.sent == Some(part) && peer.expected == Some(peer.received.len() as u64);
-            if to != self.node && !done {
-                return None;
-            }
+        if (0..self.peers.len()).any(|index| self.needs(id(index))) {
+            return None;
         }
         let current = self.current.take()?;
         if !current.to_all && self.node != ROOT {
@@ -180,11 +174,20 @@ impl Collectives {
         Some(parts)
     }
 
-    /// Returns true if the current collective still needs bytes of a peer that takes part in
-    /// nothing more.
+    /// Returns true if a collective is under way that cannot end without that peer: it is yet to
+    /// send or to be sent a part.
     pub(super) fn needs(&self, node: NodeId) -> bool {
+        let Some(current) = self.current.as_ref().filter(|_| node != self.node) else {
+            return false;
+        };
+        let part = if current.to_all || node == ROOT { current.bytes.len() } else { 0 };
         let peer = &self.peers[node.index()];
-        self.current.is_some() && peer.expected != Some(peer.received.len() as u64)
+        peer.sent != Some(part) || peer.expected != Some(peer.received.len() as u64)
+    }
+
+    /// Returns true if a collective is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.current.is_some()
     }
 
     fn join(&mut self, from: NodeId, begin: &Begin, first: Vec<u8>) -> Result<(), Fault> {

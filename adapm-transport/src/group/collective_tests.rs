@@ -159,6 +159,8 @@ fn what_no_sound_node_sends_is_blamed_on_its_sender() {
     assert_eq!(node.handle_piece(id(1), 2, &[1]), blamed, "a piece of another");
     assert_eq!(node.handle_piece(id(1), 1, &[1, 2, 3]), blamed, "beyond its end");
     assert_eq!(node.handle_piece(id(1), 1, &[1, 2]), Ok(()));
+    assert!(node.needs(id(1)), "it is yet to be sent the part of this node");
+    node.poll_send(id(1)).expect("a begin");
     assert!(!node.needs(id(1)));
 }
 

@@ -6,9 +6,10 @@ use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{Frame, Received, SendError, Transport, Wake};
+use adapm_core::transport::{Frame, Loss, Received, SendError, Transport, Wake};
 
 use super::control;
 use super::error::GroupError;
@@ -67,6 +68,12 @@ impl ControlSide {
         self.control.handle_frame(from)?;
         self.control.progress_join();
         self.control.send()
+    }
+
+    /// Learns that a node is lost.
+    pub fn lose(&mut self, node: NodeId, loss: Loss) {
+        self.control.lose(node, loss);
+        self.control.decide(Instant::now());
     }
 
     /// Returns the next frame that this node has sent to `to`.

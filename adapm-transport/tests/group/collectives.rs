@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use adapm_core::NodeId;
-use adapm_core::transport::{CloseReason, Loss};
+use adapm_core::transport::{CloseReason, Frame, Loss};
 use adapm_transport::group::GroupError;
+use adapm_transport::testing::ControlSide;
 
 use super::each;
 
@@ -130,5 +131,64 @@ fn a_flag_or_a_code_stops_all() {
             assert_eq!(group.stop_code(), Some(code.unwrap_or(0)));
             group.leave(CloseReason::Finished);
         });
+    }
+}
+
+/// Node n1 of four in a collective of all, after the parts of n0 and n2 have arrived; and the part
+/// of n3.
+fn with_the_part_of_n3_on_its_way() -> (ControlSide, Frame) {
+    let sides = (0..4).map(|node| ControlSide::new(NodeId(node), 4, true));
+    let mut sides: Vec<_> = sides.collect();
+    for (node, side) in (0..).zip(&mut sides) {
+        side.begin("all", true, &part(NodeId(node), 10)).expect("it begins");
+    }
+    let mut begin = |node: usize| {
+        let mut sent = std::iter::from_fn(|| sides[node].take_sent(NodeId(1)));
+        // Before it comes what a node sends while it joins.
+        sent.find(|frame| !frame.values.is_empty()).expect("a part")
+    };
+    let (parts, last) = ([0, 2].map(|node| (NodeId(node as u16), begin(node))), begin(3));
+    let mut n1 = sides.swap_remove(1);
+    for (node, frame) in parts {
+        n1.hear(node, frame).expect("a sound part");
+    }
+    (n1, last)
+}
+
+#[test]
+fn nodes_that_leave_because_of_an_exchange_do_not_keep_others_from_it() {
+    // n0 has sent that it cannot go on; n2 has read that and left; then n0 has, naming n2, whose
+    // end it has noticed. n1 has yet to receive the part of n3.
+    let ends = [
+        (NodeId(2), Loss::Failed),
+        (NodeId(2), Loss::Reported(NodeId(0))),
+        (NodeId(0), Loss::Failed),
+    ];
+    for turned in 0..ends.len() {
+        let (mut n1, last) = with_the_part_of_n3_on_its_way();
+        for (node, loss) in (0..ends.len()).map(|at| ends[(at + turned) % ends.len()]) {
+            n1.lose(node, loss);
+            assert_eq!((n1.take_outcome(), n1.failure()), (None, None), "{node} {loss}");
+        }
+        n1.hear(NodeId(3), last).expect("a sound part");
+        let parts = n1.take_outcome().expect("all parts are there");
+        assert_eq!(parts, (0..4).map(|node| part(NodeId(node), 10)).collect::<Vec<_>>());
+        let first = ends[turned].0;
+        let failure = n1.failure().expect("no further exchange is possible");
+        assert_eq!(failure.lost().map(|loss| loss.node), Some(first));
+    }
+}
+
+#[test]
+fn a_lost_node_without_which_no_exchange_ends_ends_it_and_the_first_loss_is_named() {
+    for earlier in [None, Some(NodeId(2))] {
+        let (mut n1, _) = with_the_part_of_n3_on_its_way();
+        for node in earlier.into_iter().chain([NodeId(3)]) {
+            n1.lose(node, Loss::Failed);
+        }
+        let failure = n1.failure().expect("the part of n3 is missing");
+        let expected = earlier.unwrap_or(NodeId(3));
+        assert_eq!(failure.lost().map(|loss| loss.node), Some(expected));
+        assert_eq!(n1.take_outcome(), None);
     }
 }

@@ -45,6 +45,9 @@ pub(super) struct Control<T: Mesh> {
     /// A loss learnt by an endpoint for parameters, which counts if the control endpoint learns
     /// nothing.
     hearsay: Option<PeerLoss>,
+    /// A lost node without which the collective under way can end: a node that has taken part in
+    /// all of it may leave because of what it learnt there, which is what this node is to name.
+    postponed: Option<PeerLoss>,
     /// The time of the verdict on lost nodes, once one was reported.
     decide_at: Option<Instant>,
     /// Time for which reports of others are awaited.
@@ -87,6 +90,7 @@ impl<T: Mesh> Control<T> {
             stop: None,
             losses: Losses::new(node, nodes),
             hearsay: None,
+            postponed: None,
             decide_at: None,
             decision_time,
             close_reason: None,
@@ -356,10 +360,25 @@ impl<T: Mesh> Control<T> {
         }
     }
 
+    /// Publishes the outcome of a collective that is over, and then a loss that was not to get in
+    /// its way.
     fn publish_outcome(&mut self) {
         if let Some(outcome) = self.collectives.poll_outcome() {
             self.shared.tell(|state| state.outcome = Some(outcome));
         }
+        if let Some(loss) = self.postponed.filter(|_| !self.can_end_collective()) {
+            self.shared.fail(GroupError::PeerLost(loss));
+        }
+    }
+
+    /// Returns true if a collective is under way that needs none of the nodes that have gone.
+    fn can_end_collective(&self) -> bool {
+        let is_lost = |node| self.postponed.is_some_and(|lost| lost.node == node);
+        let mut gone =
+            (0..).map(id).zip(&self.peers).filter(|(node, peer)| peer.gone || is_lost(*node));
+        self.collectives.is_under_way()
+            && gone.all(|(node, _)| !self.collectives.needs(node))
+            && self.shared.lock().leave.is_none()
     }
 
     /// Fails if the current collective needs a node that has left.
@@ -448,11 +467,13 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Fails the group by the loss of that node.
+    /// Fails the group by the loss of that node, once the collective under way is over or cannot
+    /// end any more.
     fn fail(&mut self, node: NodeId, loss: Loss) {
         let info = self.infos[node.index()].as_ref().map(|info| info.address);
         let address = info.or_else(|| self.mesh.address(node));
-        self.shared.fail(GroupError::PeerLost(PeerLoss { node, address, loss }));
+        self.postponed.get_or_insert(PeerLoss { node, address, loss });
+        self.publish_outcome();
     }
 
     /// Returns the close reason for the others when this node ends by an error.
