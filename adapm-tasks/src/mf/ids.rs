@@ -273,17 +273,6 @@ fn text(name: &[u8]) -> &str {
     str::from_utf8(name).unwrap_or_default()
 }
 
-/// A data point: the value of the matrix at a row and column. 12 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Cell {
-    /// Index of the row.
-    pub row: u32,
-    /// Index of the column.
-    pub column: u32,
-    /// The observed value.
-    pub value: f32,
-}
-
 const INDICES: u64 = 0;
 const NUMBERS: u64 = 1;
 const NAMES: u64 = 2;

@@ -54,12 +54,14 @@
 //! It pulls their vectors, steps on the cells one after the other, and pushes what each vector has
 //! moved by: in a matrix whose cells are a hundredth of all, a vector each way per three to six
 //! cells. In memory a cell has 8 bytes and its share of the list of rows of a tile (in order
-//! `plain` 12 bytes), at the node that has its row; what was read from files also 12 bytes in
-//! [`Ratings`], on every node. Generated cells exist only where they are trained on, so a matrix of
-//! a billion cells needs about 10 GB in all, spread over the nodes.
+//! `plain` 12 bytes), at the node that has its row. What was read from files also has 12 bytes in
+//! [`Ratings`], on every node: from 4 M cells on in a temporary file (in `TMPDIR`), which takes no
+//! memory that the system cannot take back. Generated cells exist only where they are trained on,
+//! so a matrix of a billion cells needs about 10 GB in all, spread over the nodes.
 //!
 #![doc = include_str!("../../docs/mf.md")]
 
+mod cells;
 mod checkpoint;
 mod config;
 mod ids;
@@ -81,9 +83,9 @@ pub(crate) mod testing;
 mod tiles;
 mod training;
 
+pub use cells::Cell;
 pub use checkpoint::Checkpoint;
 pub use config::{EvalConfig, Optimizer, Order, Penalty, Selection, TrainConfig};
-pub use ids::Cell;
 pub use predict::{Candidate, Predictor};
 pub use prediction::RatingMetrics;
 #[cfg(feature = "cli")]

@@ -33,8 +33,8 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use rand::seq::SliceRandom;
 
+use crate::mf::cells::Cell;
 use crate::mf::config::Order;
-use crate::mf::ids::Cell;
 use crate::mf::residuals::Residuals;
 use crate::mf::tiles::{CHUNK_ROWS, Group, Sweep, Tile, Visit, cut, deal, lengths, row_bounds};
 use crate::run::queue::Round;

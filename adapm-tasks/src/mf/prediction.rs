@@ -36,7 +36,7 @@ use std::ops::Range;
 use adapm_core::Key;
 
 use crate::matrix::dot;
-use crate::mf::ids::Cell;
+use crate::mf::cells::Cell;
 use crate::mf::ratings::Held;
 use crate::run::config::Split;
 use crate::run::parameters::Parameters;

@@ -1,6 +1,7 @@
 //! Matrix factorization on the command line: how it is trained and evaluated, what is found in
 //! ratings, and figures over predictions, for people and for programs.
 
+use std::env;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -142,6 +143,11 @@ fn describe(plan: &mut Plan<'_>, ratings: &Ratings, args: &DataArgs) {
         format::count(ratings.columns() as u64),
     );
     plan.note("", &sizes);
+    if let Some(bytes) = ratings.spilled_bytes() {
+        let folder = env::temp_dir();
+        let spilled = format!("train: {} in a file of {}", format::bytes(bytes), folder.display());
+        plan.note("", &spilled);
+    }
     findings(ratings).iter().for_each(|finding| plan.note("", &finding.text));
 }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::data::{RatingFormat, RatingId};
-use crate::mf::ids::{Cell, Ids};
+use crate::mf::cells::{Cell, Cells};
+use crate::mf::ids::Ids;
 use crate::mf::synthetic::{Synthetic, SyntheticConfig};
 use crate::run::config::ConfigError;
 use crate::run::consistency::Digest;
@@ -94,15 +95,10 @@ impl Held {
     }
 }
 
-/// The training data: in memory, or generated when it is asked for.
+/// The training data: read, or generated when it is asked for.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Train {
-    Cells {
-        /// By row, then by column.
-        cells: Vec<Cell>,
-        /// The start of each row's cells; also defined one past the last row.
-        starts: Vec<usize>,
-    },
+    Cells(Cells),
     Synthetic(Synthetic),
 }
 
@@ -186,8 +182,20 @@ impl Ratings {
     #[must_use]
     pub fn train_len(&self) -> u64 {
         match &self.train {
-            Train::Cells { cells, .. } => cells.len() as u64,
+            Train::Cells(cells) => cells.len() as u64,
             Train::Synthetic(synthetic) => synthetic.cells(0..self.rows),
+        }
+    }
+
+    /// Returns the size of the temporary file that has the training data; `None` if it is in
+    /// memory.
+    #[cfg(feature = "cli")]
+    pub(crate) fn spilled_bytes(&self) -> Option<u64> {
+        match &self.train {
+            Train::Cells(cells) if cells.are_spilled() => {
+                Some(core::mem::size_of_val::<[Cell]>(cells) as u64)
+            }
+            _ => None,
         }
     }
 
@@ -246,16 +254,14 @@ impl Ratings {
     pub fn best_rmse(&self) -> Option<f64> {
         match &self.train {
             Train::Synthetic(synthetic) => Some(synthetic.rmse(&self.test.cells)),
-            Train::Cells { .. } => None,
+            Train::Cells(_) => None,
         }
     }
 
     /// Returns the number of training cells in these rows.
     pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
         match &self.train {
-            Train::Cells { starts, .. } => {
-                (starts[rows.end as usize] - starts[rows.start as usize]) as u64
-            }
+            Train::Cells(cells) => cells.places(rows).len() as u64,
             Train::Synthetic(synthetic) => synthetic.cells(rows),
         }
     }
@@ -302,7 +308,7 @@ impl Ratings {
         self.row_ids.add_to(&mut digest);
         self.column_ids.add_to(&mut digest);
         match &self.train {
-            Train::Cells { cells, .. } => cells.iter().for_each(|cell| add(&mut digest, cell)),
+            Train::Cells(cells) => cells.iter().for_each(|cell| add(&mut digest, cell)),
             // A generated matrix is described by its configuration.
             Train::Synthetic(_) => {}
         }
@@ -317,11 +323,7 @@ impl Ratings {
     /// Passes the training cells of these rows, row by row, ascending.
     pub(crate) fn for_each(&self, rows: Range<u32>, mut each: impl FnMut(Cell)) {
         match &self.train {
-            Train::Cells { cells, starts } => {
-                cells[starts[rows.start as usize]..starts[rows.end as usize]]
-                    .iter()
-                    .for_each(|cell| each(*cell));
-            }
+            Train::Cells(cells) => cells[cells.places(rows)].iter().copied().for_each(each),
             Train::Synthetic(synthetic) => synthetic.for_each(rows, &mut each),
         }
     }

@@ -15,8 +15,9 @@ use crate::data::RatingFault;
 use crate::data::ratings::{Found, Rating, read};
 use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
+use crate::mf::cells::{Cell, Cells, Gathering, HELD_CELLS_MAX};
 use crate::mf::checkpoint::Checkpoint;
-use crate::mf::ids::{Cell, IdMap, Ids};
+use crate::mf::ids::{IdMap, Ids};
 use crate::mf::ratings::{
     Held, RatingCounts, Ratings, RatingsSource, Train, Unseen, sort_by_column,
 };
@@ -69,7 +70,7 @@ impl Ratings {
 
 /// [`Ratings::load`].
 fn load(path: &Path) -> Result<Ratings, DataError> {
-    let read = || assemble(&Files::of(path)?, &FileCache::default());
+    let read = || assemble(&Files::of(path)?, &FileCache::default(), HELD_CELLS_MAX);
     read().map_err(|error| explain(error, path))
 }
 
@@ -78,7 +79,7 @@ fn load_for(path: &Path, checkpoint: &Checkpoint, split: Split) -> Result<Rating
     let read = || {
         let files = Files::of(path)?;
         let cache = FileCache::of(&files)?;
-        let ratings = assemble(&files, &cache)?;
+        let ratings = assemble(&files, &cache, HELD_CELLS_MAX)?;
         if ratings.train_digest() == checkpoint.trained_on {
             return Ok(ratings);
         }
@@ -122,7 +123,7 @@ fn predicted(
         Split::Test => (test, counts.unseen_test) = (held, unseen),
     }
     Ok(Ratings {
-        train: Train::Cells { cells: Vec::new(), starts: vec![0; row_ids.len() + 1] },
+        train: Train::Cells(Cells::none(row_ids.len())),
         valid,
         test,
         rows: row_ids.len() as u32,
@@ -218,9 +219,10 @@ fn only(names: &[String]) -> Option<&String> {
     one(&|name| name.to_lowercase().contains("rating")).or_else(|| one(&|_| true))
 }
 
-fn assemble(files: &Files, cache: &FileCache) -> Result<Ratings, DataError> {
+/// Reads the files, with up to `held_max` cells of train in memory.
+fn assemble(files: &Files, cache: &FileCache, held_max: usize) -> Result<Ratings, DataError> {
     let (mut rows, mut columns) = (IdMap::default(), IdMap::default());
-    let mut cells = Vec::new();
+    let mut cells = Gathering::new(held_max);
     let mut held_out = HeldOut::default();
     let is_held_out = files.test.is_none();
     let Found { format, mut comments } = cache.read(&files.train, &mut |rating| {
@@ -232,11 +234,12 @@ fn assemble(files: &Files, cache: &FileCache) -> Result<Ratings, DataError> {
         }
         Ok(())
     })?;
-    if cells.is_empty() {
+    if cells.len() == 0 {
         // Of very few cells all may be held out.
-        (cells, rows, columns) = std::mem::take(&mut held_out).into_parts();
+        let held_out = std::mem::take(&mut held_out);
+        (cells, rows, columns) = (held_out.cells.into(), held_out.rows, held_out.columns);
     }
-    if cells.is_empty() {
+    if cells.len() == 0 {
         return Err(DataError::NoRating { path: files.train.clone() });
     }
     let mut test = held_out.among(&rows, &columns);
@@ -253,7 +256,8 @@ fn assemble(files: &Files, cache: &FileCache) -> Result<Ratings, DataError> {
         }
     }
     let source = RatingsSource::Files { train: files.train.clone(), format, is_held_out };
-    let mut ratings = finish(cells, [valid, test], rows, columns, source);
+    let finished = finish(cells, [valid, test], rows, columns, source);
+    let mut ratings = finished.map_err(|error| bytes::failure(&std::env::temp_dir(), &error))?;
     ratings.counts.comments = comments;
     Ok(ratings)
 }
@@ -267,14 +271,14 @@ fn cell(rating: Rating<'_>, rows: &mut IdMap, columns: &mut IdMap) -> Result<Cel
 
 /// Puts rows and columns into the order of their ids, and cells into the order of rows.
 fn finish(
-    mut cells: Vec<Cell>,
+    cells: Gathering,
     [mut valid, mut test]: [Held; 2],
     rows: IdMap,
     columns: IdMap,
     source: RatingsSource,
-) -> Ratings {
+) -> io::Result<Ratings> {
     let ((row_ids, row_index), (column_ids, column_index)) = (rows.in_order(), columns.in_order());
-    for cell in cells.iter_mut().chain(&mut valid.cells).chain(&mut test.cells) {
+    for cell in valid.cells.iter_mut().chain(&mut test.cells) {
         (cell.row, cell.column) =
             (row_index[cell.row as usize], column_index[cell.column as usize]);
     }
@@ -284,17 +288,12 @@ fn finish(
     }
     sort_by_column(&mut valid.cells);
     sort_by_column(&mut test.cells);
-    cells.sort_by_key(|cell| (cell.row, cell.column));
-    let mut starts = vec![0; row_ids.len() + 1];
-    cells.iter().for_each(|cell| starts[cell.row as usize + 1] += 1);
-    for row in 1..starts.len() {
-        starts[row] += starts[row - 1];
-    }
+    let cells = cells.in_order(&row_index, &column_index)?;
     let repeats =
         cells.windows(2).filter(|two| (two[0].row, two[0].column) == (two[1].row, two[1].column));
     let trained = |held: &Held| {
         let is_trained = |cell: &&Cell| {
-            let row = &cells[starts[cell.row as usize]..starts[cell.row as usize + 1]];
+            let row = &cells[cells.places(cell.row..cell.row + 1)];
             row.binary_search_by_key(&cell.column, |cell| cell.column).is_ok()
         };
         held.cells.iter().filter(is_trained).count() as u64
@@ -312,8 +311,20 @@ fn finish(
         (least.min(cell.value), largest.max(cell.value))
     });
     let (rows, columns) = (row_ids.len() as u32, column_ids.len() as u32);
-    let train = Train::Cells { cells, starts };
-    Ratings { train, valid, test, row_ids, column_ids, rows, columns, mean, range, counts, source }
+    let train = Train::Cells(cells);
+    Ok(Ratings {
+        train,
+        valid,
+        test,
+        row_ids,
+        column_ids,
+        rows,
+        columns,
+        mean,
+        range,
+        counts,
+        source,
+    })
 }
 
 impl Held {
@@ -378,11 +389,6 @@ impl HeldOut {
             held.take(cell.value, rows[cell.row as usize], columns[cell.column as usize]);
         }
         held
-    }
-
-    /// Returns the data points with the indices of their own.
-    pub(crate) fn into_parts(self) -> (Vec<Cell>, IdMap, IdMap) {
-        (self.cells, self.rows, self.columns)
     }
 }
 

@@ -13,7 +13,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::ids::Cell;
+use crate::mf::cells::Cell;
 use crate::mf::prediction::Means;
 use crate::mf::ratings::{Held, Ratings, Train, sort_by_column};
 
@@ -36,7 +36,7 @@ impl<'a> Residuals<'a> {
     pub(crate) fn new(ratings: &'a Ratings, held: Vec<usize>) -> Self {
         let (means, deviation) = match &ratings.train {
             Train::Synthetic(synthetic) => (Means::default(), synthetic.deviation()),
-            Train::Cells { cells, .. } => {
+            Train::Cells(cells) => {
                 let pieces = kept(cells, 0..cells.len(), &held);
                 let kept = || pieces.iter().copied().flatten();
                 let means = Means::of(kept(), ratings.rows(), ratings.columns());
@@ -86,8 +86,8 @@ impl<'a> Residuals<'a> {
     /// Returns the number of cells in these rows.
     pub(crate) fn cells_in(&self, rows: Range<u32>) -> u64 {
         let all = self.ratings.cells_in(rows.clone());
-        let Train::Cells { starts, .. } = &self.ratings.train else { return all };
-        all - self.held_in(&(starts[rows.start as usize]..starts[rows.end as usize])).len() as u64
+        let Train::Cells(cells) = &self.ratings.train else { return all };
+        all - self.held_in(&cells.places(rows)).len() as u64
     }
 
     /// Returns the number of cells of each row, and of each column. Goes over all of them.
@@ -109,8 +109,8 @@ impl<'a> Residuals<'a> {
                 synthetic
                     .for_each(rows, &mut |cell| each(Cell { value: cell.value * inverse, ..cell }));
             }
-            Train::Cells { cells, starts } => {
-                let places = starts[rows.start as usize]..starts[rows.end as usize];
+            Train::Cells(cells) => {
+                let places = cells.places(rows);
                 for cells in kept(cells, places.clone(), self.held_in(&places)) {
                     for cell in cells {
                         each(Cell { value: (means.residual(cell) * inverse) as f32, ..*cell });
@@ -127,7 +127,7 @@ impl<'a> Residuals<'a> {
 
     /// Returns the cells held back, as they are in the ratings.
     pub(crate) fn held(&self) -> Held {
-        let Train::Cells { cells, .. } = &self.ratings.train else { return Held::default() };
+        let Train::Cells(cells) = &self.ratings.train else { return Held::default() };
         let mut held: Vec<Cell> = self.held.iter().map(|place| cells[*place]).collect();
         sort_by_column(&mut held);
         Held { cells: held, unseen: Vec::new() }
@@ -154,7 +154,7 @@ fn kept<'a>(cells: &'a [Cell], places: Range<usize>, held: &[usize]) -> Vec<&'a 
 /// Draws cells to hold back: so many that no row and no column loses its last one, by `seed`,
 /// ascending; fewer if there are no more.
 pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
-    let Train::Cells { cells, .. } = &ratings.train else { return Vec::new() };
+    let Train::Cells(cells) = &ratings.train else { return Vec::new() };
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed ^ DRAW_STREAM);
     let mut seen: HashSet<usize, FixedState> = HashSet::default();
     // Where most rows have one cell, most that are drawn have to stay.
@@ -167,7 +167,7 @@ pub(crate) fn draw(ratings: &Ratings, count: usize, seed: u64) -> Vec<usize> {
 /// Divides the training cells into `parts` parts at random, each to be held back in turn,
 /// ascending: but for the cells without which a row or column would have none.
 pub(crate) fn divide(ratings: &Ratings, parts: usize, seed: u64) -> Vec<Vec<usize>> {
-    let Train::Cells { cells, .. } = &ratings.train else { return Vec::new() };
+    let Train::Cells(cells) = &ratings.train else { return Vec::new() };
     let mut order: Vec<usize> = (0..cells.len()).collect();
     order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed ^ DRAW_STREAM));
     let counts = ratings.counts_by_vector();
@@ -208,6 +208,7 @@ const DRAW_STREAM: u64 = 0x6865_6c64;
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::mf::cells::tests::cells_of;
     use crate::mf::synthetic::SyntheticConfig;
 
     /// Ratings of cells by row and column, in this order.
@@ -216,10 +217,7 @@ pub(super) mod tests {
             cells.map(|(row, column, value)| Cell { row, column, value }).collect();
         let synthetic =
             SyntheticConfig { rows: 40, columns: 20, cells: 1, ..SyntheticConfig::default() };
-        let mut starts = vec![0; 41];
-        cells.iter().for_each(|cell| starts[cell.row as usize + 1] += 1);
-        (1..41).for_each(|row| starts[row] += starts[row - 1]);
-        let train = Train::Cells { cells, starts };
+        let train = Train::Cells(cells_of(cells, 40));
         Ratings { train, ..Ratings::synthetic(synthetic).expect("valid") }
     }
 

@@ -212,7 +212,7 @@ pub(crate) fn fit(
     observer: &dyn Observer<RatingMetrics>,
     stop: &AtomicBool,
 ) -> Choice {
-    let Train::Cells { cells, .. } = &ratings.train else { return Choice::default() };
+    let Train::Cells(cells) = &ratings.train else { return Choice::default() };
     let draws = (0..DRAWS).flat_map(|draw| divide(ratings, PARTS, config.run.seed ^ draw << 32));
     let seeds = (0..).map(|fit| config.run.seed.wrapping_add(fit));
     let mut fits: Vec<Fit<'_>> =
@@ -321,7 +321,7 @@ impl<'a> Fit<'a> {
     /// Passes the place, the residual and the product of each cell that was left out, in units of
     /// the ratings.
     fn predict(&mut self, each: &mut dyn FnMut(usize, f64, f64)) {
-        let Train::Cells { cells, .. } = &self.ratings.train else { return };
+        let Train::Cells(cells) = &self.ratings.train else { return };
         let (len, dim) = (self.rule.value_len(), self.rule.dim);
         let mut values = vec![0.0; 2 * len];
         for place in self.residuals.held_places() {

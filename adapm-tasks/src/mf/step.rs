@@ -198,8 +198,8 @@ mod tests {
     use adapm_core::Key;
 
     use super::*;
+    use crate::mf::cells::Cell;
     use crate::mf::config::Optimizer;
-    use crate::mf::ids::Cell;
     use crate::run::managed::Arrays;
     use crate::run::parameters::Shape;
 

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::ids::Cell;
+use crate::mf::cells::Cell;
 use crate::run::config::{ConfigError, not_negative, whole};
 
 /// The choices of a generated matrix. Start from [`SyntheticConfig::default`] and set fields.

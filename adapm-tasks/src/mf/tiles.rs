@@ -38,7 +38,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::mf::ids::Cell;
+use crate::mf::cells::Cell;
 use crate::mf::residuals::Residuals;
 use crate::run::task::Tell;
 

@@ -238,3 +238,25 @@ fn one_cell_in_ten_is_held_out_in_each_row_and_column() {
         .filter(|name| is_in_test(RatingId::Name(&format!("user {name}")), RatingId::Number(3)));
     assert!((60..150).contains(&names.count()));
 }
+
+#[test]
+fn ratings_whose_cells_are_in_a_file_are_those_of_memory() {
+    let line = |at: u32| format!("user{}\t{}\t{}\n", at * at % 17, at * 5 % 23, at % 10);
+    let lines = |count: u32, step: usize| (0..count).step_by(step).map(line).collect::<String>();
+    let (all, some) = (lines(700, 1), lines(900, 9));
+    let apart: &[(&str, &str)] = &[("train.tsv", &all), ("test.tsv", &some), ("dev.tsv", &some)];
+    for files in [apart, &[("ratings.tsv", &all)], &[("ratings.tsv", "a,b,1\n")]] {
+        let folder = Folder::new(files);
+        let read = |held_max| {
+            let files = Files::of(&folder.0).expect("a known folder");
+            assemble(&files, &FileCache::default(), held_max).expect("well formed")
+        };
+        let (held, spilled) = (read(700), read(64));
+        assert_eq!(held.train_len() > 64, spilled.spilled_bytes() == Some(12 * held.train_len()));
+        assert_eq!(held.spilled_bytes(), None);
+        assert!(held == spilled, "{held:?}, {spilled:?}");
+        assert_eq!((held.digest(), held.mean().to_bits()), {
+            (spilled.digest(), spilled.mean().to_bits())
+        });
+    }
+}
