@@ -20,7 +20,7 @@ pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
 pub(crate) use data::{
     CheckArgs, DataArgs, DataVerb, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs, ExportWordsArgs,
 };
-pub(crate) use given::{DATA_FLAGS, Given, Settings, deepest};
+pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
     BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,

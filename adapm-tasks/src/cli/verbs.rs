@@ -4,13 +4,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, DATA_FLAGS, DataArgs, DemoArgs, EXPORT_KGE, EXPORT_MF, EXPORT_WV,
-    ExportArgs, ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs,
-    TraceArgs, deepest, in_one_line, systems,
+    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs,
+    ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest,
+    in_one_line, systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
@@ -161,6 +162,11 @@ fn laid_out<C: Parser>() -> Command {
     of(C::command().color(color).term_width(Stream::Stdout.width().min(HELP_WIDTH_MAX)))
 }
 
+/// Returns the command with no flag that has to be given.
+fn optional(command: Command) -> Command {
+    command.mut_args(|flag| flag.required(false)).mut_subcommands(optional)
+}
+
 impl Cli {
     /// Reads a command line, which begins with the name of the program.
     ///
@@ -185,19 +191,29 @@ fn read<C: Parser>(
     task_of: impl for<'a> Fn(&[&'a str]) -> &'a str,
 ) -> Result<(C, Given), Failure> {
     let usage = |error| Failure::Usage { error, words: words.iter().skip(1).cloned().collect() };
-    let matches = laid_out::<C>().try_get_matches_from(&words).map_err(usage)?;
+    let (matches, missing) = match laid_out::<C>().try_get_matches_from(&words) {
+        Ok(matches) => (matches, None),
+        // A file or a recipe may have what is missing.
+        Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
+            let some = optional(laid_out::<C>()).try_get_matches_from(&words);
+            (some.map_err(usage)?, Some(error))
+        }
+        Err(error) => return Err(usage(error)),
+    };
     let given = Given::by_hand(&matches, &C::command());
     let (verbs, flags) = deepest(&matches);
     let task = task_of(&verbs);
     let (recipe, config) = (recipe_asked(task, flags)?, config_asked(task, flags, &given)?);
     if recipe.is_none() && config.is_none() {
+        missing.map_or(Ok(()), |error| Err(usage(error)))?;
         return Ok((C::from_arg_matches(&matches).map_err(usage)?, given));
     }
     // Of a flag that is given twice the last counts: recipe, file, by hand.
-    let (own_data, of_file) = (given.has_any(&DATA_FLAGS), config.as_ref());
-    let has_data = own_data || of_file.is_some_and(|config| config.has_any(&DATA_FLAGS));
+    let (data_flags, of_file) = (given.data_flags(), config.as_ref());
+    let has_data =
+        given.has_any(&data_flags) || of_file.is_some_and(|config| config.has_any(&data_flags));
     let replaces_data = given.has_any(&["data"]);
-    let wants = |flag: &str| !(replaces_data && DATA_FLAGS.contains(&flag));
+    let wants = |flag: &str| !(replaces_data && data_flags.contains(&flag));
     let (verb, flags) = words.split_at(1 + verbs.len());
     let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
     let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));

@@ -95,7 +95,7 @@ struct DataArgs {
     #[arg(long, value_name = "N", default_value_t = SENTENCES, value_parser = value_parser!(u64).range(1..=SENTENCES_MAX))]
     sentences: u64,
     /// Times a word has to occur to get vectors
-    #[arg(long, value_name = "TIMES", default_value_t = 5)]
+    #[arg(long, value_name = "TIMES", default_value_t = 5, help_heading = "Model")]
     min_count: u64,
     /// Words and their counts from FILE, lines `word count`, instead of counting them
     #[arg(long, value_name = "FILE")]
