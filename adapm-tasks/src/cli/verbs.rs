@@ -278,3 +278,60 @@ Examples:
   adapm data check my/triples.tsv                 what data holds
   adapm launch --nodes 4 -- train kge             each node as a process
   adapm train kge --help                          all settings";
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::{env, fs, process};
+
+    use super::*;
+
+    /// A program of one's own, whose data has to be given.
+    #[derive(Debug, Parser)]
+    struct Own {
+        #[command(subcommand)]
+        verb: OwnVerb,
+    }
+
+    #[derive(Debug, Subcommand)]
+    enum OwnVerb {
+        Train(OwnTrain),
+    }
+
+    #[derive(Debug, clap::Args)]
+    struct OwnTrain {
+        #[arg(long, help_heading = "Data")]
+        data: PathBuf,
+        #[arg(long, help_heading = "Data")]
+        valid: Option<PathBuf>,
+        #[arg(long, default_value_t = 1, help_heading = "Model")]
+        rank: u64,
+        #[command(flatten)]
+        settings: SettingsArgs,
+    }
+
+    fn read_own(words: &[&str]) -> Result<(String, Option<String>, u64), Failure> {
+        let words = ["own", "train"].iter().chain(words).map(OsString::from).collect();
+        let (Own { verb: OwnVerb::Train(args) }, _) = read::<Own>(words, |_| "own")?;
+        let text = |path: &Path| path.display().to_string();
+        Ok((text(&args.data), args.valid.as_deref().map(text), args.rank))
+    }
+
+    #[test]
+    fn a_file_may_give_what_has_to_be_given_and_its_data_goes_together() {
+        let file = env::temp_dir().join(format!("adapm-own-{}.toml", process::id()));
+        let text = "task = \"own\"\ndata = \"a\"\nvalid = \"v\"\nrank = 7\n";
+        fs::write(&file, text).expect("a temporary file");
+        let config = file.to_str().expect("a readable path");
+        let of_file = read_own(&["--config", config]).expect("all is given");
+        assert_eq!(of_file, ("a".to_owned(), Some("v".to_owned()), 7));
+        let by_hand = read_own(&["--config", config, "--data", "b"]).expect("all is given");
+        assert_eq!(by_hand, ("b".to_owned(), None, 7), "a flag of the model is no data");
+        fs::write(&file, "task = \"own\"\nrank = 7\n").expect("a temporary file");
+        for words in [&["--config", config][..], &["--rank", "7"]] {
+            let missing = read_own(words).expect_err("no data is given").to_string();
+            assert!(missing.contains("--data"), "{words:?}: {missing}");
+        }
+        fs::remove_file(file).expect("it is there");
+    }
+}
