@@ -159,8 +159,8 @@ fn value(word: &str, is_path: bool) -> Value {
     }
 }
 
-/// Returns the flags of a command that choose data: those under the heading Data. With such a flag a
-/// recipe chooses no data.
+/// Returns the flags of a command that choose data: those under the heading Data. With such a flag
+/// a recipe chooses no data.
 fn data_flags(command: &Command) -> impl Iterator<Item = &str> {
     let is_data = |flag: &&Arg| flag.get_help_heading() == Some(DATA_HEADING);
     command.get_arguments().filter(is_data).filter_map(Arg::get_long)
