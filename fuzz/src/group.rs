@@ -3,7 +3,7 @@
 //! contributed bytes.
 //!
 //! The input plays all peers of one node: frames of sound messages, of spoiled ones and of noise,
-//! in any order. Not here: links and joining in time.
+//! and losses, in any order. Not here: links and joining in time.
 
 use core::time::Duration;
 

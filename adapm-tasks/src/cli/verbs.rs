@@ -205,7 +205,9 @@ fn read<C: Parser>(
     let task = task_of(&verbs);
     let (recipe, config) = (recipe_asked(task, flags)?, config_asked(task, flags, &given)?);
     if recipe.is_none() && config.is_none() {
-        missing.map_or(Ok(()), |error| Err(usage(error)))?;
+        if let Some(error) = missing {
+            return Err(usage(error));
+        }
         return Ok((C::from_arg_matches(&matches).map_err(usage)?, given));
     }
     // Of a flag that is given twice the last counts: recipe, file, by hand.

@@ -62,6 +62,7 @@ impl Cells {
     }
 
     /// Returns true if they are in a file.
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn are_spilled(&self) -> bool {
         matches!(self.kept, Kept::Spilled(_))
     }
@@ -238,7 +239,7 @@ fn starts(cells: impl Iterator<Item = Cell>, rows: usize) -> Vec<usize> {
     starts
 }
 
-/// Cells that are held in memory, 48 MiB: less than what trains them takes anyway.
+/// Cells that are held in memory: 48 MiB.
 pub(crate) const HELD_CELLS_MAX: usize = 4 << 20;
 /// Cells appended to the file at once.
 const APPENDED_CELLS: usize = 1 << 16;

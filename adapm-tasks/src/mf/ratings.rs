@@ -189,7 +189,7 @@ impl Ratings {
 
     /// Returns the size of the temporary file that has the training data; `None` if it is in
     /// memory.
-    #[cfg(feature = "cli")]
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn spilled_bytes(&self) -> Option<u64> {
         match &self.train {
             Train::Cells(cells) if cells.are_spilled() => {

@@ -12,7 +12,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Returns the generator of random numbers for these `parts` under `seed`: equal ones for equal
 /// parts, unrelated ones for others. The first part should name the purpose, the others say for
-/// which worker, epoch or round.
+/// which worker, epoch or round. Purpose 0 is that of
+/// [`WorkerSlot::deal`](crate::run::WorkerSlot::deal).
 pub fn generator<const N: usize>(seed: u64, parts: [u64; N]) -> Xoshiro256PlusPlus {
     let first = Xoshiro256PlusPlus::seed_from_u64(seed);
     // A step for each part: seed 1 of part 0 is not seed 0 of part 1.
