@@ -69,7 +69,7 @@ pub enum BuildError {
         #[source]
         error: NetError,
     },
-    /// This process has no link to a peer; the message is the transport's.
+    /// The transport of this process has failed; the message is the transport's.
     #[error("{message}")]
     Network {
         /// The message, in one line.

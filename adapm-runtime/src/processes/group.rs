@@ -301,25 +301,22 @@ impl Endpoint for Linked {
 
 /// Exchanges texts, or the reason why a process cannot go on: then all end with that reason.
 ///
-/// A process that lost its link to one that cannot go on reports the latter's reason, as the link
-/// is gone because of it.
+/// A process that has lost another reports the reason of one that cannot go on, as the other is
+/// lost because of it; if there is none, all end with the group's verdict.
 fn exchange(
     group: &Group,
     label: &str,
     own: Result<String, BuildError>,
 ) -> Result<Vec<String>, BuildError> {
-    let is_link = |error: &BuildError| {
+    let is_loss = |error: &BuildError| {
         matches!(
             error,
-            BuildError::Listen { .. }
-                | BuildError::Network { .. }
-                | BuildError::Group(GroupError::PeerLost(_))
-                | BuildError::Run(RunError::PeerLost { .. })
+            BuildError::Group(GroupError::PeerLost(_)) | BuildError::Run(RunError::PeerLost { .. })
         )
     };
     let bytes = match &own {
         Ok(text) => format!("{GOOD}{text}"),
-        Err(error) if is_link(error) => format!("{APART}{error}"),
+        Err(error) if is_loss(error) => format!("{APART}{error}"),
         Err(error) => format!("{BAD}{error}"),
     };
     let all = group.all_gather_for(label, bytes.as_bytes());
@@ -334,12 +331,13 @@ fn exchange(
         found.map(|(node, message)| BuildError::Process { node, message: message.to_owned() })
     };
     match own {
-        Err(error) if is_link(&error) => return Err(told(BAD).unwrap_or(error)),
+        Err(error) if is_loss(&error) => return Err(told(BAD).unwrap_or(error)),
         // Any other error of this process is reported as it is.
         own => own?,
     };
     all?;
-    match told(BAD).or_else(|| told(APART)) {
+    let verdict = |told| group.failure().map_or(told, BuildError::Group);
+    match told(BAD).or_else(|| told(APART).map(verdict)) {
         Some(error) => Err(error),
         None => Ok(texts
             .iter()
@@ -363,7 +361,7 @@ impl From<GroupError> for BuildError {
 
 const GOOD: char = '+';
 const BAD: char = '-';
-/// Marks a missing link.
+/// Marks a lost node.
 const APART: char = '~';
 
 /// The longest sleep of a channel thread whose node has peers in other processes.

@@ -14,7 +14,6 @@ use crate::measure::simulate::SimulateError;
 use crate::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
 use crate::wv::CorpusError;
 use adapm_core::NodeId;
-use adapm_core::error::OpError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::group::GroupError;
 use adapm_transport::group::launcher::{LauncherError, SecretError};
@@ -188,13 +187,11 @@ impl Failure {
         self.blame() == Blame::Loss
     }
 
-    /// Returns the node whose process has reported that it cannot go on, if that ends this one.
+    /// Returns the node whose process has told all others that it cannot go on, if that ends this
+    /// one.
     pub(crate) fn culprit(&self) -> Option<NodeId> {
         match self {
-            Self::Task(
-                TaskError::Build(BuildError::Process { node, .. })
-                | TaskError::Run(RunError::Process { node, .. }),
-            ) => Some(*node),
+            Self::Task(error) => error.culprit(),
             _ => None,
         }
     }
@@ -294,46 +291,32 @@ fn of_corpus(error: &CorpusError) -> String {
 
 fn of_run(error: &TaskError) -> Blame {
     match error {
+        error if error.is_loss() || error.culprit().is_some() => Blame::Loss,
         TaskError::Config(_)
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
         | TaskError::Memory(_)
         | TaskError::Mismatch { .. } => Blame::Input,
-        TaskError::Build(error) => match error {
-            BuildError::Group(error) => of_group(error),
-            BuildError::Process { .. } => Blame::Loss,
-            BuildError::Run(error) => of_ended(error),
-            BuildError::Listen { .. }
+        TaskError::Group(error)
+        | TaskError::Run(RunError::Group(error))
+        | TaskError::Build(BuildError::Group(error) | BuildError::Run(RunError::Group(error))) => {
+            of_group(error)
+        }
+        TaskError::Build(
+            BuildError::Run(_)
+            | BuildError::Listen { .. }
             | BuildError::Network { .. }
             | BuildError::Thread(_)
-            | BuildError::Panicked { .. } => Blame::Run,
-            _ => Blame::Input,
-        },
-        TaskError::Run(error) => of_ended(error),
-        TaskError::Access(OpError::PeerLost { .. }) | TaskError::Elsewhere { .. } => Blame::Loss,
-        TaskError::Group(error) => of_group(error),
-        _ => Blame::Run,
-    }
-}
-
-fn of_ended(error: &RunError) -> Blame {
-    match error {
-        RunError::Group(error) => of_group(error),
-        RunError::PeerLost { .. }
-        | RunError::Process { .. }
-        | RunError::Op(OpError::PeerLost { .. }) => Blame::Loss,
+            | BuildError::Panicked { .. },
+        ) => Blame::Run,
+        TaskError::Build(_) => Blame::Input,
         _ => Blame::Run,
     }
 }
 
 fn of_group(error: &GroupError) -> Blame {
     match error {
-        GroupError::Missing { .. }
-        | GroupError::Unreached { .. }
-        | GroupError::PeerLost(_)
-        | GroupError::GivenUp { .. }
-        | GroupError::Isolated { .. }
-        | GroupError::Left { .. } => Blame::Loss,
+        error if error.is_loss() => Blame::Loss,
         GroupError::Differs { .. }
         | GroupError::NodeOutOfRange { .. }
         | GroupError::Address { .. }

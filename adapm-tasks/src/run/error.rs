@@ -91,6 +91,35 @@ pub enum TaskError {
     },
 }
 
+impl TaskError {
+    /// Returns true if this process cannot go on because it has lost another.
+    pub(crate) fn is_loss(&self) -> bool {
+        let is_ended = |error: &RunError| match error {
+            RunError::Group(error) => error.is_loss(),
+            error => {
+                matches!(error, RunError::PeerLost { .. } | RunError::Op(OpError::PeerLost { .. }))
+            }
+        };
+        match self {
+            Self::Access(error) => matches!(error, OpError::PeerLost { .. }),
+            Self::Group(error) | Self::Build(BuildError::Group(error)) => error.is_loss(),
+            Self::Run(error) | Self::Build(BuildError::Run(error)) => is_ended(error),
+            _ => false,
+        }
+    }
+
+    /// Returns the node whose process has told all others that it cannot go on, if that ends this
+    /// one.
+    pub(crate) fn culprit(&self) -> Option<NodeId> {
+        match self {
+            Self::Elsewhere { node, .. }
+            | Self::Build(BuildError::Process { node, .. })
+            | Self::Run(RunError::Process { node, .. }) => Some(*node),
+            _ => None,
+        }
+    }
+}
+
 impl From<Infallible> for TaskError {
     fn from(error: Infallible) -> Self {
         match error {}

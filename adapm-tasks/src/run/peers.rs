@@ -34,8 +34,15 @@ enum Told<T> {
 /// A failure as others learn of it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Reason {
-    NotFinite { key: u64, name: String, step: u64, learning_rate: f32 },
+    NotFinite {
+        key: u64,
+        name: String,
+        step: u64,
+        learning_rate: f32,
+    },
     Text(String),
+    /// It has lost another.
+    Lost(String),
 }
 
 impl<'a> Peers<'a> {
@@ -61,14 +68,15 @@ impl<'a> Peers<'a> {
     /// # Errors
     ///
     /// If any process had none. Training that diverged is the same error everywhere; else a process
-    /// that failed returns its own error, and the others one that names the first that did.
+    /// that failed returns its own error, and the others one that names the first that did. That
+    /// it has lost another counts last: it may have lost one that has failed.
     pub(crate) fn share<T>(&self, own: Result<T, TaskError>) -> Result<Vec<T>, TaskError>
     where
         T: Serialize + DeserializeOwned,
     {
         let Some(exchange) = self.exchange else { return Ok(vec![own?]) };
         if let Some((node, reason)) = self.failed.get() {
-            return Err(own.err().unwrap_or_else(|| reason.error(*node)));
+            return Err(own.err().unwrap_or_else(|| self.error(*node, reason)));
         }
         let (told, own_error) = match own {
             Ok(message) => (Told::Message(message), None),
@@ -78,7 +86,8 @@ impl<'a> Peers<'a> {
             Ok(Ok(messages)) => Ok(messages),
             Ok(Err((node, reason))) => {
                 let is_for_all = matches!(reason, Reason::NotFinite { .. });
-                let error = own_error.filter(|_| !is_for_all).unwrap_or_else(|| reason.error(node));
+                let error =
+                    own_error.filter(|_| !is_for_all).unwrap_or_else(|| self.error(node, &reason));
                 let _ = self.failed.set((node, reason));
                 Err(error)
             }
@@ -144,6 +153,20 @@ impl<'a> Peers<'a> {
         self.exchange
     }
 
+    /// Returns the error with which this process ends because that node has failed.
+    fn error(&self, node: NodeId, reason: &Reason) -> TaskError {
+        let verdict = || self.group.and_then(|group| group.failure());
+        match reason.clone() {
+            Reason::NotFinite { key, name, step, learning_rate } => {
+                TaskError::NotFinite { key, name, step, learning_rate }
+            }
+            Reason::Text(reason) => TaskError::Elsewhere { node, reason },
+            Reason::Lost(reason) => {
+                verdict().map_or(TaskError::Elsewhere { node, reason }, TaskError::Group)
+            }
+        }
+    }
+
     fn id(&self) -> NodeId {
         NodeId(u16::try_from(self.node()).unwrap_or(u16::MAX))
     }
@@ -173,12 +196,12 @@ impl<'a> Peers<'a> {
                 Err(_) => return Err(TaskError::Unintelligible { node }),
             }
         }
-        let diverged =
-            failures.iter().position(|(_, reason)| matches!(reason, Reason::NotFinite { .. }));
-        if failures.is_empty() {
-            return Ok(Ok(messages));
-        }
-        Ok(Err(failures.swap_remove(diverged.unwrap_or(0))))
+        let rank = |(_, reason): &(NodeId, Reason)| match reason {
+            Reason::NotFinite { .. } => 0,
+            Reason::Text(_) => 1,
+            Reason::Lost(_) => 2,
+        };
+        Ok(failures.into_iter().min_by_key(rank).map_or(Ok(messages), Err))
     }
 }
 
@@ -188,16 +211,8 @@ impl Reason {
             &TaskError::NotFinite { key, ref name, step, learning_rate } => {
                 Self::NotFinite { key, name: name.clone(), step, learning_rate }
             }
+            error if error.is_loss() => Self::Lost(error.to_string()),
             _ => Self::Text(error.to_string()),
-        }
-    }
-
-    fn error(&self, node: NodeId) -> TaskError {
-        match self.clone() {
-            Self::NotFinite { key, name, step, learning_rate } => {
-                TaskError::NotFinite { key, name, step, learning_rate }
-            }
-            Self::Text(reason) => TaskError::Elsewhere { node, reason },
         }
     }
 }

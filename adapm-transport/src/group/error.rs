@@ -158,6 +158,20 @@ impl GroupError {
         }
     }
 
+    /// Returns true if another node is missing, lost or gone, or has given this one up.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        matches!(
+            self,
+            Self::Missing { .. }
+                | Self::Unreached { .. }
+                | Self::PeerLost(_)
+                | Self::GivenUp { .. }
+                | Self::Isolated { .. }
+                | Self::Left { .. }
+        )
+    }
+
     /// Returns the loss reported to watchers: a node that was given up reports the first node that
     /// did so as lost.
     pub(super) fn peer_loss(&self) -> Option<PeerLoss> {

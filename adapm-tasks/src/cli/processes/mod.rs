@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::transport::CloseReason;
 use adapm_transport::group::launcher::{self, Environment, Flags, Placement};
-use adapm_transport::group::{self, Group, GroupConfig, Membership, Rendezvous};
+use adapm_transport::group::{self, Group, GroupConfig, GroupError, Membership, Rendezvous};
 
 use crate::cli::args::ProcessArgs;
 use crate::cli::failure::Failure;
@@ -170,13 +170,7 @@ impl Company {
     fn leave(&self, result: Result<(), Failure>, interrupt: &Interrupt) -> Result<(), Failure> {
         let failure = self.group.failure();
         let stopped = interrupt.exit_code().or_else(|| self.group.stop_code().map(stop_exit_code));
-        let result = match (result, failure) {
-            // The error of an operation names the lost node as the group does, but with less about
-            // where it was.
-            (Err(error), Some(failure)) if error.is_loss() => Err(Failure::Group(failure)),
-            (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
-            (result, _) => result,
-        };
+        let result = outcome(result, failure, stopped);
         let reason = match &result {
             Ok(()) | Err(Failure::Interrupted(_) | Failure::Stdout(_)) => CloseReason::Finished,
             // Others may learn of this end before they learn its reason.
@@ -184,6 +178,24 @@ impl Company {
         };
         self.group.leave(reason);
         result
+    }
+}
+
+/// Returns how a run ended that ended with `result` and `failure` of the group, or was stopped.
+fn outcome(
+    result: Result<(), Failure>,
+    failure: Option<GroupError>,
+    stopped: Option<u8>,
+) -> Result<(), Failure> {
+    match (result, failure) {
+        // The error of an operation names the lost node as the group does, but with less about
+        // where it was. A node that has told why it cannot go on is the reason for the ends of
+        // others, which the group may have noticed since.
+        (Err(error), Some(failure)) if error.is_loss() && error.culprit().is_none() => {
+            Err(Failure::Group(failure))
+        }
+        (Ok(()), _) => stopped.map_or(Ok(()), |code| Err(Failure::Interrupted(code))),
+        (result, _) => result,
     }
 }
 
@@ -206,5 +218,48 @@ fn view(membership: &Membership) -> View<'_> {
         fault: membership.fault(),
         refused: membership.refused(),
         refusals: membership.refusals(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adapm_core::NodeId;
+    use adapm_core::transport::Loss;
+    use adapm_runtime::BuildError;
+    use adapm_transport::error::PeerLoss;
+
+    use super::*;
+    use crate::run::TaskError;
+
+    fn lost(node: u16, loss: Loss) -> GroupError {
+        GroupError::PeerLost(PeerLoss { node: NodeId(node), address: None, loss })
+    }
+
+    #[test]
+    fn a_node_that_has_told_why_it_ends_is_named_also_once_others_have_ended() {
+        let message = "too many open files".to_owned();
+        let told: [TaskError; 2] = [
+            TaskError::Elsewhere { node: NodeId(0), reason: message.clone() },
+            TaskError::Build(BuildError::Process { node: NodeId(0), message }),
+        ];
+        for error in told {
+            let expected = error.to_string();
+            let seen = lost(1, Loss::Reported(NodeId(0)));
+            let ended = outcome(Err(Failure::Task(error)), Some(seen), None);
+            assert_eq!(ended.expect_err("n0 has failed").to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn an_error_by_a_loss_gives_way_to_what_the_group_knows_and_no_other_error_does() {
+        let known = lost(2, Loss::Failed);
+        let own = Failure::Task(TaskError::Group(lost(2, Loss::Reported(NodeId(0)))));
+        let ended = outcome(Err(own), Some(known.clone()), None).expect_err("n2 is lost");
+        assert_eq!(ended.to_string(), known.to_string());
+        let ended = outcome(Err(Failure::NothingAsked), Some(known.clone()), None);
+        assert!(matches!(ended, Err(Failure::NothingAsked)), "{ended:?}");
+        // A run that was over before the loss has not failed.
+        assert!(outcome(Ok(()), Some(known), None).is_ok());
+        assert!(matches!(outcome(Ok(()), None, Some(130)), Err(Failure::Interrupted(130))));
     }
 }

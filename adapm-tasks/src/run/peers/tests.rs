@@ -58,6 +58,27 @@ fn training_that_diverged_is_the_same_reason_for_all() {
 }
 
 #[test]
+fn the_loss_of_a_node_counts_after_what_failed_by_itself() {
+    let ended = as_each(4, |peers, _| {
+        let own = match peers.node() {
+            0 => Err(GroupError::Left { node: NodeId(3) }.into()),
+            1 => Ok(()),
+            _ => Err(ConfigError::NoWorkers.into()),
+        };
+        peers.share(own).expect_err("three failed")
+    });
+    assert!(ended[0].is_loss());
+    assert_eq!(ended[1].culprit(), Some(NodeId(2)));
+    let lost = as_each(2, |peers, _| match peers.node() {
+        0 => peers.share::<()>(Err(GroupError::Left { node: NodeId(3) }.into())),
+        _ => peers.share(Ok(())),
+    });
+    let texts: Vec<_> =
+        lost.into_iter().map(|ended| ended.expect_err("n0 has lost one").to_string()).collect();
+    assert!(texts[1].starts_with("node n0 failed: ") && texts[1].contains("n3"), "{texts:?}");
+}
+
+#[test]
 fn a_failure_reaches_those_that_share_something_else() {
     let ended = as_each(2, |peers, _| match peers.node() {
         0 => peers.told_of(|| Err::<(), _>(diverged(3))).expect_err("fails").to_string(),
