@@ -38,12 +38,12 @@ struct Flags {
 
 impl Flags {
     fn read(&self) -> Result<(Rows, Source), Error> {
-        let faulty = |fault| format!("cannot use {} (--data): {fault}", self.data.display());
         // Notes what is read, so that no output replaces it.
-        let bytes = files::read(&self.data);
-        let bytes = bytes.map_err(|error| Error::of_input(faulty(files::reason(&error))))?;
-        let text = String::from_utf8_lossy(&bytes);
-        let rows = Rows::parse(&text).map_err(|fault| Error::of_input(faulty(fault)))?;
+        let bytes = files::read(&self.data).map_err(|error| {
+            Error::of_input(files::unreadable(&self.data, Some("--data"), &error))
+        })?;
+        let rows = Rows::parse(&String::from_utf8_lossy(&bytes))
+            .map_err(|fault| Error::of_input(format!("{}{fault} (--data)", self.data.display())))?;
         Ok((rows, Source::of_file(&self.data)))
     }
 }
@@ -93,27 +93,27 @@ struct Rows {
 }
 
 impl Rows {
+    /// Reads rows; the text of an error continues the path.
     fn parse(text: &str) -> Result<Self, String> {
         let (mut labels, mut features) = (Vec::new(), Vec::new());
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split_whitespace();
             let Some(label) = words.next() else { continue };
             let label: f32 =
-                label.parse().map_err(|_| format!("line {line}: '{label}' is no label"))?;
+                label.parse().map_err(|_| format!(":{line}: '{label}' is no label"))?;
             let feature = |word: &str| {
                 let (index, value) = word.split_once(':')?;
                 Some((index.parse::<u32>().ok()?.checked_add(1)?, value.parse().ok()?))
             };
-            let of_row = words.map(|word| {
-                feature(word).ok_or(format!("line {line}: '{word}' is no index:value"))
-            });
+            let of_row = words
+                .map(|word| feature(word).ok_or(format!(":{line}: '{word}' is no index:value")));
             let mut row = of_row.collect::<Result<Vec<_>, _>>()?;
             row.push((0, 1.0));
             labels.push(label > 0.0);
             features.push(row);
         }
         let last = features.iter().flatten().map(|(index, _)| u64::from(*index)).max();
-        let count = last.ok_or("no row is in it")? + 1;
+        let count = last.ok_or(": no row is in it")? + 1;
         Ok(Self { labels, features, count, digest: Digest::of(text.as_bytes()) })
     }
 
@@ -356,7 +356,8 @@ impl Program for FactorizationMachine {
         let model: Saved<Settings> = Saved::load(Self::NAME, &args.load)?;
         let (rows, source) = args.flags.read()?;
         if rows.part(Some(Split::Test)).is_empty() {
-            return Err(Error::of_input("no row is for test: give at least 10"));
+            let path = args.flags.data.display();
+            return Err(Error::of_input(format!("{path}: no row is for test; give at least 10")));
         }
         Ok(((model, rows), source))
     }

@@ -34,9 +34,9 @@ impl AdaGrad {
         self.update_finite(steps, value, gradient, update);
     }
 
-    /// Does the same as [`update_among`](Self::update_among). Returns true if all it wrote are
-    /// finite numbers.
-    pub(crate) fn update_finite(
+    /// Does the same as [`update_among`](Self::update_among). Returns true if all that it wrote are
+    /// finite numbers: then the update can be pushed.
+    pub fn update_finite(
         self,
         steps: f32,
         value: &[f32],

@@ -46,7 +46,7 @@ fn it_learns_under_every_system_and_is_judged_alike_on_any_number_of_nodes() {
 #[test]
 fn rows_that_are_none_are_refused_with_their_line() {
     let refused = |text: &str| Rows::parse(text).err().expect("it is refused");
-    assert_eq!(refused("1 1:1\n\n-1 2\n"), "line 3: '2' is no index:value");
-    assert_eq!(refused("yes 1:1\n"), "line 1: 'yes' is no label");
-    assert_eq!(refused("\n"), "no row is in it");
+    assert_eq!(refused("1 1:1\n\n-1 2\n"), ":3: '2' is no index:value");
+    assert_eq!(refused("yes 1:1\n"), ":1: 'yes' is no label");
+    assert_eq!(refused("\n"), ": no row is in it");
 }

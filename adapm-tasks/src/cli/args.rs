@@ -23,6 +23,6 @@ pub(crate) use data::{
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
-    BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs,
+    BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs, trace_help,
 };
 pub(crate) use usage::in_one_line;

@@ -12,7 +12,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::args::{
-    EvalOutputArgs, Given, ProcessArgs, SettingsArgs, TraceKeysArgs, TrainOutputArgs,
+    EvalOutputArgs, Given, ProcessArgs, SettingsArgs, TraceKeysArgs, TrainOutputArgs, trace_help,
 };
 use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
@@ -40,6 +40,8 @@ pub trait Program: Sized + 'static {
     /// Its purpose in one line, for the help of a program of its own.
     const ABOUT: &'static str =
         "Trains a model with sparse access on an adaptive parameter manager";
+    /// Its version, for `--version` of a program of its own: `Some(env!("CARGO_PKG_VERSION"))`.
+    const VERSION: Option<&'static str> = None;
     /// Its words for screens and tables.
     const LABELS: Labels;
     /// The kinds of keys that can be traced by name.
@@ -85,7 +87,7 @@ pub trait Program: Sized + 'static {
     /// Adds a row for each choice of a run that is about to begin, with the flags that made it.
     fn plan(args: &TrainArgs<Self>, config: &Self::Config, data: &Self::Data, plan: &mut Plan<'_>) {
         let _ = (args, data);
-        plan.data(None, &["data"]);
+        plan.data(None, &plan.given.data_flags());
         for (name, value) in own_settings(config) {
             let flag = name.replace('_', "-");
             plan.row(&flag.replace('-', " "), &value, &[&flag]);
@@ -153,7 +155,8 @@ pub trait Program: Sized + 'static {
         let _ = (args, data, report, state, outputs);
     }
 
-    /// Returns the keys to trace, each with what it is.
+    /// Returns the keys to trace, each with what it is. Without choices some that are typical, if
+    /// the task knows such: by itself it knows none.
     ///
     /// # Errors
     ///
@@ -181,7 +184,7 @@ pub trait Program: Sized + 'static {
     /// Adds a row for each choice of an evaluation, with the flags that made it.
     fn plan_evaluation(args: &EvalArgs<Self>, subject: &Self::EvalData, plan: &mut Plan<'_>) {
         let _ = subject;
-        plan.data(None, &["data"]);
+        plan.data(None, &plan.given.data_flags());
         plan.model(Self::model_in_words(), &args.load, &[]);
     }
 
@@ -232,6 +235,7 @@ pub trait Program: Sized + 'static {
 /// The flags of training.
 #[derive(Args)]
 #[command(args_override_self = true)]
+#[command(mut_arg("trace", |flag| flag.help(trace_help(P::KEY_KINDS))))]
 pub struct TrainArgs<P: Program> {
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,

@@ -170,8 +170,11 @@ pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, 
     }
 }
 
-/// Adds what the manager did.
+/// Adds what the manager did, if there was one.
 pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
+    if stats.local + stats.waited + stats.remote == 0 {
+        return;
+    }
     let accesses = format!(
         "{} local ({}), {} waited, {} remote",
         format::count(stats.local),

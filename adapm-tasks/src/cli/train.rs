@@ -68,8 +68,8 @@ fn train<P: Program>(
     let (data, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
     outputs.check_inputs()?;
     let tracing = outputs.take(TRACE_FLAG);
-    let keys = || P::traced_keys(&data, &args.config, &choices).map_err(TraceFailure::Key);
-    let tracing = tracing.map(|file| Tracing::new(file, keys()?)).transpose()?;
+    let tracing = tracing.map(|file| Tracing::new(file, traced_keys(args, &data, &choices)?));
+    let tracing = tracing.transpose()?;
     let config = configured(args, processes, tracing.as_ref());
     let preface = preface(args, &config, (&data, &source), given, processes)?;
     let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME)));
@@ -133,6 +133,16 @@ fn prepare<P: Program>(
     let choices = args.traced.trace.as_deref();
     let choices = choices.map_or(Ok(Vec::new()), |text| KeyChoice::list(text, P::KEY_KINDS));
     Ok((outputs, choices.map_err(TraceFailure::Choice)?))
+}
+
+/// Returns the keys to trace, at least one.
+fn traced_keys<P: Program>(
+    args: &TrainArgs<P>,
+    data: &P::Data,
+    choices: &[KeyChoice],
+) -> Result<Vec<(Key, String)>, TraceFailure> {
+    let keys = P::traced_keys(data, &args.config, choices).map_err(TraceFailure::Key)?;
+    if keys.is_empty() { Err(TraceFailure::NoKeys(P::NAME)) } else { Ok(keys) }
 }
 
 /// Returns the settings of the library, with what is wanted of a run beside them.

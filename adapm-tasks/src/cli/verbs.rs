@@ -133,7 +133,8 @@ pub(crate) enum ExportTask {
 
 /// The command line of a task of one's own.
 #[derive(Parser)]
-#[command(about = P::ABOUT, long_about = None, subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
+#[command(name = P::NAME, version = P::VERSION, about = P::ABOUT, long_about = None)]
+#[command(subcommand_value_name = "VERB", subcommand_help_heading = "Verbs")]
 pub(crate) struct OwnCli<P: Program> {
     #[command(subcommand)]
     pub(crate) verb: OwnVerb<P>,

@@ -54,7 +54,8 @@ pub fn reason(error: &std::io::Error) -> String {
 /// Returns one line on why `path` cannot be read, and what to do. `flag` is the flag that names it,
 /// if that is known.
 #[must_use]
-pub fn unreadable(path: &Path, flag: Option<&str>, error: SystemError) -> String {
+pub fn unreadable(path: &Path, flag: Option<&str>, error: impl Into<SystemError>) -> String {
+    let error = error.into();
     let name = match flag {
         Some(flag) => format!("{} ({flag})", path.display()),
         None => path.display().to_string(),

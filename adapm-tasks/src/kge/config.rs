@@ -222,7 +222,7 @@ impl Config for TrainConfig {
 
     fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
-        let is_even = !self.model.is_complex() || self.dim.is_multiple_of(2);
+        let is_even = !self.model.needs_even() || self.dim.is_multiple_of(2);
         ensure(is_even, "dim", self.dim, Wanted::Even { model: self.model.name() })?;
         positive("learning_rate", self.learning_rate)?;
         positive("initial_deviation", self.initial_deviation)?;

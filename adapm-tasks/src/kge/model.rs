@@ -64,6 +64,11 @@ impl ModelKind {
         self.function().relation_len(dim)
     }
 
+    /// Returns true if the length of a vector has to be even.
+    pub(crate) fn needs_even(self) -> bool {
+        self.function().needs_even()
+    }
+
     /// Returns true if vectors are complex numbers, real parts first.
     pub(crate) fn is_complex(self) -> bool {
         self.function().is_complex()

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::System;
 use crate::run::flags::{Manager, at_least_one, manager, positive_count};
+use crate::run::traced::UnknownKey;
 
 /// The settings of a task's training: flags, the settings of a file, and what has to be equal on
 /// all nodes of a run.
@@ -78,7 +79,7 @@ pub struct RunConfig {
     /// Seed of initial values, of the order of the data, and of all else that is drawn
     #[arg(long, value_name = "N", default_value_t = RunConfig::default().seed)]
     pub seed: u64,
-    /// Do not evaluate: neither select the epoch nor report on test
+    /// Do not evaluate: no epoch is selected, and nothing is reported on data that is held out
     #[arg(long)]
     pub no_eval: bool,
     /// End after so many epochs without progress on valid, or in the loss where nothing is selected
@@ -193,6 +194,9 @@ pub enum ConfigError {
         /// Keys of the parameters.
         keys: u64,
     },
+    /// A key is to be traced that the parameters do not have.
+    #[error("cannot trace: {0}")]
+    UnknownKey(UnknownKey),
     /// A field of the configuration has a value that it cannot have.
     #[error("{field} {value}: {wanted}")]
     Value {

@@ -210,7 +210,8 @@ impl Shape {
 
     /// Returns the start of the value of the key at position `at` of `keys`, which ascend, if their
     /// values are contiguous; also defined one past the last.
-    pub(crate) fn offset_among(&self, keys: &[Key], at: usize) -> usize {
+    #[must_use]
+    pub fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);
         self.floats(|group| {
             let (first, end) = (position(group.first), position(group.end()));

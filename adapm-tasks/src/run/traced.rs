@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 
 use adapm_core::Key;
+use adapm_runtime::trace::Tracer;
 
 /// A key, or keys, of a task's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,13 @@ pub enum KeyChoice {
 }
 
 impl KeyChoice {
+    /// Returns the forms of a choice, for a task of these kinds: `word:NAME or key:NUMBER`.
+    pub(crate) fn forms(kinds: &[&str]) -> String {
+        let names: Vec<String> = kinds.iter().map(|kind| format!("{kind}:NAME")).collect();
+        let names = if names.is_empty() { String::new() } else { names.join(", ") + " or " };
+        names + "key:NUMBER"
+    }
+
     /// Reads `KIND:NAME` with one of `kinds`, and `key:NUMBER`, separated by commas. A comma
     /// separates only in front of another choice: names may hold commas.
     ///
@@ -60,7 +68,7 @@ impl KeyChoice {
 
 /// Text that is no [`KeyChoice`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' chooses no keys; give {}key:NUMBER, several separated by commas", forms(kinds))]
+#[error("'{text}' chooses no keys; give {}, several separated by commas", KeyChoice::forms(kinds))]
 pub struct UnknownKeyChoice {
     text: String,
     kinds: &'static [&'static str],
@@ -70,15 +78,16 @@ pub struct UnknownKeyChoice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", no_such_key(choice, *keys))]
 pub struct UnknownKey {
-    pub(crate) choice: KeyChoice,
-    /// Keys there are, at least one.
-    pub(crate) keys: u64,
+    choice: KeyChoice,
+    keys: u64,
 }
 
-/// Returns the forms by name, with the `or` after them if there are any.
-fn forms(kinds: &[&str]) -> String {
-    let names: Vec<String> = kinds.iter().map(|kind| format!("{kind}:NAME")).collect();
-    if names.is_empty() { String::new() } else { names.join(", ") + " or " }
+impl UnknownKey {
+    /// Creates the error of this choice among so many keys, at least one.
+    #[must_use]
+    pub fn new(choice: KeyChoice, keys: u64) -> Self {
+        Self { choice, keys }
+    }
 }
 
 fn no_such_key(choice: &KeyChoice, keys: u64) -> String {
@@ -115,11 +124,16 @@ pub(crate) fn chosen(
                 usize::try_from(*number).ok().filter(|key| *key < keys).map(|key| vec![key])
             }
         };
-        let found =
-            found.ok_or_else(|| UnknownKey { choice: choice.clone(), keys: keys as u64 })?;
+        let found = found.ok_or_else(|| UnknownKey::new(choice.clone(), keys as u64))?;
         chosen.extend(found.into_iter().map(|key| (Key(key as u64), title(key))));
     }
     Ok(chosen)
+}
+
+/// Checks that there are the keys of a trace.
+pub(crate) fn check(tracer: &Tracer, keys: u64) -> Result<(), UnknownKey> {
+    let unknown = tracer.keys().iter().find(|key| key.0 >= keys);
+    unknown.map_or(Ok(()), |key| Err(UnknownKey::new(KeyChoice::Key(key.0), keys)))
 }
 
 /// Positions at quantiles of frequency, each with what that is called; of equally frequent ones the
@@ -164,6 +178,14 @@ mod tests {
             let error = KeyChoice::list(text, KINDS).expect_err(text).to_string();
             assert!(error.contains("give entity:NAME, relation:NAME or key:NUMBER"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_trace_of_a_key_that_there_is_not_is_refused() {
+        let tracer = Tracer::new(Vec::new(), [Key(0), Key(7)].map(|key| (key, String::new())));
+        assert_eq!(check(&tracer, 8), Ok(()));
+        let error = check(&tracer, 7).expect_err("key 7 is the eighth").to_string();
+        assert_eq!(error, "no key 7; keys are 0 to 6");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Instant;
 use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
-use crate::run::config::{Keep, Settings, Split};
+use crate::run::config::{ConfigError, Keep, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
@@ -20,6 +20,7 @@ use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
 use crate::run::task::{Evaluation, FiguresOf, Form, Task, Tell};
 use crate::run::topology::{self, Topology, WorkerSlot};
+use crate::run::traced;
 
 /// A run on which all processes have agreed.
 pub(crate) struct Started<'a, F> {
@@ -154,6 +155,8 @@ impl<T: Task> TrainingRun<'_, T> {
         let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
         let (shape, distribution, initial) =
             (task.shape(), task.sampling_distribution(), task.initial());
+        let traced = settings.trace.map_or(Ok(()), |tracer| traced::check(tracer, shape.keys()));
+        traced.map_err(ConfigError::UnknownKey)?;
         let copies = match keep {
             Keep::Nothing => u64::from(valid.is_some()),
             Keep::Best => 1,

@@ -258,6 +258,11 @@ fn a_command_that_cannot_run_on_several_processes_is_refused_at_once() {
     );
     assert_refused(&launch(&["adapm"]), &["train kge"]);
     assert_refused(&launch(&["own_task"]), &["'own_task' does not run", "./own_task"]);
+    for words in [&["train", "--data", "a9a.svm"][..], &["eval", "fm"], &["train"]] {
+        let named = words.get(1).map_or("nothing".to_owned(), |word| format!("'{word}'"));
+        let needs = format!("`adapm {}` needs a task, and {named} is none", words[0]);
+        assert_refused(&launch(words), &[&needs, "such as ./own_task"]);
+    }
     assert_refused(
         &launch(&["train", "kge", "--nodes", "4"]),
         &["--nodes is 4 after -- but 2 processes"],

@@ -42,7 +42,7 @@ impl SettingsArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct TrainOutputArgs {
-    /// Write the trained parameters to FILE, for `eval`, `predict` and `export`
+    /// Write the trained parameters to FILE, for `eval` and other verbs that take a model
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     /// Make a folder of the run: its settings, a line an epoch, the best and the last parameters

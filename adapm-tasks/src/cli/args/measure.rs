@@ -14,6 +14,7 @@ use clap::{Args, value_parser};
 use crate::cli::args::ProcessArgs;
 use crate::cli::args::launch::transport;
 use crate::cli::measure::bench::job::Benchmark;
+use crate::run::KeyChoice;
 use crate::run::flags::{at_least_one, positive_count};
 
 #[derive(Debug, Args)]
@@ -321,11 +322,18 @@ pub(crate) struct TraceKeysArgs {
     /// processes to FILE.n0, FILE.n1, ...
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_keys: Option<PathBuf>,
-    /// Keys of --trace-keys: key:N, or by name, in kge entity:NAME and relation:NAME, in mf row:ID
-    /// and column:ID, in wv word:WORD and output:WORD (its output vector) [default: five from the
-    /// most frequent to a typical one]
+    // Its help names the kinds of the task's keys.
     #[arg(long, value_name = "KEY,...", requires = "trace_keys")]
     pub(crate) trace: Option<String>,
+}
+
+/// Returns the help of `--trace` for a task of these kinds of keys.
+pub(crate) fn trace_help(kinds: &[&str]) -> String {
+    let default = match kinds {
+        [] => "",
+        _ => " [default: five from the most frequent to a typical one]",
+    };
+    format!("Keys of --trace-keys: {}{default}", KeyChoice::forms(kinds))
 }
 
 #[derive(Debug, Args)]

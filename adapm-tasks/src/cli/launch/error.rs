@@ -19,6 +19,13 @@ pub(crate) enum LaunchError {
          wv, check-net, or a program of your own by its path, such as ./own_task"
     )]
     Verb(String),
+    /// A verb of tasks without one of this program's.
+    #[error(
+        "`adapm {verb}` needs a task, and {} is none: after --, give `{verb} kge`, `{verb} mf` or `{verb} wv`, or a \
+         program of your own by its path before `{verb}`, such as ./own_task",
+        word.as_ref().map_or("nothing".to_owned(), |word| format!("'{word}'"))
+    )]
+    Task { verb: String, word: Option<String> },
     /// The command lists recipes.
     #[error("recipes are listed by one process: leave out adapm launch")]
     List,

@@ -17,6 +17,7 @@ use crate::files;
 use adapm_transport::group::launcher::{join_host, read_secret};
 use adapm_transport::net::Token;
 use adapm_transport::threads::SpawnError;
+use clap::CommandFactory as _;
 use clap::error::ErrorKind;
 use console::{Color, Style};
 
@@ -226,6 +227,12 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
         {
             LaunchError::Verb(word.to_string_lossy().into_owned()).into()
         }
+        (Failure::Usage { error, .. }, Some(verb))
+            if is_verb(verb) && error.kind() != ErrorKind::DisplayHelp && !has_task(&words) =>
+        {
+            let text = |word: &OsString| word.to_string_lossy().into_owned();
+            LaunchError::Task { verb: text(verb), word: words.get(1).map(text) }.into()
+        }
         (failure, _) => failure,
     })?;
     let verb = cli.verb.as_ref();
@@ -256,6 +263,13 @@ fn check(args: &LaunchArgs, nodes: usize) -> Result<Inner, Failure> {
 /// Returns true for a verb that takes the word of a task after it.
 fn is_verb(word: &OsString) -> bool {
     ["train", "eval"].iter().any(|verb| word == verb)
+}
+
+/// Returns true if a task of this program is the second word.
+fn has_task(words: &[OsString]) -> bool {
+    let command = Cli::command();
+    let verb = words.first().and_then(|verb| command.find_subcommand(verb));
+    verb.zip(words.get(1)).is_some_and(|(verb, task)| verb.find_subcommand(task).is_some())
 }
 
 /// One host, as it was given: `HOST`, `USER@HOST`, or with an IPv6 address, with or without

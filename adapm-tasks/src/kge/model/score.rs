@@ -25,6 +25,11 @@ pub(crate) trait ScoreFunction: Sync {
         false
     }
 
+    /// Returns true if the length of a vector has to be even.
+    fn needs_even(&self) -> bool {
+        self.is_complex()
+    }
+
     /// Reals of a relation's parameter, where an entity has `dim`.
     fn relation_len(&self, dim: usize) -> usize {
         dim

@@ -8,13 +8,12 @@ use crate::files;
 use crate::run::{UnknownKey, UnknownKeyChoice};
 use adapm_core::NodeId;
 use adapm_runtime::trace::{MergeError, TraceError, TraceFault};
-use adapm_transport::error::SystemError;
 
 /// An error of showing or beginning a trace. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TraceFailure {
     /// There is no such file, nor parts of it.
-    #[error("{}", files::unreadable(path, None, SystemError::from(error)))]
+    #[error("{}", files::unreadable(path, None, error))]
     Unreadable { path: PathBuf, error: io::Error },
     /// A file is no trace.
     #[error(fmt = malformed)]
@@ -36,6 +35,9 @@ pub(crate) enum TraceFailure {
     /// A key that the data does not have.
     #[error("{0} (--trace)")]
     Key(UnknownKey),
+    /// No key was chosen, nor has the task typical ones.
+    #[error("{0} has no keys that are traced by themselves; name some (--trace key:NUMBER,...)")]
+    NoKeys(&'static str),
     /// A picture of so many rows.
     #[error("{rows} rows are too many for a picture, at most {most}; trace fewer keys")]
     Rows { rows: usize, most: usize },
