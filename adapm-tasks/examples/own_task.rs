@@ -99,11 +99,11 @@ impl Rows {
         for (line, text) in (1..).zip(text.lines()) {
             let mut words = text.split_whitespace();
             let Some(label) = words.next() else { continue };
-            let label: f32 =
-                label.parse().map_err(|_| format!(":{line}: '{label}' is no label"))?;
+            let number = |word: &str| word.parse().ok().filter(|number: &f32| number.is_finite());
+            let label = number(label).ok_or(format!(":{line}: '{label}' is no label"))?;
             let feature = |word: &str| {
                 let (index, value) = word.split_once(':')?;
-                Some((index.parse::<u32>().ok()?.checked_add(1)?, value.parse().ok()?))
+                Some((index.parse::<u32>().ok()?.checked_add(1)?, number(value)?))
             };
             let of_row = words
                 .map(|word| feature(word).ok_or(format!(":{line}: '{word}' is no index:value")));
@@ -200,6 +200,10 @@ impl<'a> Task for Machine<'a> {
         })
     }
 
+    fn name_of(&self, key: Key) -> String {
+        key.0.checked_sub(1).map_or("the bias".to_owned(), |index| format!("feature {index}"))
+    }
+
     fn examples(&self) -> u64 {
         self.part.len() as u64
     }
@@ -260,13 +264,12 @@ impl<'a> Task for Machine<'a> {
                 }
             }
         }
-        if !loss.is_finite() {
-            return Err(StepError::NotFinite(keys[0]));
-        }
         let mut updates = vec![0.0; values.len()];
         let steps = values.chunks(2 * len).zip(gradients.chunks(len));
-        for ((value, gradient), update) in steps.zip(updates.chunks_mut(2 * len)) {
-            AdaGrad { learning_rate }.update(value, gradient, update);
+        for (((value, gradient), update), key) in steps.zip(updates.chunks_mut(2 * len)).zip(keys) {
+            if !(AdaGrad { learning_rate }.update_finite(1.0, value, gradient, update)) {
+                return Err(StepError::NotFinite(*key));
+            }
         }
         parameters.push(keys, &updates)?;
         parameters.advance_clock();
@@ -322,6 +325,7 @@ enum FactorizationMachine {}
 
 impl Program for FactorizationMachine {
     const NAME: &'static str = "fm";
+    const VERSION: Option<&'static str> = Some(env!("CARGO_PKG_VERSION"));
     const LABELS: Labels =
         Labels { examples: "rows", evaluating: "scoring", items: "rows", quality: "AUC" };
     type TrainFlags = Flags;
@@ -354,9 +358,15 @@ impl Program for FactorizationMachine {
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let model: Saved<Settings> = Saved::load(Self::NAME, &args.load)?;
-        let (rows, source) = args.flags.read()?;
+        let (mut rows, source) = args.flags.read()?;
+        let (path, known) = (args.flags.data.display(), model.values.len() / (1 + model.head.dim));
+        if rows.count > known as u64 {
+            let feature = rows.count - 2;
+            return Err(Error::of_input(format!("{path}: the model has no feature {feature}")));
+        }
+        // These rows may lack features that the model has.
+        rows.count = known as u64;
         if rows.part(Some(Split::Test)).is_empty() {
-            let path = args.flags.data.display();
             return Err(Error::of_input(format!("{path}: no row is for test; give at least 10")));
         }
         Ok(((model, rows), source))

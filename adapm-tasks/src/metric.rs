@@ -1,7 +1,8 @@
 //! Figures of merit that tasks report.
 //!
-//! Ranking (link prediction): the rank of an answer among its competitors, with ties counted half,
-//! and the means over all queries. Not here: how competitors are scored, which is a task's.
+//! Ranking: the rank of an answer among its competitors, with ties counted half, and the means over
+//! all queries. Two classes: the area under the ROC curve. Not here: how competitors and examples
+//! are scored, which is a task's.
 
 use serde::{Deserialize, Serialize};
 

@@ -48,5 +48,8 @@ fn rows_that_are_none_are_refused_with_their_line() {
     let refused = |text: &str| Rows::parse(text).err().expect("it is refused");
     assert_eq!(refused("1 1:1\n\n-1 2\n"), ":3: '2' is no index:value");
     assert_eq!(refused("yes 1:1\n"), ":1: 'yes' is no label");
+    for text in ["nan 1:1\n", "1 1:inf\n"] {
+        assert!(refused(text).starts_with(":1: "), "{text}");
+    }
     assert_eq!(refused("\n"), ": no row is in it");
 }
