@@ -358,10 +358,11 @@ impl Program for FactorizationMachine {
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let model: Saved<Settings> = Saved::load(Self::NAME, &args.load)?;
+        model.head.check().map_err(TaskError::Config)?;
         let (mut rows, source) = args.flags.read()?;
         let (path, known) = (args.flags.data.display(), model.values.len() / (1 + model.head.dim));
         if rows.count > known as u64 {
-            let feature = rows.count - 2;
+            let feature = rows.count.saturating_sub(2);
             return Err(Error::of_input(format!("{path}: the model has no feature {feature}")));
         }
         // These rows may lack features that the model has.

@@ -36,6 +36,10 @@ impl AdaGrad {
 
     /// Does the same as [`update_among`](Self::update_among). Returns true if all that it wrote are
     /// finite numbers: then the update can be pushed.
+    ///
+    /// # Shapes
+    ///
+    /// `gradient` `[len]`, `value` and `update` `[2 * len]`.
     pub fn update_finite(
         self,
         steps: f32,

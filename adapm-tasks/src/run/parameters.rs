@@ -208,8 +208,9 @@ impl Shape {
         self.floats(|group| key.0.clamp(group.first, group.end()) - group.first)
     }
 
-    /// Returns the start of the value of the key at position `at` of `keys`, which ascend, if their
-    /// values are contiguous; also defined one past the last.
+    /// Returns the start, in floats, of the value of the key at position `at` of `keys`, which
+    /// ascend, if their values are contiguous; one past the last key, the floats of all of them.
+    /// Two binary searches in `keys` for each group.
     #[must_use]
     pub fn offset_among(&self, keys: &[Key], at: usize) -> usize {
         let position = |key: u64| keys.partition_point(|other| other.0 < key);
