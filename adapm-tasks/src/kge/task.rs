@@ -25,7 +25,7 @@ use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
-use crate::run::traced::{self, KeyChoice, UnknownKey};
+use crate::run::traced::{KeyChoice, UnknownKey, chosen_keys};
 
 /// Embeddings of a graph that are trained.
 #[derive(Clone, Copy)]
@@ -229,7 +229,7 @@ pub fn traced_keys(
             if reciprocal { vec![relation, relation + keys.relations] } else { vec![relation] }
         }),
     };
-    traced::chosen(choices, keys.counts.len(), &keys.counts, named, |key| keys.title(key))
+    chosen_keys(choices, keys.counts.len(), &keys.counts, named, |key| keys.title(key))
 }
 
 /// All keys of a graph's parameters with the number of training triples they are in.

@@ -24,7 +24,7 @@ use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, S
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Course, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
-use crate::run::traced::{self, KeyChoice, UnknownKey};
+use crate::run::traced::{KeyChoice, UnknownKey, chosen_keys};
 
 /// Ratings that are to be factorized.
 pub(crate) struct Factorization<'a> {
@@ -260,7 +260,7 @@ pub fn traced_keys(
     let title = |key: usize| {
         format!("{}, in {} of {} ratings", name_of(ratings, key), counts[key], ratings.train_len())
     };
-    traced::chosen(choices, counts.len(), &counts, named, title)
+    chosen_keys(choices, counts.len(), &counts, named, title)
 }
 
 /// Names a key: `row 17`, `column 3`, by the ids of the data.

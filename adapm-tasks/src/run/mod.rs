@@ -84,4 +84,4 @@ pub use shortage::Shortage;
 pub use start::Run;
 pub use task::{Batch, Course, Evaluation, FiguresOf, Form, Initial, Plain, StepError, Task, Tell};
 pub use topology::WorkerSlot;
-pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice};
+pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, chosen_keys};

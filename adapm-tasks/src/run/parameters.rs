@@ -220,6 +220,15 @@ impl Shape {
         })
     }
 
+    /// Returns the first of `keys`, which ascend, that has a float which is NaN or infinite among
+    /// the contiguous `values` or updates: a step that finds one pushes nothing.
+    #[must_use]
+    pub fn find_not_finite(&self, keys: &[Key], values: &[f32]) -> Option<Key> {
+        let float = values.iter().position(|value| !value.is_finite())?;
+        let begins_until = |at: &usize| self.offset_among(keys, *at) <= float;
+        (0..keys.len()).take_while(begins_until).last().map(|at| keys[at])
+    }
+
     /// Returns the floats of all values.
     #[must_use]
     pub fn total(&self) -> usize {
@@ -278,6 +287,12 @@ mod tests {
         let keys = [1, 2, 4, 5].map(Key);
         let among: Vec<usize> = (0..5).map(|at| shape.offset_among(&keys, at)).collect();
         assert_eq!(among, [0, 2, 4, 9, 10]);
+        for (float, key) in [(0, keys[0]), (3, keys[1]), (4, keys[2]), (8, keys[2]), (9, keys[3])] {
+            let mut values = vec![1.0; 10];
+            values[float..].fill(f32::NAN);
+            assert_eq!(shape.find_not_finite(&keys, &values), Some(key), "float {float}");
+        }
+        assert_eq!(shape.find_not_finite(&keys, &[1.0; 10]), None);
     }
 
     #[test]

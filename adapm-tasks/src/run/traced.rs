@@ -99,12 +99,18 @@ fn no_such_key(choice: &KeyChoice, keys: u64) -> String {
     }
 }
 
-/// Returns the keys that `choices` name, each with its title; without choices a few of the first
-/// `ranked.len()` keys at quantiles of how often they occur.
+/// Returns the keys that `choices` name, each with its title; without choices up to five of the
+/// first `ranked.len()` keys, between the most frequent and a typical one: what a
+/// `Program::traced_keys` returns.
 ///
-/// `keys`: how many there are. `named`: the key numbers of a kind and a name, `None` if the data
-/// lacks it. `title`: what a key is.
-pub(crate) fn chosen(
+/// `keys`: how many there are. `ranked`: how often each of the first keys occurs; empty if that is
+/// not known, then none is chosen by itself. `named`: the numbers of the keys of a kind and a name,
+/// `None` if the data lacks it. `title`: what a key is. Sorts `ranked` once.
+///
+/// # Errors
+///
+/// The first choice that `named` does not know, or a number that is not below `keys`.
+pub fn chosen_keys(
     choices: &[KeyChoice],
     keys: usize,
     ranked: &[u64],

@@ -15,7 +15,7 @@ use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, S
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
-use crate::run::traced::{self, KeyChoice, UnknownKey};
+use crate::run::traced::{KeyChoice, UnknownKey, chosen_keys};
 use crate::wv::analogy::{Analogies, Answering};
 use crate::wv::config::{Optimizer, TrainConfig};
 use crate::wv::corpus::{self, Corpus, Vocabulary};
@@ -294,7 +294,7 @@ pub fn traced_keys(
             vocabulary.total()
         )
     };
-    traced::chosen(choices, 2 * words, counts, named, title)
+    chosen_keys(choices, 2 * words, counts, named, title)
 }
 
 /// Names a key: `word sun`, `output vector of word sun`.
