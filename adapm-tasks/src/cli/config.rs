@@ -24,6 +24,8 @@ use adapm_transport::error::SystemError;
 pub(crate) struct ConfigFile {
     path: PathBuf,
     entries: Vec<Entry>,
+    /// Flags whose entries were left out.
+    left_out: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -116,13 +118,24 @@ impl ConfigFile {
             }
         }
         entries.sort_by_key(|entry| entry.line);
-        Ok(Self { path: path.to_owned(), entries })
+        Ok(Self { path: path.to_owned(), entries, left_out: Vec::new() })
     }
 
-    /// Returns the settings as words of a command line, as far as `wants` their flags.
-    pub(crate) fn words(&self, command: &Command, wants: impl Fn(&str) -> bool) -> Vec<OsString> {
-        let wanted = self.entries.iter().filter(|entry| wants(&entry.flag));
-        wanted.filter_map(|entry| entry.word(command)).collect()
+    /// Returns the same file without what it says of `flags`.
+    pub(crate) fn without(mut self, flags: &[&str]) -> Self {
+        let left_out = self.entries.extract_if(.., |entry| flags.contains(&entry.flag.as_str()));
+        self.left_out = left_out.map(|entry| entry.flag).collect();
+        self
+    }
+
+    /// Returns the flags whose entries were left out.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.left_out
+    }
+
+    /// Returns the settings as words of a command line.
+    pub(crate) fn words(&self, command: &Command) -> Vec<OsString> {
+        self.entries.iter().filter_map(|entry| entry.word(command)).collect()
     }
 
     /// Returns true if it sets one of `flags`.

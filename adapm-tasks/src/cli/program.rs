@@ -116,7 +116,9 @@ pub trait Program: Sized + 'static {
     /// Returns the fields of the last object of `--json` that only this task has.
     fn object(data: &Self::Data, config: &Self::Config, report: &ReportOf<Self>) -> impl Serialize {
         let _ = (data, config);
-        named(report.test.as_ref())
+        let valid = report.chosen_valid().map(Figures::named).into_iter().flatten();
+        let valid = valid.map(|(name, figure)| (format!("valid_{name}"), figure));
+        named(report.test.as_ref()).into_iter().chain(valid).collect::<BTreeMap<_, _>>()
     }
 
     /// Returns the parameters in a few words, before `of epoch 3`.
@@ -380,6 +382,9 @@ impl Plan<'_> {
     pub fn data(&mut self, name: Option<&Path>, flags: &[&str]) {
         let source = self.source;
         self.table.row(["data", source, &input::origin(name, flags, self.given)]);
+        if let Some(left_out) = self.given.left_out() {
+            self.note("", &format!("not {left_out}, as --data is given"));
+        }
     }
 
     /// Adds the row of a saved model, with the flag that names its file and those of `flags` that
@@ -442,6 +447,7 @@ fn figures_table<'a, F: Figures + 'a>(parts: impl Iterator<Item = (&'a str, &'a 
     table.render() + "\n"
 }
 
-fn named<F: Figures>(figures: Option<&F>) -> BTreeMap<&'static str, f64> {
-    figures.map(F::named).into_iter().flatten().collect()
+fn named<F: Figures>(figures: Option<&F>) -> BTreeMap<String, f64> {
+    let named = figures.map(F::named).into_iter().flatten();
+    named.map(|(name, figure)| (name.to_owned(), figure)).collect()
 }

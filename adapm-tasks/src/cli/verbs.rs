@@ -212,14 +212,14 @@ fn read<C: Parser>(
         return Ok((C::from_arg_matches(&matches).map_err(usage)?, given));
     }
     // Of a flag that is given twice the last counts: recipe, file, by hand.
-    let (data_flags, of_file) = (given.data_flags(), config.as_ref());
+    let (data_flags, replaces_data) = (given.data_flags(), given.has_any(&["data"]));
+    let config = config.map(|file| if replaces_data { file.without(&data_flags) } else { file });
+    let of_file = config.as_ref();
     let has_data =
         given.has_any(&data_flags) || of_file.is_some_and(|config| config.has_any(&data_flags));
-    let replaces_data = given.has_any(&["data"]);
-    let wants = |flag: &str| !(replaces_data && data_flags.contains(&flag));
     let (verb, flags) = words.split_at(1 + verbs.len());
     let recommended = recipe.iter().flat_map(|recipe| recipe.words(!has_data));
-    let set = of_file.into_iter().flat_map(|config| config.words(given.command(), wants));
+    let set = of_file.into_iter().flat_map(|config| config.words(given.command()));
     let all = verb.iter().cloned().chain(recommended).chain(set).chain(flags.iter().cloned());
     let matches = laid_out::<C>().try_get_matches_from(all).map_err(|error| {
         let alone = |word| verb.iter().cloned().chain([word]).collect::<Vec<_>>();

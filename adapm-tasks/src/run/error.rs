@@ -58,6 +58,18 @@ pub enum TaskError {
         /// The learning rate.
         learning_rate: f32,
     },
+    /// Training ended with a value that is not finite, the sum of updates that each are.
+    #[error(
+        "training diverged: in the end {} has a value that is not a finite number; lower the learning \
+         rate",
+        OneLine(name)
+    )]
+    ValueNotFinite {
+        /// The key of the value.
+        key: u64,
+        /// The task's name for the key.
+        name: String,
+    },
     /// A worker thread panicked; its message went to standard error.
     #[error("a worker thread panicked; see its message above")]
     Panicked,

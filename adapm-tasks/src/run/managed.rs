@@ -276,6 +276,16 @@ impl BestParameters {
         }
     }
 
+    /// Returns the first key here that has a float which is NaN or infinite.
+    pub(crate) fn find_not_finite(&self) -> Option<Key> {
+        if self.values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let all = || (0..self.shape.keys()).map(Key).collect();
+        let keys = self.keys.clone().unwrap_or_else(|| Arc::new(all()));
+        self.shape.find_not_finite(&keys, &self.values)
+    }
+
     /// Gathers all values at node 0, in key order, a piece of a few MiB at a time; `None` on other
     /// nodes. Collective.
     pub(crate) fn gather(

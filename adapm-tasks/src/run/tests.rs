@@ -56,11 +56,21 @@ fn train_and(
     observer: &dyn Observer<Figures>,
     stop: &AtomicBool,
 ) -> Trained<Figures> {
+    try_train(keep, task, cluster, observer, stop).expect("trains")
+}
+
+fn try_train(
+    keep: Keep,
+    task: &Count,
+    cluster: ClusterConfig,
+    observer: &dyn Observer<Figures>,
+    stop: &AtomicBool,
+) -> Result<Trained<Figures>, TaskError> {
     let (peers, nodes) = (Peers::alone(), cluster.nodes.expect("is given"));
     let topology =
         Topology::new(cluster.system, nodes, cluster.workers, &peers).expect("makes sense");
     let started = Started { keep, topology, observer, stop };
-    started.train(task, SETTINGS).expect("trains")
+    started.train(task, SETTINGS)
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.
@@ -100,6 +110,18 @@ fn every_system_counts_all_and_sees_what_was_counted_in_the_rounds_before() {
         let values = trained.checkpoint.expect("asked for");
         assert_eq!(values.len() as u64, BLOCKS + SAMPLED);
         assert_eq!(f64::from(values.iter().sum::<f32>()), (rates(2) + 2.0) * batches, "{system:?}");
+    }
+}
+
+#[test]
+fn values_that_overflow_are_not_kept_though_every_update_was_finite() {
+    for system in [Some(System::Adapm), None] {
+        let task = Count { rate: Some(f32::MAX), ..Count::new(workers(system)) };
+        let stop = AtomicBool::new(false);
+        let trained = try_train(Keep::Best, &task, cluster(system), &NoProgress, &stop);
+        let error = trained.expect_err("the sums are infinite").to_string();
+        let expected = TaskError::ValueNotFinite { key: 0, name: "block 0".to_owned() };
+        assert_eq!(error, expected.to_string(), "{system:?}");
     }
 }
 

@@ -200,17 +200,28 @@ impl<T: Task> TrainingRun<'_, T> {
     ) -> Result<Trained<FiguresOf<T>>, TaskError> {
         let Self { task, settings, started } = *self;
         let Started { keep, topology, observer, stop } = *started;
-        // What one process has seen of the flag counts for all.
-        let stopped = topology.peers.share(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
-        let last = verdicts.epochs.last();
+        let (best, last): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|Copies { best, last }| (best, last)).unzip();
+        let best = BestParameters::new(task.best_shape(), best, topology.peers);
+        let last = || BestParameters::new(task.best_shape(), last, topology.peers);
+        let last = verdicts.has_last.then(last);
+        let copies = [Some(&best), last.as_ref()].into_iter().flatten();
+        let infinite = copies.filter_map(BestParameters::find_not_finite).next();
+        let checked = infinite.map_or(Ok(()), |key| {
+            Err(TaskError::ValueNotFinite { key: key.0, name: task.name_of(key) })
+        });
+        // What one process has seen of the flag, or among its values, counts for all.
+        let stopped = checked.map(|()| stop.load(Ordering::Relaxed));
+        let stopped = topology.peers.share(stopped)?.contains(&true);
+        let ended = verdicts.epochs.last();
         let mut trained = TrainReport {
             epochs_max: settings.epochs,
             selects,
             own: (),
-            chosen_epoch: verdicts.chosen.or(last.map(|epoch| epoch.epoch)).unwrap_or(0),
+            chosen_epoch: verdicts.chosen.or(ended.map(|epoch| epoch.epoch)).unwrap_or(0),
             test: None,
             test_seconds: 0.0,
-            stats: last.map_or(ManagerStats::default(), |epoch| epoch.stats),
+            stats: ended.map_or(ManagerStats::default(), |epoch| epoch.stats),
             epochs: verdicts.epochs,
             checkpoint: None,
             last: None,
@@ -231,9 +242,6 @@ impl<T: Task> TrainingRun<'_, T> {
             // Stopped before there was anything to keep.
             return Ok(trained);
         }
-        let (best, last): (Vec<_>, Vec<_>) =
-            parts.into_iter().map(|Copies { best, last }| (best, last)).unzip();
-        let best = BestParameters::new(task.best_shape(), best, topology.peers);
         let began = Instant::now();
         let evaluation = || task.evaluation(Split::Test, Form::Best, verdicts.best.as_ref());
         let test = (settings.evaluate && !stopped).then(evaluation).flatten();
@@ -248,8 +256,7 @@ impl<T: Task> TrainingRun<'_, T> {
         if keep != Keep::Nothing {
             trained.checkpoint = best.gather(topology.peers, PIECE_FLOATS, tell)?;
         }
-        if verdicts.has_last {
-            let last = BestParameters::new(task.best_shape(), last, topology.peers);
+        if let Some(last) = last {
             trained.last = last.gather(topology.peers, PIECE_FLOATS, tell)?;
         }
         Ok(trained)

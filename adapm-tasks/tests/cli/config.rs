@@ -59,6 +59,15 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_recipe() {
     let file = folder.join("mf.toml");
     let settings = printed(&["train", "mf", "--config", text(&file), "--data", "mine.tsv"]);
     assert!(settings.contains("data = \"mine.tsv\"") && !settings.contains("rows"), "{settings}");
+    // The plan says what of the file does not count.
+    write(&folder, "mine.tsv", &"1 1 3\n1 2 4\n2 1 5\n".repeat(5));
+    let (data, file) = (folder.join("mine.tsv"), text(&file));
+    let ran = run(&["train", "mf", "--config", file, "--data", text(&data), "--epochs", "1"]);
+    let words: Vec<&str> = ran.stdout.split_whitespace().collect();
+    let plan = words.join(" ");
+    let left_out = format!("not rows and columns of {file}, as --data is given");
+    assert!(ran.code == Some(0) && plan.contains(&left_out), "{ran:?}");
+    assert!(!plan.contains("--config"), "{ran:?}");
 }
 
 #[test]

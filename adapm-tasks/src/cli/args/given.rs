@@ -95,6 +95,13 @@ impl Given {
         data_flags(&self.command).collect()
     }
 
+    /// Returns what a file says of data and does not count, as others are given by hand: `valid and
+    /// test of run.toml`.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let config = self.config.as_ref().filter(|config| !config.left_out().is_empty())?;
+        Some(format!("{} of {}", config.left_out().join(" and "), config.path().display()))
+    }
+
     /// Returns true if one of `flags` was given by hand.
     pub(crate) fn has_any(&self, flags: &[&str]) -> bool {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))

@@ -37,6 +37,8 @@ pub(crate) struct Count {
     pub(crate) has_valid: bool,
     /// In the second epoch, this worker has an update that is no number.
     pub(crate) diverges: Option<usize>,
+    /// The learning rate of all epochs, if it is not to follow from losses.
+    pub(crate) rate: Option<f32>,
     /// In the second epoch, this worker's loader cannot go on.
     pub(crate) unreadable: Option<usize>,
 }
@@ -50,6 +52,7 @@ impl Count {
             target: None,
             has_valid: true,
             diverges: None,
+            rate: None,
             unreadable: None,
         }
     }
@@ -177,7 +180,7 @@ impl Task for Count {
             "the losses of all epochs before"
         );
         assert!(done <= examples && examples == self.examples());
-        losses.last().map_or(1.0, |loss| 2.0 * *loss as f32)
+        self.rate.unwrap_or_else(|| losses.last().map_or(1.0, |loss| 2.0 * *loss as f32))
     }
 
     fn train<P: Parameters>(
