@@ -18,7 +18,7 @@ const UNSAFE_ALLOWED: [&str; 7] = [
     "adapm-store/src/chunk.rs",
     "adapm-store/src/pages.rs",
     "adapm-store/src/wide.rs",
-    "adapm-tasks/src/mf/cells.rs",
+    "adapm-tasks/src/data/spill.rs",
     "adapm-tasks/src/simd.rs",
 ];
 

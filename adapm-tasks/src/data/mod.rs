@@ -18,6 +18,7 @@ pub(crate) mod lines;
 mod looks;
 pub(crate) mod names;
 pub(crate) mod ratings;
+pub(crate) mod spill;
 pub(crate) mod triples;
 
 pub use detect::looks_like;

@@ -15,7 +15,7 @@ use crate::data::RatingFault;
 use crate::data::ratings::{Found, Rating, read};
 use crate::data::{DataError, Looks, RatingId, bytes, looks_like};
 use crate::files;
-use crate::mf::cells::{Cell, Cells, Gathering, HELD_CELLS_MAX};
+use crate::mf::cells::{self, Cell, Cells, Gathering, HELD_CELLS_MAX};
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ids::{IdMap, Ids};
 use crate::mf::ratings::{
@@ -288,7 +288,7 @@ fn finish(
     }
     sort_by_column(&mut valid.cells);
     sort_by_column(&mut test.cells);
-    let cells = cells.in_order(&row_index, &column_index)?;
+    let cells = cells::in_order(cells, &row_index, &column_index)?;
     let repeats =
         cells.windows(2).filter(|two| (two[0].row, two[0].column) == (two[1].row, two[1].column));
     let trained = |held: &Held| {
