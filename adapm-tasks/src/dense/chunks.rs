@@ -1,0 +1,110 @@
+//! Parameters of dense layers as keys: a slice cut into chunks, each the value of a key with an
+//! accumulator for each parameter behind.
+
+use std::ops::Range;
+
+use adapm_core::Key;
+
+use crate::optim::AdaGrad;
+
+/// So many parameters in chunks, which are the keys from `first` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunks {
+    pub(crate) first: u64,
+    pub(crate) parameters: usize,
+}
+
+impl Chunks {
+    /// Returns the keys and the length of their values as groups of a shape; `halves` is 2 with
+    /// accumulators, 1 without.
+    pub(crate) fn groups(self, halves: usize) -> [(u64, usize); 2] {
+        let (whole, rest) = (self.parameters / LEN, self.parameters % LEN);
+        [(whole as u64, halves * LEN), (u64::from(rest > 0), halves * rest)]
+    }
+
+    /// Returns the keys, ascending.
+    pub(crate) fn keys(self) -> impl Iterator<Item = Key> {
+        (self.first..self.first + self.parameters.div_ceil(LEN) as u64).map(Key)
+    }
+
+    /// Returns the parameters in the value of a key; empty for another key.
+    pub(crate) fn parameters_of(self, key: Key) -> Range<usize> {
+        let chunk = usize::try_from(key.0.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let bound = |chunk: usize| chunk.saturating_mul(LEN).min(self.parameters);
+        if key.0 < self.first { 0..0 } else { bound(chunk)..bound(chunk.saturating_add(1)) }
+    }
+
+    /// Writes the parameters in the `values` of all keys, of which each has `halves` times as many
+    /// floats as parameters.
+    pub(crate) fn unpack(self, values: &[f32], halves: usize, parameters: &mut Vec<f32>) {
+        parameters.clear();
+        for value in values.chunks(halves * LEN) {
+            parameters.extend_from_slice(&value[..value.len() / halves]);
+        }
+    }
+
+    /// Writes the updates of all keys for these gradients of the parameters. Returns the first key
+    /// that would get one that is no finite number.
+    pub(crate) fn update(
+        self,
+        rule: AdaGrad,
+        values: &[f32],
+        gradients: &[f32],
+        updates: &mut [f32],
+    ) -> Result<(), Key> {
+        let values = values.chunks(2 * LEN).zip(updates.chunks_mut(2 * LEN));
+        for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(LEN)).zip(values)
+        {
+            if !rule.update_finite(1.0, value, gradient, update) {
+                return Err(key);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parameters of a key: 8 KiB, or 16 with accumulators.
+const LEN: usize = 2048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Shape;
+
+    #[test]
+    fn all_parameters_are_in_one_key_each_and_come_back() {
+        for parameters in [1, LEN - 1, LEN, LEN + 1, 3 * LEN + 5] {
+            let chunks = Chunks { first: 7, parameters };
+            let keys: Vec<Key> = chunks.keys().collect();
+            let shape = Shape::new(&[&[(7, 3)][..], &chunks.groups(2)].concat());
+            assert_eq!((keys[0], keys.len() as u64 + 7), (Key(7), shape.keys()));
+            let ranges: Vec<_> = keys.iter().flat_map(|key| chunks.parameters_of(*key)).collect();
+            assert!(ranges.into_iter().eq(0..parameters));
+            assert!(chunks.parameters_of(Key(6)).is_empty());
+            assert!(chunks.parameters_of(Key(u64::MAX)).is_empty());
+
+            let values: Vec<f32> = keys
+                .iter()
+                .flat_map(|key| {
+                    let range = chunks.parameters_of(*key);
+                    assert_eq!(shape.len_of(*key), 2 * range.len());
+                    let accumulators = vec![AdaGrad::INITIAL; range.len()];
+                    range.map(|at| at as f32).chain(accumulators)
+                })
+                .collect();
+            let mut unpacked = Vec::new();
+            chunks.unpack(&values, 2, &mut unpacked);
+            assert!(unpacked.iter().copied().eq((0..parameters).map(|at| at as f32)));
+
+            let (mut updates, mut gradients) = (vec![0.0; values.len()], vec![1.0; parameters]);
+            let rule = AdaGrad { learning_rate: 0.5 };
+            assert_eq!(chunks.update(rule, &values, &gradients, &mut updates), Ok(()));
+            let mut steps = Vec::new();
+            chunks.unpack(&updates, 2, &mut steps);
+            assert!(steps.iter().all(|step| (step + 0.5).abs() < 1e-3));
+            gradients[parameters - 1] = f32::NAN;
+            let outcome = chunks.update(rule, &values, &gradients, &mut updates);
+            assert_eq!(outcome, Err(keys[keys.len() - 1]));
+        }
+    }
+}
