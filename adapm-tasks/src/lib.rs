@@ -1,11 +1,11 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
-//! [`mf`], [`wv`]) holds model, step and evaluation of results, [`run`] what every task's run has
-//! in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are reported,
-//! [`exchange`] the messages between nodes if they are processes, [`measure`] the tools that
-//! measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every system,
-//! on one node or many.
+//! [`mf`], [`wv`], [`ctr`]) holds model, step and evaluation of results, [`run`] what every task's
+//! run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are
+//! reported, [`exchange`] the messages between nodes if they are processes, [`measure`] the tools
+//! that measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every
+//! system, on one node or many.
 //!
 //! [`cli`] is the command line, the binary `adapm` of this package.
 //!
@@ -13,7 +13,9 @@
 
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod ctr;
 pub mod data;
+mod dense;
 pub mod docs;
 pub mod exchange;
 pub mod files;

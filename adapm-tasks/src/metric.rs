@@ -109,6 +109,41 @@ impl Auc {
     }
 }
 
+/// How well clicks are predicted, by logits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ClickMetrics {
+    /// Number of examples.
+    pub items: u64,
+    /// The area under the ROC curve ([`Auc`]), in 0..=1; NaN if all examples are clicks, or none.
+    pub auc: f64,
+    /// Mean of `-ln p` of clicks and `-ln(1 - p)` of others, with `p` in `1e-7..=1 - 1e-7`.
+    pub log_loss: f64,
+    /// Sum of probabilities per click: 1 is right on average; NaN without a click.
+    pub calibration: f64,
+}
+
+impl ClickMetrics {
+    /// Computes the figures of examples with these logits, of which some are clicks. Sorts them
+    /// once; `labels` are as many as `logits`.
+    #[must_use]
+    pub fn of(logits: &[f32], labels: &[bool]) -> Self {
+        let auc = Auc::of(logits, labels.iter().copied()).auc;
+        let (mut log_loss, mut sum, mut clicks) = (0.0, 0.0, 0_u64);
+        for (logit, is_click) in logits.iter().zip(labels) {
+            let probability = 1.0 / (1.0 + (-f64::from(*logit)).exp());
+            let clipped = probability.clamp(CLIPPED, 1.0 - CLIPPED);
+            log_loss -= if *is_click { clipped.ln() } else { (1.0 - clipped).ln() };
+            sum += probability;
+            clicks += u64::from(*is_click);
+        }
+        let items = logits.len() as u64;
+        Self { items, auc, log_loss: log_loss / items as f64, calibration: sum / clicks as f64 }
+    }
+}
+
+/// Distance of probabilities from 0 and 1 in the logarithmic loss, at least.
+const CLIPPED: f64 = 1e-7;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +156,20 @@ mod tests {
         assert_eq!(of(&[1.0, 1.0, 1.0, 0.0], "+-+-").auc, 0.75);
         assert_eq!(of(&[2.0, 1.0], "-+").auc, 0.0);
         assert!(of(&[1.0], "+").auc.is_nan() && of(&[], "").auc.is_nan());
+    }
+
+    #[test]
+    fn clicks_are_judged_by_order_by_probability_and_by_their_sum() {
+        let logits = [0.0, 3f32.ln(), -3f32.ln(), 99.0];
+        let metrics = ClickMetrics::of(&logits, &[false, true, false, true]);
+        assert_eq!((metrics.items, metrics.auc), (4, 1.0));
+        // Probabilities 1/2, 3/4, 1/4 and 1, which is clipped.
+        let expected = -(0.5f64.ln() + 2.0 * 0.75f64.ln() + (1.0 - 1e-7f64).ln()) / 4.0;
+        assert!((metrics.log_loss - expected).abs() < 1e-8, "{}", metrics.log_loss);
+        assert!((metrics.calibration - 1.25).abs() < 1e-7, "{}", metrics.calibration);
+        assert!(ClickMetrics::of(&[f32::NAN], &[true]).log_loss.is_nan());
+        let wrong = ClickMetrics::of(&[200.0], &[false]);
+        assert!((wrong.log_loss - -(1e-7f64.ln())).abs() < 1e-6, "{}", wrong.log_loss);
     }
 
     #[test]

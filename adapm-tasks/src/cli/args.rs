@@ -18,7 +18,8 @@ mod usage;
 
 pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
 pub(crate) use data::{
-    CheckArgs, DataArgs, DataVerb, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs, ExportWordsArgs,
+    CheckArgs, DataArgs, DataVerb, EXPORT_CTR, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs,
+    ExportWordsArgs,
 };
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};

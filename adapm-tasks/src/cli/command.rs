@@ -46,6 +46,7 @@ pub(crate) fn train_of(task: &TrainTask) -> &dyn Command {
         TrainTask::Kge(args) => args.as_ref(),
         TrainTask::Mf(args) => args.as_ref(),
         TrainTask::Wv(args) => args.as_ref(),
+        TrainTask::Ctr(args) => args.as_ref(),
     }
 }
 
@@ -55,6 +56,7 @@ pub(crate) fn eval_of(task: &EvalTask) -> &dyn Command {
         EvalTask::Kge(args) => args.as_ref(),
         EvalTask::Mf(args) => args.as_ref(),
         EvalTask::Wv(args) => args.as_ref(),
+        EvalTask::Ctr(args) => args.as_ref(),
     }
 }
 

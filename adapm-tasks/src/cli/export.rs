@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::run::TaskError;
-use crate::{files, kge, mf, wv};
+use crate::{ctr, files, kge, mf, wv};
 
 use crate::cli::args::ExportArgs;
 use crate::cli::failure::Failure;
@@ -37,6 +37,14 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
                     count(checkpoint.rows()),
                     count(checkpoint.columns())
                 )
+            })
+        }
+        ExportTask::Ctr(files) => {
+            let load = || Ok(ctr::Predictor::open(&files.load).map_err(TaskError::Checkpoint)?);
+            let save = |model: &ctr::Predictor, file: &mut dyn Write| model.export_to(file);
+            write(files, interrupt, load, save, |model| {
+                let (features, dim) = (model.features().count(), model.dim());
+                format!("{} features with a weight and {dim} numbers each", count(features))
             })
         }
         ExportTask::Wv(args) => {

@@ -65,7 +65,7 @@ pub(crate) enum Failure {
     #[error("the data has no {0} part to evaluate (--split); give another part, or data with one")]
     NoPart(Split),
     /// The task of the data is unknown.
-    #[error("no telling which task {0} is data of; give --task kge, mf or wv")]
+    #[error("no telling which task {0} is data of; give --task kge, mf, wv or ctr")]
     UnknownTask(PathBuf),
     /// A folder already has the parts train, valid and test, so it takes no `--data-seed`.
     #[error(
@@ -77,7 +77,7 @@ pub(crate) enum Failure {
     SameFile { path: PathBuf, flags: [&'static str; 2] },
     /// Data of this name is unknown: the library's error, the most similar name, and all names.
     #[error("{error}{}", meant(near.as_deref(), names))]
-    UnknownData { error: DataError, near: Option<String>, names: Vec<String> },
+    UnknownData { error: Box<DataError>, near: Option<String>, names: Vec<String> },
     /// A file that was to be written cannot be.
     #[error("cannot write {path} ({flag}): {error}")]
     Unwritable { flag: &'static str, path: PathBuf, error: OutputError },

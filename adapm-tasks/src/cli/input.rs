@@ -47,7 +47,7 @@ fn unknown(error: DataError) -> Failure {
         return TaskError::Data(error).into();
     };
     let (near, names) = format::nearest(&name.to_string_lossy(), names_in(folder));
-    Failure::UnknownData { error, near, names }
+    Failure::UnknownData { error: Box::new(error), near, names }
 }
 
 fn names_in(folder: &Path) -> Vec<String> {

@@ -26,6 +26,7 @@ use crate::cli::progress::Screen;
 use crate::cli::query::{self, Query, QueryError, Separated};
 use crate::cli::table::{Align, Table};
 
+pub(crate) mod ctr;
 mod kge;
 mod mf;
 mod wv;

@@ -97,10 +97,11 @@ pub(crate) fn names_of_data() -> Vec<(&'static str, Vec<String>)> {
     FILES.iter().map(|(task, _)| (*task, names(task))).collect()
 }
 
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
     ("kge", include_str!("../../recipes/kge.json")),
     ("mf", include_str!("../../recipes/mf.json")),
     ("wv", include_str!("../../recipes/wv.json")),
+    ("ctr", include_str!("../../recipes/ctr.json")),
 ];
 
 #[cfg(test)]

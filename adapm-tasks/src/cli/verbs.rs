@@ -9,15 +9,16 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs,
-    ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest,
-    in_one_line, systems,
+    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, EXPORT_CTR, EXPORT_KGE, EXPORT_MF, EXPORT_WV,
+    ExportArgs, ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs,
+    TraceArgs, deepest, in_one_line, systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
 use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
 use crate::cli::terminal::Stream;
+use crate::ctr::{self, Ctr};
 use crate::kge::{self, Kge};
 use crate::mf::{self, Mf};
 use crate::wv::{self, Wv};
@@ -102,6 +103,9 @@ pub(crate) enum TrainTask {
     /// Word vectors: skip-gram with negative sampling, as word2vec
     #[command(after_help = with_systems(wv::program::TRAIN_EXAMPLES))]
     Wv(Box<TrainArgs<Wv>>),
+    /// Click prediction: Wide & Deep, Deep & Cross, or DeepFM
+    #[command(after_help = with_systems(ctr::program::TRAIN_EXAMPLES))]
+    Ctr(Box<TrainArgs<Ctr>>),
 }
 
 #[derive(Subcommand)]
@@ -116,6 +120,9 @@ pub(crate) enum EvalTask {
     #[command(after_help = wv::program::EVAL_EXAMPLES)]
     #[command(mut_arg("load", |flag| flag.help(wv::program::LOAD).long_help(wv::program::LOAD)))]
     Wv(Box<EvalArgs<Wv>>),
+    /// Click prediction: AUC and logarithmic loss on held-out examples
+    #[command(after_help = ctr::program::EVAL_EXAMPLES)]
+    Ctr(Box<EvalArgs<Ctr>>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,6 +136,9 @@ pub(crate) enum ExportTask {
     /// Word vectors, in word2vec's forms
     #[command(after_help = EXPORT_WV)]
     Wv(ExportWordsArgs),
+    /// Click prediction: weights and embeddings of features, as lines of numbers
+    #[command(after_help = EXPORT_CTR)]
+    Ctr(ExportArgs),
 }
 
 /// The command line of a task of one's own.

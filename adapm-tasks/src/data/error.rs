@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use adapm_transport::error::SystemError;
 
+use crate::data::click_fault::ClickFault;
 use crate::data::foreign::{self, Foreign};
 use crate::data::looks::Looks;
 use crate::files;
@@ -134,6 +135,27 @@ pub enum DataError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A folder without examples of clicks to train on.
+    #[error("no train.* or *.data in {folder}; give the folder or the file that holds examples")]
+    MissingClicks {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file without a single example.
+    #[error("no example in {path}; give data with at least one")]
+    NoClick {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file whose lines are of no known form.
+    #[error(
+        "the lines of {path} are neither Criteo's nor libsvm's nor libffm's; if they are a table, give its \
+         columns, such as --schema age:num,job:cat,income:label"
+    )]
+    UnknownClicks {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file without a single rating.
     #[error("no rating in {path}; give data with at least one")]
     NoRating {
@@ -143,7 +165,7 @@ pub enum DataError {
 }
 
 /// A fault of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformation {
     /// Fewer than three fields: how many.
@@ -202,6 +224,9 @@ pub enum Malformation {
     /// A fault of a line of ratings.
     #[error("{0}")]
     Rating(RatingFault),
+    /// A fault of a line of clicks.
+    #[error("{0}")]
+    Click(ClickFault),
 }
 
 fn unknown_name(

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(crate) mod bytes;
+mod click_fault;
 mod detect;
 mod error;
 pub(crate) mod family;
@@ -21,6 +22,7 @@ pub(crate) mod ratings;
 pub(crate) mod spill;
 pub(crate) mod triples;
 
+pub use click_fault::ClickFault;
 pub use detect::looks_like;
 pub use error::{DATA_VARIABLE, DataError, Malformation, RatingFault, UnknownColumns};
 pub use foreign::Foreign;

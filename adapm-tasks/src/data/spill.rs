@@ -30,7 +30,6 @@ impl<T> Kept<T> {
     }
 
     /// Returns true if they are in a file.
-    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn is_spilled(&self) -> bool {
         matches!(self.0, Place::Spilled(..))
     }

@@ -343,7 +343,8 @@ pub struct UnknownChoice {
     pub(crate) choices: &'static [&'static str],
 }
 
-/// Gives the variants of an enum their names: `ALL`, `NAMES`, `name`, `FromStr` and `Display`.
+/// Gives the variants of an enum their names: `ALL`, `NAMES`, `name`, `FromStr`, `Display`, and
+/// their form in files.
 macro_rules! named {
     ($kind:ty, $($variant:path => $name:literal),+) => {
         impl $kind {
@@ -376,6 +377,13 @@ macro_rules! named {
         impl serde::Serialize for $kind {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $kind {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = String::deserialize(deserializer)?;
+                name.parse().map_err(serde::de::Error::custom)
             }
         }
     };

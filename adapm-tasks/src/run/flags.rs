@@ -85,6 +85,30 @@ pub(crate) mod manager_name {
     }
 }
 
+/// A value as the text that is typed for it.
+pub(crate) mod by_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
 /// Writes a choice that may be left to the program, by its name.
 pub(crate) fn name_if_given<T: std::fmt::Display, S: serde::Serializer>(
     choice: &Option<T>,

@@ -16,6 +16,7 @@ const EVALUATION: &str =
 const RANKS: &str =
     "mrr mrr_optimistic mrr_pessimistic hits_at_1 hits_at_3 hits_at_10 baseline_mrr best_mrr";
 const ERRORS: &str = "rmse mae predicted unseen means_rmse means_mae best_rmse";
+const CLICKS: &str = "auc log_loss calibration best_auc best_log_loss linear_auc";
 const ANSWERS: &str = "accuracy baseline_accuracy coverage accuracy_of_all semantic_accuracy \
     syntactic_accuracy questions similarity similarity_coverage best_accuracy";
 
@@ -37,8 +38,8 @@ fn assert_names(args: &[&str], expected: &[[&str; 3]]) {
 #[test]
 fn objects_of_each_task_have_the_names_that_programs_read() {
     let folder = folder("json-names");
-    let files = ["kge", "mf", "wv"].map(|task| folder.join(task));
-    let [kge, mf, wv] = files.each_ref().map(|file| text(file));
+    let files = ["kge", "mf", "wv", "ctr"].map(|task| folder.join(task));
+    let [kge, mf, wv, ctr] = files.each_ref().map(|file| text(file));
     let matrix = ["--rows", "60", "--columns", "40", "--cells", "600", "--test-cells", "60"];
     let train = |task, data: &[&'static str], file| {
         let words = ["train", task, "--json", "--dim", "4", "--epochs", "2", "--save", file];
@@ -55,9 +56,17 @@ fn objects_of_each_task_have_the_names_that_programs_read() {
     let short = ["--sentences", "300", "--min-count", "1"];
     assert_names(&train("wv", &short, wv), &[run, [EPOCH, "words valid_accuracy", ""]]);
 
+    let few = ["--examples", "300", "--test-examples", "60", "--features", "1000", "--hidden", "4"];
+    let own = "model train features valid_auc";
+    assert_names(
+        &train("ctr", &few, ctr),
+        &[[RUN, own, CLICKS], [EPOCH, "examples valid_auc", ""]],
+    );
+
     let own = "split model frequency_weight queries";
     assert_names(&["eval", "kge", "--json", "--load", kge], &[[EVALUATION, own, RANKS]]);
     let words = [&["eval", "mf", "--json", "--load", mf], matrix.as_slice()].concat();
     assert_names(&words, &[[EVALUATION, "split", ERRORS]]);
     assert_names(&["eval", "wv", "--json", "--load", wv], &[[EVALUATION, "vocabulary", ANSWERS]]);
+    assert_names(&["eval", "ctr", "--json", "--load", ctr], &[[EVALUATION, "split model", CLICKS]]);
 }

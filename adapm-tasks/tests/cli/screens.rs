@@ -139,7 +139,7 @@ fn evaluations_exports_and_traces_fit() {
 #[test]
 fn everything_else_fits() {
     let folder = folder("screens_else");
-    for task in ["kge", "mf", "wv"] {
+    for task in ["kge", "mf", "wv", "ctr"] {
         shown(&folder, &["train", task, "--recipe"]);
     }
     let systems = "adapm,adapm-no-relocation,classic,static-mix";

@@ -1,12 +1,12 @@
-//! Matrix factorization and word vectors on the command line: train, evaluate, export, each on
-//! several nodes.
+//! Matrix factorization, word vectors and clicks on the command line: train, evaluate, predict,
+//! export, on several nodes.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Ran, folder, run, text, write};
+use crate::harness::{Ran, assert_refused, folder, run, text, write};
 use crate::together::{holds, launch, objects};
 
 #[track_caller]
@@ -99,6 +99,46 @@ fn ratings_are_factorized_evaluated_and_exported() {
     assert!(
         fields.iter().all(|fields| fields.len() == 7 && fields[2..].iter().all(|x| x.parse::<f64>().is_ok()))
     );
+}
+
+#[test]
+fn clicks_are_trained_on_judged_predicted_and_exported() {
+    let folder = folder("tasks_ctr");
+    let [model, lines, data] = ["m.adapm", "m.tsv", "shop.csv"].map(|name| folder.join(name));
+    let row = |at: usize| format!("{},{},{}\n", at % 7, ["a", "b", "c"][at % 3], at * 5 % 7 / 4);
+    let table: String = (0..400).map(row).collect();
+    write(&folder, "shop.csv", &format!("size,colour,bought\n{table}"));
+    let schema = "size:num,colour:cat,bought:label";
+    let train = ["train", "ctr", "--data", text(&data), "--schema", schema, "--dim", "4"];
+    let more = ["--hidden", "8", "--epochs", "20", "--batch", "16", "--nodes", "2", "--json"];
+    let ran = object(&[&train, &more[..], &["--save", text(&model)]].concat());
+    // The label follows from the size.
+    assert!(ran["auc"].as_f64().is_some_and(|auc| auc > 0.99), "{ran}");
+    let eval = |nodes: &str| {
+        let words = ["eval", "ctr", "--load", text(&model), "--data", text(&data), "--json"];
+        object(&[&words, &["--nodes", nodes][..]].concat())["auc"].clone()
+    };
+    assert_eq!([eval("1"), eval("3")], [ran["auc"].clone(), ran["auc"].clone()]);
+
+    // To predict, labels do not matter, and may be missing.
+    write(&folder, "new.csv", "colour,size\nb,6\nnew,1\n");
+    let new = folder.join("new.csv");
+    let predict = ["predict", "ctr", "--load", text(&model), "--data", text(&new)];
+    let ran = succeeded(&predict);
+    let probabilities: Vec<f32> =
+        ran.stdout.lines().map(|line| line.parse().expect("a probability")).collect();
+    assert!(matches!(probabilities[..], [a, b] if (0.0..=1.0).contains(&a) && a != b), "{ran:?}");
+    let ran = succeeded(&[&predict, &["--json"][..]].concat());
+    holds(&ran.stdout, "{\"task\":\"ctr\",\"example\":2,\"probability\":");
+
+    succeeded(&["export", "ctr", "--load", text(&model), "--output", text(&lines)]);
+    let exported = fs::read_to_string(&lines).expect("it was written");
+    assert!(exported.lines().all(|line| line.split('\t').count() == 6), "{exported}");
+    holds(&exported, "colour b\t");
+    let checked = run(&["data", "check", text(&data), "--task", "ctr", "--schema", schema]);
+    holds(&checked.stdout, "309 train, 34 valid, 57 test examples");
+    let refused = run(&["predict", "mf", "--load", text(&model), "--row", "1"]);
+    assert_refused(&refused, &["of task ctr"]);
 }
 
 #[test]

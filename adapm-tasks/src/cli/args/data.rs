@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::ctr::Schema;
 use crate::kge::ColumnOrder;
 use crate::wv::Format;
 use clap::{Args, Subcommand};
@@ -33,11 +34,14 @@ pub(crate) struct CheckArgs {
     pub(crate) data: PathBuf,
     /// Read it as data of this task [default: the task of the data set that it is, else what it
     /// looks like]
-    #[arg(long, value_name = "TASK", value_parser = one_of::<Task>(&["kge", "mf", "wv"]))]
+    #[arg(long, value_name = "TASK", value_parser = one_of::<Task>(&["kge", "mf", "wv", "ctr"]))]
     pub(crate) task: Option<Task>,
     /// Columns of triples, where no first line names them
     #[arg(long, value_name = "ORDER", value_parser = one_of::<ColumnOrder>(&["hrt", "htr"]))]
     pub(crate) column_order: Option<ColumnOrder>,
+    /// Columns of a table of clicks, as `train ctr` takes them
+    #[arg(long, value_name = "COLUMNS")]
+    pub(crate) schema: Option<Schema>,
 }
 
 const EXAMPLES: &str = "\
@@ -108,3 +112,10 @@ Shape, word2vec's, which gensim reads, too; the input vectors, the most frequent
 
 Example:
   adapm export wv --load text8.adapm --output text8.bin --format binary";
+
+pub(crate) const EXPORT_CTR: &str = "\
+Shape, fields between tabs:
+  FEATURE  weight  number ...   --dim numbers: the feature's embedding
+
+Example:
+  adapm export ctr --load criteo.adapm --output criteo.tsv";

@@ -19,6 +19,24 @@ pub(crate) enum PredictTask {
     /// Word vectors: the words nearest to a word, answers to an analogy
     #[command(after_help = WV_EXAMPLES)]
     Wv(WvArgs),
+    /// Click prediction: the probability of a click of each example of a file
+    #[command(after_help = CTR_EXAMPLES)]
+    Ctr(CtrArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct CtrArgs {
+    /// Model written by `train --save FILE`
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) load: PathBuf,
+    /// Examples in the form of the training data, also .gz; labels do not matter, and may be
+    /// missing; -: stdin
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub(crate) data: PathBuf,
+    /// Print one JSON object per example; notes go to stderr
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -138,3 +156,11 @@ Examples:
   adapm predict wv --load text8.adapm --word king
   adapm predict wv --load text8.adapm --analogy man king woman --top 3
   adapm predict wv --load glove.6B.100d.txt --word king --words 50000 --json";
+
+pub(crate) const CTR_EXAMPLES: &str = "\
+A line of output is the probability of a click of the example in that line of
+the data, without blank lines and a line of names.
+
+Examples:
+  adapm predict ctr --load criteo.adapm --data day_23.tsv.gz > probabilities
+  head -5 adult.test | adapm predict ctr --load adult.adapm --data - --json";

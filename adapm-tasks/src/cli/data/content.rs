@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 
+use crate::ctr::program as ctr;
+use crate::ctr::{Clicks, Encoding, Files};
 use crate::data::{self, DataError};
 use crate::files::is_shared;
 use crate::kge::{Graph, GraphOptions, GraphSource};
 use crate::mf::Ratings;
-use crate::run::TaskError;
+use crate::run::{Split, TaskError};
 use crate::wv::{Analogies, Corpus, CorpusError, Text};
 use serde::Serialize;
 
@@ -54,6 +56,11 @@ pub(super) fn read(task: Task, path: &Path, args: &CheckArgs) -> Result<Content,
         }
         Task::Mf => Ok(of_ratings(&Ratings::load(path).map_err(TaskError::Data)?)),
         Task::Wv => of_words(path),
+        Task::Ctr => {
+            let encoding = Encoding { schema: args.schema.clone(), ..Encoding::default() };
+            let files = Files::of(path).map_err(TaskError::Data)?;
+            Ok(of_clicks(&Clicks::load(&files, &encoding).map_err(TaskError::Data)?))
+        }
     }
 }
 
@@ -123,6 +130,30 @@ fn of_ratings(ratings: &Ratings) -> Content {
         "{train} train, {valid} valid, {test} test cells; {rows} rows, {columns} columns"
     ));
     content.add(mf::findings(ratings));
+    content
+}
+
+fn of_clicks(clicks: &Clicks) -> Content {
+    let (features, fields) = clicks.features();
+    let [train, valid, test] =
+        [clicks.train_len(), clicks.len_of(Split::Valid), clicks.len_of(Split::Test)]
+            .map(|count| count as u64);
+    let mut content = Content {
+        format: clicks.origin.to_string(),
+        counts: BTreeMap::from([
+            ("train", train),
+            ("valid", valid),
+            ("test", test),
+            ("features", features),
+            ("fields", fields as u64),
+            ("unknown", clicks.findings.unknown),
+        ]),
+        ..Content::default()
+    };
+    let [train, valid, test, features] = [train, valid, test, features].map(format::count);
+    content.counts_told.push(format!("{train} train, {valid} valid, {test} test examples"));
+    content.counts_told.push(format!("{features} features of {fields} fields"));
+    content.add(ctr::findings(clicks));
     content
 }
 

@@ -41,16 +41,18 @@ pub(crate) enum Task {
     Kge,
     Mf,
     Wv,
+    Ctr,
 }
 
 impl Task {
-    pub(crate) const ALL: [Self; 3] = [Self::Kge, Self::Mf, Self::Wv];
+    pub(crate) const ALL: [Self; 4] = [Self::Kge, Self::Mf, Self::Wv, Self::Ctr];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kge => "kge",
             Self::Mf => "mf",
             Self::Wv => "wv",
+            Self::Ctr => "ctr",
         }
     }
 }
@@ -63,7 +65,7 @@ impl std::fmt::Display for Task {
 
 /// A word that is no task.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("give kge, mf or wv")]
+#[error("give kge, mf, wv or ctr")]
 pub(crate) struct UnknownTask;
 
 impl std::str::FromStr for Task {

@@ -82,6 +82,8 @@ impl Task {
             ),
             (Self::Wv, false) => ("--epochs 1", WV),
             (Self::Wv, true) => ("--epochs 3", NOTHING),
+            (Self::Ctr, false) => ("--epochs 3 --valid-every 3", NOTHING),
+            (Self::Ctr, true) => ("--epochs 3 --valid-every 3 --examples 100000", NOTHING),
         };
         let mut words: Vec<String> = ["train", self.name()].map(str::to_owned).to_vec();
         words.extend(flags.split_whitespace().map(str::to_owned));
@@ -99,6 +101,7 @@ impl Task {
             Self::Kge => "generated graph",
             Self::Mf => "generated matrix",
             Self::Wv => "generated text",
+            Self::Ctr => "generated clicks",
         }
     }
 
@@ -107,7 +110,7 @@ impl Task {
         match (self, is_quick) {
             (_, true) => 1,
             (Self::Kge | Self::Mf, false) => 5,
-            (Self::Wv, false) => 3,
+            (Self::Wv | Self::Ctr, false) => 3,
         }
     }
 
@@ -122,13 +125,18 @@ impl Task {
             Self::Kge => ("triples", "k triples/s", 1e3),
             Self::Mf => ("cells", "M cells/s", 1e6),
             Self::Wv => ("words", "k words/s", 1e3),
+            Self::Ctr => ("examples", "k examples/s", 1e3),
         }
     }
 
     /// Returns the figure of merit in JSON, its name, and the most by which it may be lower on
     /// several nodes.
     pub(super) fn quality(self) -> Option<(&'static str, &'static str, f64)> {
-        (self == Self::Kge).then_some(("mrr", "test MRR", 0.01))
+        match self {
+            Self::Kge => Some(("mrr", "test MRR", 0.01)),
+            Self::Ctr => Some(("auc", "test AUC", 0.003)),
+            Self::Mf | Self::Wv => None,
+        }
     }
 
     /// Returns the way to compare a way with, and the least share of its rate that is to be
@@ -139,12 +147,13 @@ impl Task {
             (_, Way::Plain | Way::Nodes(_)) => None,
             (Self::Kge, Way::Workers(1)) => of(Way::Plain, 1.25),
             (Self::Mf, Way::Workers(1)) => of(Way::Plain, 1.5),
-            (Self::Wv, Way::Workers(1)) => of(Way::Plain, 1.3),
+            (Self::Wv | Self::Ctr, Way::Workers(1)) => of(Way::Plain, 1.3),
             (_, Way::Workers(_)) => of(Way::Workers(1), 1.0 / 1.8),
             (Self::Kge, Way::Processes(2)) => of(Way::Workers(2), 1.2),
             (Self::Kge, Way::Processes(_)) => of(Way::Workers(2), 1.4),
             (Self::Mf, Way::Processes(2)) => of(Way::Workers(2), 1.05),
-            (Self::Wv, Way::Processes(2)) => of(Way::Workers(2), 1.2),
+            (Self::Wv | Self::Ctr, Way::Processes(2)) => of(Way::Workers(2), 1.2),
+            (Self::Ctr, Way::Processes(_)) => of(Way::Workers(2), 1.5),
             (Self::Mf | Self::Wv, Way::Processes(_)) => None,
         }
     }
@@ -169,7 +178,7 @@ impl Task {
         match self {
             Self::Kge => (Some("370"), Some(185.0)),
             Self::Mf => (Some("18"), None),
-            Self::Wv => (None, None),
+            Self::Wv | Self::Ctr => (None, None),
         }
     }
 

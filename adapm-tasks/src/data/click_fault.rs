@@ -1,0 +1,46 @@
+//! Faults of a line of clicks.
+
+/// A fault of a line of clicks. Its text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClickFault {
+    /// The label is neither 0 nor 1.
+    #[error(
+        "'{0}' is no label; give 1 for a click and 0 for none, or name the text of a click in the schema, label=TEXT"
+    )]
+    Label(Box<str>),
+    /// Another number of columns.
+    #[error("{found} columns, {expected} are expected; complete or shorten the line")]
+    Columns {
+        /// Columns of the line.
+        found: usize,
+        /// Those that it should have.
+        expected: usize,
+    },
+    /// The first line names columns, and not this one of the schema.
+    #[error(
+        "no column is called {0}, which the schema has; name it in this line, or change --schema"
+    )]
+    NoColumn(Box<str>),
+    /// A word that is none of libsvm's or libffm's form.
+    #[error("{}", if *has_fields { "not field:index:value with whole numbers; give all three" } else { "not index:value with a whole number as index; give both" })]
+    Index {
+        /// True for libffm's form.
+        has_fields: bool,
+    },
+    /// A field beyond those that are supported.
+    #[error("fields are numbered below {0}; number them from 0")]
+    Field(u32),
+    /// A number that is none.
+    #[error("not a number; give a decimal number, or nothing where it is missing")]
+    NotANumber,
+    /// A number that is NaN, infinite, or too large.
+    #[error("not a finite number; give one, or nothing where it is missing")]
+    NotFinite,
+    /// More features than there can be keys.
+    #[error("more different features than there are keys; hash them, such as --hash-bits 24")]
+    TooManyFeatures,
+    /// A line has no end within reason.
+    #[error("a line without end within 1 MiB; give an example a line")]
+    LineTooLong,
+}
