@@ -229,7 +229,9 @@ fn list_recipes(task: &str, output: Output) -> Result<(), Failure> {
     let mut table = Table::new(&[]);
     for recipe in &recipes {
         output.object(recipe)?;
-        let flags = if recipe.flags.is_empty() { "the defaults" } else { &recipe.flags };
+        // A list may be longer than a line.
+        let flags = recipe.flags.replace(',', ", ");
+        let flags = if flags.is_empty() { "the defaults" } else { &flags };
         table.row([
             output.bold(recipe.name()).to_string(),
             format!("--data {} and {flags}", recipe.data),

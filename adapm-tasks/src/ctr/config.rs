@@ -7,8 +7,8 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::run::config::{
-    ClusterConfig, Config, ConfigError, RunConfig, dimension, named, not_negative, positive, share,
-    whole,
+    ClusterConfig, Config, ConfigError, RunConfig, dimension, named, not_negative, positive,
+    share_below_all, whole,
 };
 use crate::run::flags::{TRAINING, one_of, positive_count};
 
@@ -131,9 +131,7 @@ impl Config for TrainConfig {
         whole("batch", self.batch as u64, 1, BATCH_MAX)?;
         positive("initial_deviation", self.initial_deviation)?;
         positive("learning_rate", self.learning_rate)?;
-        // All units can be left out of no step.
-        share("dropout", f64::from(self.dropout) / DROPOUT_MAX)
-            .and_then(|()| share("dropout", f64::from(self.dropout)))?;
+        share_below_all("dropout", f64::from(self.dropout))?;
         not_negative("l2", self.l2)?;
         positive("positive_weight", self.positive_weight)?;
         whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
@@ -174,5 +172,3 @@ const UNITS_MAX: u64 = 1 << 16;
 const LAYERS_MAX: u64 = 64;
 /// Examples of a batch that are supported.
 const BATCH_MAX: u64 = 1 << 20;
-/// The largest share of units that can be left out.
-const DROPOUT_MAX: f64 = 0.95;

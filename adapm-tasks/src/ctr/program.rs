@@ -288,7 +288,7 @@ impl Program for Ctr {
     }
 
     fn model_in_words() -> &'static str {
-        "model"
+        "weights"
     }
 
     fn sizes(clicks: &Clicks, config: &TrainConfig) -> Vec<(&'static str, u64)> {
@@ -453,10 +453,10 @@ pub(crate) const TRAIN_EXAMPLES: &str = "\
 Examples:
   adapm train ctr --nodes 4
   adapm train ctr --model deepfm --examples 1000000
-  adapm train ctr --data train.tsv.gz --numeric dense --hash-bits 24 --save criteo.adapm
+  adapm train ctr --data train.tsv.gz --hash-bits 24 --save criteo.adapm
   adapm train ctr --data bank.csv --schema age:num,job:cat,y:label=yes";
 
 pub(crate) const EVAL_EXAMPLES: &str = "\
 Examples:
   adapm eval ctr --load criteo.adapm --data day_23.tsv.gz
-  adapm eval ctr --load criteo.adapm --data criteo --split valid --nodes 4 --json";
+  adapm eval ctr --load criteo.adapm --data criteo --split valid --json";

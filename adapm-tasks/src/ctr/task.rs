@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
+use adapm_runtime::System;
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 
@@ -207,6 +208,9 @@ impl<'a> Task for Prediction<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
+        if self.config.cluster.system.is_some_and(System::localizes) {
+            return self.config.run.localize_ahead as usize;
+        }
         BATCHES_AHEAD
     }
 
@@ -377,7 +381,6 @@ const INITIAL: u64 = 3;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::System;
     use crate::ctr::config::{Hidden, Model};
     use crate::ctr::synthetic::SyntheticConfig;
     use crate::run::loading::assert_begins_anywhere;

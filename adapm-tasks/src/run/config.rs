@@ -235,6 +235,8 @@ pub enum Wanted {
     NotNegative,
     /// A number from 0 to 1.
     Share,
+    /// A number from 0 to below 1.
+    ShareBelowAll,
     /// A whole number in a range.
     Whole {
         /// The least.
@@ -255,6 +257,7 @@ impl fmt::Display for Wanted {
             Self::Positive => f.write_str("give a positive number"),
             Self::NotNegative => f.write_str("give 0 or a positive number"),
             Self::Share => f.write_str("give a share, from 0 to 1"),
+            Self::ShareBelowAll => f.write_str("give a share, from 0 to below 1"),
             Self::Whole { min, max: u64::MAX } => {
                 write!(f, "give a whole number of at least {min}")
             }
@@ -297,6 +300,15 @@ pub fn not_negative(
 /// If it is not.
 pub fn share(field: &'static str, value: f64) -> Result<(), ConfigError> {
     ensure((0.0..=1.0).contains(&value), field, value, Wanted::Share)
+}
+
+/// Checks that the value of `field` is a share, and not all.
+///
+/// # Errors
+///
+/// If it is not.
+pub fn share_below_all(field: &'static str, value: f64) -> Result<(), ConfigError> {
+    ensure((0.0..1.0).contains(&value), field, value, Wanted::ShareBelowAll)
 }
 
 /// Checks that the value of `field` is from `min` to `max`.

@@ -64,7 +64,9 @@ pub(crate) mod training;
 
 /// Checks of settings, for [`Config::check`].
 pub mod checks {
-    pub use crate::run::config::{dimension, not_negative, positive, share, whole};
+    pub use crate::run::config::{
+        dimension, not_negative, positive, share, share_below_all, whole,
+    };
 }
 
 pub use config::{

@@ -108,7 +108,7 @@ fn clicks_are_trained_on_judged_predicted_and_exported() {
     let row = |at: usize| format!("{},{},{}\n", at % 7, ["a", "b", "c"][at % 3], at * 5 % 7 / 4);
     let table: String = (0..400).map(row).collect();
     write(&folder, "shop.csv", &format!("size,colour,bought\n{table}"));
-    let schema = "size:num,colour:cat,bought:label";
+    let schema = "size:cat,colour:cat,bought:label";
     let train = ["train", "ctr", "--data", text(&data), "--schema", schema, "--dim", "4"];
     let more = ["--hidden", "8", "--epochs", "20", "--batch", "16", "--nodes", "2", "--json"];
     let ran = object(&[&train, &more[..], &["--save", text(&model)]].concat());

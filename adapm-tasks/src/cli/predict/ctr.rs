@@ -1,5 +1,7 @@
 //! Probabilities of clicks, an example a line.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::cli::args::predict::CtrArgs;
@@ -20,15 +22,16 @@ struct Object {
 
 /// Predicts all examples of a file.
 pub(crate) fn run(args: &CtrArgs, interrupt: &Interrupt) -> Result<(), Failure> {
-    // Lines are for programs, too.
-    let output = Output::new(true);
+    let output = Output::new(args.json);
     let screen = Screen::new("predict", output, interrupt);
     screen.waiting("reading the model");
     let opened = interrupt.hurry(|| Predictor::open(&args.load));
     let mut predictor = opened.map_err(TaskError::Checkpoint)?;
     screen.finish()?;
     let mut example = 0;
-    let predicted = predictor.predict(&args.data, |probability| {
+    let is_stdin = args.data == Path::new("-");
+    let data = if is_stdin { Path::new("/dev/stdin") } else { &args.data };
+    let predicted = predictor.predict(data, |probability| {
         if let Some(code) = interrupt.exit_code() {
             return Err(Failure::Interrupted(code));
         }
