@@ -1,11 +1,15 @@
 //! The head of a saved model: what it takes to predict with it.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
+use crate::ctr::NAME;
 use crate::ctr::clicks::{Clicks, Origin};
 use crate::ctr::config::TrainConfig;
 use crate::ctr::encoder::Encoder;
 use crate::ctr::synthetic::SyntheticConfig;
+use crate::run::{CheckpointError, Config as _, Saved};
 
 /// The head of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,5 +31,47 @@ impl Head {
         };
         let (config, encoder) = (config.clone(), clicks.encoder.clone());
         Self { config, encoder, trained_on: clicks.digest, generated }
+    }
+
+    /// Reads a model.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is of another task, or damaged.
+    pub(crate) fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
+        let model: Saved<Self> = Saved::load(NAME, path)?;
+        let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
+        model.head.is_sound().then_some(model).ok_or_else(corrupt)
+    }
+
+    /// Returns true if its parts go together: a file may say anything.
+    fn is_sound(&self) -> bool {
+        let Encoder { form, numeric, hash_bits, numbers, .. } = &self.encoder;
+        self.config.check().is_ok()
+            && hash_bits.is_none_or(|bits| (1..=31).contains(&bits))
+            && numbers.len() == form.numbers(*numeric).len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ctr::form::{Form, Numeric};
+
+    #[test]
+    fn a_head_whose_parts_do_not_go_together_is_refused() {
+        let (config, encoder) = (TrainConfig::default(), Encoder::default());
+        let head = Head { config, encoder, trained_on: 0, generated: None };
+        let sound = |change: fn(&mut Head)| {
+            let mut head = head.clone();
+            change(&mut head);
+            head.is_sound()
+        };
+        assert!(sound(|_| {}) && sound(|head| head.encoder.hash_bits = Some(31)));
+        assert!(!sound(|head| head.encoder.hash_bits = Some(64)));
+        assert!(!sound(|head| head.config.dim = 0));
+        assert!(!sound(|head| {
+            (head.encoder.form, head.encoder.numeric) = (Form::Criteo, Numeric::Dense);
+        }));
     }
 }

@@ -48,7 +48,7 @@ impl Predictor {
     ///
     /// A file that cannot be read, is of another task, or damaged.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        Self::of(Saved::load(super::NAME, path)?)
+        Self::of(Head::load(path)?)
             .ok_or_else(|| CheckpointError::Corrupt { path: path.to_path_buf() })
     }
 

@@ -26,8 +26,7 @@ use crate::ctr::training;
 use crate::metric::ClickMetrics;
 use crate::run::flags::one_of;
 use crate::run::{
-    ClusterConfig, Config as _, KeyChoice, Run, Saved, Split, Task as _, TaskError, UnknownKey,
-    chosen_keys,
+    ClusterConfig, KeyChoice, Run, Saved, Split, Task as _, TaskError, UnknownKey, chosen_keys,
 };
 
 /// Files of clicks.
@@ -326,9 +325,8 @@ impl Program for Ctr {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let model: Saved<Head> = Saved::load(NAME, &args.load).map_err(TaskError::Checkpoint)?;
-        let Head { config, encoder, trained_on, generated } = &model.head;
-        config.check().map_err(TaskError::Config)?;
+        let model = Head::load(&args.load).map_err(TaskError::Checkpoint)?;
+        let Head { encoder, trained_on, generated, .. } = &model.head;
         let split = args.flags.split;
         let clicks = match (args.flags.files.files()?, generated) {
             (Some(files), _) => Clicks::load_for(&files, encoder, *trained_on, split)
