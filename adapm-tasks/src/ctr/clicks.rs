@@ -104,6 +104,7 @@ impl Clicks {
     }
 
     /// Returns the best that is possible on test, where it is known: on generated examples.
+    #[cfg(any(test, feature = "cli"))]
     pub(crate) fn optimum(&self) -> Option<Optimum> {
         match self.origin {
             Origin::Generated(_, optimum) => Some(optimum),

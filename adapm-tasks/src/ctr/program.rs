@@ -326,12 +326,11 @@ impl Program for Ctr {
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
         let model = Head::load(&args.load).map_err(TaskError::Checkpoint)?;
-        let Head { encoder, trained_on, generated, .. } = &model.head;
         let split = args.flags.split;
-        let clicks = match (args.flags.files.files()?, generated) {
-            (Some(files), _) => Clicks::load_for(&files, encoder, *trained_on, split)
+        let clicks = match (args.flags.files.files()?, model.head.generated) {
+            (Some(files), _) => Clicks::load_for(&files, &model.head, split)
                 .map_err(|error| Failure::from(TaskError::Data(error)))?,
-            (None, Some(generated)) => synthetic(*generated)?,
+            (None, Some(generated)) => synthetic(generated)?,
             (None, None) => {
                 let text = "the model is of data of yours; give --data PATH, what to predict";
                 return Err(Error::of_input(text));

@@ -8,6 +8,7 @@ use crate::ctr::clicks::{Clicks, Origin};
 use crate::ctr::encoder::{Dictionary, Encoder, Scale};
 use crate::ctr::examples::{Feature, Findings, Gathered, HELD_FEATURES_MAX};
 use crate::ctr::form::{Form, Line, Numeric, Schema};
+use crate::ctr::head::Head;
 use crate::data::ClickFault;
 use crate::data::{DataError, Malformation, bytes};
 use crate::run::{Digest, Split};
@@ -85,24 +86,20 @@ impl Clicks {
         load(files, encoding, HELD_FEATURES_MAX)
     }
 
-    /// Reads clicks for a model with this encoder: if they are those of the digest `trained_on`,
-    /// the same parts; else of a folder the file of `split`, of a single file all examples, for
+    /// Reads clicks for the model with this head: if they are those that it was trained on, the
+    /// same parts; else of a folder the file of `split`, of a single file all examples, for
     /// `split`.
     ///
     /// # Errors
     ///
     /// As [`load`](Self::load).
-    pub(crate) fn load_for(
-        files: &Files,
-        encoder: &Encoder,
-        trained_on: u64,
-        split: Split,
-    ) -> Result<Self, DataError> {
+    pub fn load_for(files: &Files, head: &Head, split: Split) -> Result<Self, DataError> {
+        let Head { encoder, trained_on, .. } = head;
         let lookup = encoder.lookup();
         let mut key = |field: usize, name: &[u8]| Ok(lookup.find(field, name));
         let found = read(files, encoder, HELD_FEATURES_MAX, &mut key)?;
         let Read { gathered, ends, digest } = found;
-        let [train, valid, test] = if digest == trained_on {
+        let [train, valid, test] = if digest == *trained_on {
             parts(ends, files)
         } else {
             let own = match split {
@@ -306,7 +303,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::run::Split;
+    use crate::ctr::config::TrainConfig;
 
     fn schema() -> Encoding {
         let schema = Some("x:num,job:cat,y:label".parse().expect("a schema"));
@@ -346,8 +343,8 @@ mod tests {
             let files = |name| Files::of(&folder.path().join(name)).expect("a file");
             let clicks = Clicks::load(&files("all.csv"), &encoding).expect("a table");
             let load = |name| {
-                let (encoder, digest) = (&clicks.encoder, clicks.digest);
-                Clicks::load_for(&files(name), encoder, digest, Split::Test).expect("a table")
+                let head = Head::of(&clicks, &TrainConfig::default());
+                Clicks::load_for(&files(name), &head, Split::Test).expect("a table")
             };
             let same = load("all.csv");
             assert_eq!((same.train, same.valid, same.test), (0..540, 540..600, 600..700));
