@@ -1,6 +1,7 @@
 //! Probabilities of clicks by a saved model, example by example, without a parameter manager.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use crate::ctr::encoder::{Encoder, Lookup, Scale};
 use crate::ctr::head::Head;
 use crate::ctr::network::{Network, Pass, Placed, Rows};
 use crate::ctr::reader;
-use crate::data::{ClickFault, DataError};
+use crate::data::DataError;
 use crate::dense::Chunks;
 use crate::run::{CheckpointError, Saved};
 
@@ -94,7 +95,7 @@ impl Predictor {
             *block = Block::new();
             taken
         };
-        let read = reader::each(path, encoder, true, |_, line| {
+        let read = reader::each_to_predict(path, encoder, |line| {
             for (field, name, value) in line.features() {
                 let Some(place) = lookup.find(field, name) else { continue };
                 block.features.push(Placed { place, field: field as u32, value });
@@ -104,8 +105,7 @@ impl Predictor {
             if block.starts.len() > BLOCK {
                 failed = flush(&mut block).err();
             }
-            // Any fault ends the reading; what failed is returned instead.
-            failed.as_ref().map_or(Ok(()), |_| Err((0, ClickFault::LineTooLong)))
+            if failed.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match failed {
             Some(error) => Ok(Err(error)),

@@ -1,7 +1,7 @@
 //! Reading clicks: a file, or a folder with several parts.
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 
 use crate::ctr::clicks::{Clicks, Origin};
@@ -9,8 +9,8 @@ use crate::ctr::encoder::{Dictionary, Encoder, Scale};
 use crate::ctr::examples::{Feature, Findings, Gathered, HELD_FEATURES_MAX};
 use crate::ctr::form::{Form, Line, Numeric, Schema};
 use crate::ctr::head::Head;
-use crate::data::ClickFault;
-use crate::data::{DataError, Malformation, bytes};
+use crate::data::bytes::HEAD_BYTES;
+use crate::data::{ClickFault, DataError, Malformation, bytes};
 use crate::run::{Digest, Split};
 
 /// How files become examples.
@@ -97,7 +97,7 @@ impl Clicks {
         let Head { encoder, trained_on, .. } = head;
         let lookup = encoder.lookup();
         let mut key = |field: usize, name: &[u8]| Ok(lookup.find(field, name));
-        let found = read(files, encoder, HELD_FEATURES_MAX, &mut key)?;
+        let found = read(files, open(&files.train)?, encoder, HELD_FEATURES_MAX, &mut key)?;
         let Read { gathered, ends, digest } = found;
         let [train, valid, test] = if digest == *trained_on {
             parts(ends, files)
@@ -126,7 +126,8 @@ impl Clicks {
 fn load(files: &Files, encoding: &Encoding, held_max: usize) -> Result<Clicks, DataError> {
     let Encoding { schema, numeric, min_count, hash_bits } = encoding;
     let (numeric, hash_bits) = (*numeric, *hash_bits);
-    let form = detect(&files.train, schema.as_ref())?;
+    let mut train = open(&files.train)?;
+    let form = detect(&mut train, &files.train, schema.as_ref())?;
     let names = form.numbers(numeric);
     let numbers = names.into_iter().map(Scale::new).collect();
     let mut encoder = Encoder { form, numeric, hash_bits, fields: Vec::new(), numbers };
@@ -134,7 +135,7 @@ fn load(files: &Files, encoding: &Encoding, held_max: usize) -> Result<Clicks, D
     let mut key = |field: usize, name: &[u8]| {
         dictionary.add(field, name).map(Some).ok_or(ClickFault::TooManyFeatures)
     };
-    let Read { gathered, ends, digest } = read(files, &encoder, held_max, &mut key)?;
+    let Read { gathered, ends, digest } = read(files, train, &encoder, held_max, &mut key)?;
     let [train, valid, test] = parts(ends, files);
     let Encoder { form, fields, numbers, .. } = &mut encoder;
     let wanted = form.fields(numeric);
@@ -165,8 +166,10 @@ struct Read {
 /// The key of a feature, by field and name; `None`: it has none, and is left out.
 type KeyOf<'a> = dyn FnMut(usize, &[u8]) -> Result<Option<u32>, ClickFault> + 'a;
 
+/// Reads all files, of which that of train is open.
 fn read(
     files: &Files,
+    train: Lines,
     encoder: &Encoder,
     held_max: usize,
     key: &mut KeyOf<'_>,
@@ -174,10 +177,12 @@ fn read(
     let mut gathered = Gathered::new(encoder.numbers.len(), held_max);
     let (mut ends, mut digest) = ([0; 3], Digest::new());
     let paths = [Some(&files.train), files.valid.as_ref(), files.test.as_ref()];
+    let mut train = Some(train);
     for (path, end) in paths.into_iter().zip(&mut ends) {
         if let Some(path) = path {
             let before = gathered.len();
-            read_file(path, encoder, &mut gathered, &mut digest, key)?;
+            let lines = train.take().map_or_else(|| open(path), Ok)?;
+            read_file((lines, path), encoder, &mut gathered, &mut digest, key)?;
             if gathered.len() == before {
                 return Err(DataError::NoClick { path: path.clone() });
             }
@@ -190,14 +195,14 @@ fn read(
 
 /// Reads the examples of a file, line by line.
 fn read_file(
-    path: &Path,
+    file: (Lines, &Path),
     encoder: &Encoder,
     gathered: &mut Gathered,
     digest: &mut Digest,
     key: &mut KeyOf<'_>,
 ) -> Result<(), DataError> {
     let mut features = Vec::new();
-    each(path, encoder, false, |text, line| {
+    each(file, encoder, false, |text, line| {
         digest.bytes(text);
         features.clear();
         for (field, name, value) in line.features() {
@@ -205,26 +210,35 @@ fn read_file(
             features.extend(key.map(|key| Feature { key, field: field as u32, value }));
         }
         gathered.push(line.label, &features, &line.numbers);
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })
 }
 
-/// Passes each example of a file, as text and as what it says; to predict they may lack labels.
-pub(crate) fn each(
+/// Passes each example of a file for a model, as [`each`] does; they may lack labels.
+pub(crate) fn each_to_predict(
     path: &Path,
+    encoder: &Encoder,
+    mut take: impl FnMut(&Line) -> ControlFlow<()>,
+) -> Result<(), DataError> {
+    each((open(path)?, path), encoder, true, |_, line| Ok(take(line)))
+}
+
+/// Passes each example of a file, as text and as what it says, until `take` breaks off.
+fn each(
+    file: (Lines, &Path),
     Encoder { form, numeric, .. }: &Encoder,
     may_lack_label: bool,
-    mut take: impl FnMut(&[u8], &Line) -> Result<(), (u64, ClickFault)>,
+    mut take: impl FnMut(&[u8], &Line) -> Taken,
 ) -> Result<(), DataError> {
     let (mut places, mut line) = (None, Line::default());
-    each_line(path, |text| {
+    each_line(file, |text| {
         let places = match &places {
             Some(places) => places,
             None => {
                 let (found, is_header) = form.places(text, may_lack_label)?;
                 let places = &*places.insert(found);
                 if is_header {
-                    return Ok(());
+                    return Ok(ControlFlow::Continue(()));
                 }
                 places
             }
@@ -234,16 +248,18 @@ pub(crate) fn each(
     })
 }
 
-/// Passes each line that is not blank, without its end.
+/// Whether there is to be another line, or what is wrong with this one, and in which column.
+type Taken = Result<ControlFlow<()>, (u64, ClickFault)>;
+
+/// Passes each line that is not blank, without its end, until `take` breaks off.
 fn each_line(
-    path: &Path,
-    mut take: impl FnMut(&[u8]) -> Result<(), (u64, ClickFault)>,
+    (mut lines, path): (Lines, &Path),
+    mut take: impl FnMut(&[u8]) -> Taken,
 ) -> Result<(), DataError> {
-    let mut reader = BufReader::with_capacity(1 << 16, bytes::open(path)?);
     let mut text = Vec::new();
     for line in 1.. {
         text.clear();
-        let read = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut text);
+        let read = (&mut lines).take(LINE_MAX).read_until(b'\n', &mut text);
         if read.map_err(|error| bytes::failure(path, &error))? == 0 {
             return Ok(());
         }
@@ -252,32 +268,35 @@ fn each_line(
         let content = content.strip_suffix(b"\r").unwrap_or(content);
         let taken = match content.trim_ascii().is_empty() {
             _ if !is_whole => Err((1, ClickFault::LineTooLong)),
-            true => Ok(()),
+            true => Ok(ControlFlow::Continue(())),
             false => take(content),
         };
-        taken.map_err(|(column, fault)| {
+        let taken = taken.map_err(|(column, fault)| {
             let reason = Malformation::Click(fault);
             DataError::Malformed { path: path.to_path_buf(), line, column, reason }
         })?;
+        if taken.is_break() {
+            return Ok(());
+        }
     }
     Ok(())
 }
 
-/// Determines the form of a file by its first line.
-fn detect(path: &Path, schema: Option<&Schema>) -> Result<Form, DataError> {
-    let mut form = None;
-    let mut is_first = true;
-    let mut reader = BufReader::new(bytes::open(path)?);
-    let mut text = Vec::new();
-    while std::mem::take(&mut is_first) || text.trim_ascii().is_empty() {
-        text.clear();
-        let read = (&mut reader).take(LINE_MAX).read_until(b'\n', &mut text);
-        if read.map_err(|error| bytes::failure(path, &error))? == 0 {
-            return Err(DataError::NoClick { path: path.to_path_buf() });
-        }
-        form = Form::detect(text.trim_ascii_end(), schema);
-    }
-    form.ok_or_else(|| DataError::UnknownClicks { path: path.to_path_buf() })
+/// A file that is read line by line.
+type Lines = BufReader<bytes::Source>;
+
+fn open(path: &Path) -> Result<Lines, DataError> {
+    Ok(BufReader::with_capacity(HEAD_BYTES, bytes::open(path)?))
+}
+
+/// Determines the form of a file by its first line, of which nothing is taken: a pipe can be read
+/// but once.
+fn detect(lines: &mut Lines, path: &Path, schema: Option<&Schema>) -> Result<Form, DataError> {
+    let head = lines.fill_buf().map_err(|error| bytes::failure(path, &error))?;
+    let first = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
+    let first = first.ok_or_else(|| DataError::NoClick { path: path.to_path_buf() })?;
+    Form::detect(first.trim_ascii_end(), schema)
+        .ok_or_else(|| DataError::UnknownClicks { path: path.to_path_buf() })
 }
 
 /// Returns the parts of examples whose files end there.
@@ -358,6 +377,26 @@ mod tests {
                 assert_eq!(new.examples.features(row), clicks.examples.features(690 + row));
             }
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_read_once() {
+        let folder = folder(&[]);
+        let path = folder.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RWXU,
+            0,
+        )
+        .expect("the folder is writable");
+        let clicks = std::thread::scope(|scope| {
+            scope.spawn(|| fs::write(&path, table(0..700)).expect("somebody reads"));
+            Clicks::load(&Files::of(&path).expect("a file"), &schema()).expect("a table")
+        });
+        assert_eq!((clicks.train, clicks.valid, clicks.test), (0..540, 540..600, 600..700));
     }
 
     #[test]
