@@ -19,12 +19,14 @@ mod dense;
 pub mod docs;
 pub mod exchange;
 pub mod files;
+pub mod gnn;
 pub mod kge;
 mod matrix;
 pub mod measure;
 pub mod metric;
 pub mod mf;
 pub mod optim;
+mod partition;
 pub mod run;
 mod simd;
 #[cfg(feature = "testing")]

@@ -47,6 +47,7 @@ pub(crate) fn train_of(task: &TrainTask) -> &dyn Command {
         TrainTask::Mf(args) => args.as_ref(),
         TrainTask::Wv(args) => args.as_ref(),
         TrainTask::Ctr(args) => args.as_ref(),
+        TrainTask::Gnn(args) => args.as_ref(),
     }
 }
 
@@ -57,6 +58,7 @@ pub(crate) fn eval_of(task: &EvalTask) -> &dyn Command {
         EvalTask::Mf(args) => args.as_ref(),
         EvalTask::Wv(args) => args.as_ref(),
         EvalTask::Ctr(args) => args.as_ref(),
+        EvalTask::Gnn(args) => args.as_ref(),
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) enum Failure {
     #[error("the data has no {0} part to evaluate (--split); give another part, or data with one")]
     NoPart(Split),
     /// The task of the data is unknown.
-    #[error("no telling which task {0} is data of; give --task kge, mf, wv or ctr")]
+    #[error("no telling which task {0} is data of; give --task kge, mf, wv, ctr or gnn")]
     UnknownTask(PathBuf),
     /// A folder already has the parts train, valid and test, so it takes no `--data-seed`.
     #[error(

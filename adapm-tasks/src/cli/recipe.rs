@@ -97,7 +97,8 @@ pub(crate) fn names_of_data() -> Vec<(&'static str, Vec<String>)> {
     FILES.iter().map(|(task, _)| (*task, names(task))).collect()
 }
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
+    ("gnn", include_str!("../../recipes/gnn.json")),
     ("kge", include_str!("../../recipes/kge.json")),
     ("mf", include_str!("../../recipes/mf.json")),
     ("wv", include_str!("../../recipes/wv.json")),

@@ -19,6 +19,7 @@ use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
 use crate::cli::terminal::Stream;
 use crate::ctr::{self, Ctr};
+use crate::gnn::{self, Gnn};
 use crate::kge::{self, Kge};
 use crate::mf::{self, Mf};
 use crate::wv::{self, Wv};
@@ -106,6 +107,9 @@ pub(crate) enum TrainTask {
     /// Click prediction: Wide & Deep, Deep & Cross, or DeepFM
     #[command(after_help = with_systems(ctr::program::TRAIN_EXAMPLES))]
     Ctr(Box<TrainArgs<Ctr>>),
+    /// Graph networks: predict the classes of nodes
+    #[command(after_help = with_systems(gnn::program::TRAIN_EXAMPLES))]
+    Gnn(Box<TrainArgs<Gnn>>),
 }
 
 #[derive(Subcommand)]
@@ -123,6 +127,9 @@ pub(crate) enum EvalTask {
     /// Click prediction: AUC and logarithmic loss on held-out examples
     #[command(after_help = ctr::program::EVAL_EXAMPLES)]
     Ctr(Box<EvalArgs<Ctr>>),
+    /// Graph networks: the accuracy on held-out nodes
+    #[command(after_help = gnn::program::EVAL_EXAMPLES)]
+    Gnn(Box<EvalArgs<Gnn>>),
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,6 +9,7 @@ use crate::data::click_fault::ClickFault;
 use crate::data::foreign::{self, Foreign};
 use crate::data::looks::Looks;
 use crate::files;
+use crate::gnn::GraphFault;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -156,6 +157,20 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// A folder without a file of a graph.
+    #[error("no {name} in {folder}; give the folder that holds the files of a graph")]
+    MissingGraph {
+        /// The folder.
+        folder: PathBuf,
+        /// The file.
+        name: &'static str,
+    },
+    /// A graph without a node to train on.
+    #[error("no node of {path} is for train; give at least one")]
+    NoTrainNode {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file without a single rating.
     #[error("no rating in {path}; give data with at least one")]
     NoRating {
@@ -227,6 +242,9 @@ pub enum Malformation {
     /// A fault of a line of clicks.
     #[error("{0}")]
     Click(ClickFault),
+    /// A fault of a line of a graph.
+    #[error("{0}")]
+    Graph(GraphFault),
 }
 
 fn unknown_name(

@@ -18,19 +18,19 @@ impl Chunks {
     /// Returns the keys and the length of their values as groups of a shape; `halves` is 2 with
     /// accumulators, 1 without.
     pub(crate) fn groups(self, halves: usize) -> [(u64, usize); 2] {
-        let (whole, rest) = (self.parameters / LEN, self.parameters % LEN);
-        [(whole as u64, halves * LEN), (u64::from(rest > 0), halves * rest)]
+        let (whole, rest) = (self.parameters / self.len(), self.parameters % self.len());
+        [(whole as u64, halves * self.len()), (u64::from(rest > 0), halves * rest)]
     }
 
     /// Returns the keys, ascending.
     pub(crate) fn keys(self) -> impl Iterator<Item = Key> {
-        (self.first..self.first + self.parameters.div_ceil(LEN) as u64).map(Key)
+        (self.first..self.first + self.parameters.div_ceil(self.len()) as u64).map(Key)
     }
 
     /// Returns the parameters in the value of a key; empty for another key.
     pub(crate) fn parameters_of(self, key: Key) -> Range<usize> {
         let chunk = usize::try_from(key.0.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        let bound = |chunk: usize| chunk.saturating_mul(LEN).min(self.parameters);
+        let bound = |chunk: usize| chunk.saturating_mul(self.len()).min(self.parameters);
         if key.0 < self.first { 0..0 } else { bound(chunk)..bound(chunk.saturating_add(1)) }
     }
 
@@ -38,7 +38,7 @@ impl Chunks {
     /// floats as parameters.
     pub(crate) fn unpack(self, values: &[f32], halves: usize, parameters: &mut Vec<f32>) {
         parameters.clear();
-        for value in values.chunks(halves * LEN) {
+        for value in values.chunks(halves * self.len()) {
             parameters.extend_from_slice(&value[..value.len() / halves]);
         }
     }
@@ -52,8 +52,9 @@ impl Chunks {
         gradients: &[f32],
         updates: &mut [f32],
     ) -> Result<(), Key> {
-        let values = values.chunks(2 * LEN).zip(updates.chunks_mut(2 * LEN));
-        for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(LEN)).zip(values)
+        let len = self.len();
+        let values = values.chunks(2 * len).zip(updates.chunks_mut(2 * len));
+        for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(len)).zip(values)
         {
             if !rule.update_finite(1.0, value, gradient, update) {
                 return Err(key);
@@ -61,10 +62,17 @@ impl Chunks {
         }
         Ok(())
     }
+
+    /// Parameters of a key, but for the last.
+    fn len(self) -> usize {
+        self.parameters.div_ceil(KEYS_MIN).clamp(1, LEN)
+    }
 }
 
-/// Parameters of a key: 8 KiB, or 16 with accumulators.
+/// Parameters of a key at most: 8 KiB, or 16 with accumulators.
 const LEN: usize = 2048;
+/// Keys of few parameters, so that each of some nodes can own one.
+const KEYS_MIN: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,13 @@
 
 mod chunks;
 mod cross;
+mod gather;
 mod gemm;
 mod perceptron;
 
 pub(crate) use chunks::Chunks;
 pub(crate) use cross::{Cross, CrossPass};
+pub(crate) use gather::Lists;
 pub(crate) use perceptron::{Dropout, Perceptron, PerceptronPass};
 
 /// Adds the product of a number and a vector.

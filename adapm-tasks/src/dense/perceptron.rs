@@ -151,7 +151,13 @@ impl Perceptron {
 }
 
 impl Dropout {
-    fn apply(self, layer: usize, scale: f32, outputs: &mut [f32]) {
+    /// Returns the factor of what is not 0.
+    pub(crate) fn scale(self) -> f32 {
+        1.0 / (1.0 - self.share)
+    }
+
+    /// Makes some outputs of a layer 0 and multiplies the others by `scale`.
+    pub(crate) fn apply(self, layer: usize, scale: f32, outputs: &mut [f32]) {
         let below = (f64::from(self.share) * 2f64.powi(32)) as u64;
         let layer = mix(self.step.wrapping_add((layer as u64) << 56));
         for (at, pair) in outputs.chunks_mut(2).enumerate() {

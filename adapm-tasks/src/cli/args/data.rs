@@ -34,7 +34,7 @@ pub(crate) struct CheckArgs {
     pub(crate) data: PathBuf,
     /// Read it as data of this task [default: the task of the data set that it is, else what it
     /// looks like]
-    #[arg(long, value_name = "TASK", value_parser = one_of::<Task>(&["kge", "mf", "wv", "ctr"]))]
+    #[arg(long, value_name = "TASK", value_parser = one_of::<Task>(&["kge", "mf", "wv", "ctr", "gnn"]))]
     pub(crate) task: Option<Task>,
     /// Columns of triples, where no first line names them
     #[arg(long, value_name = "ORDER", value_parser = one_of::<ColumnOrder>(&["hrt", "htr"]))]

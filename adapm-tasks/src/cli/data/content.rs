@@ -8,6 +8,7 @@ use crate::ctr::program as ctr;
 use crate::ctr::{Clicks, Encoding, Files};
 use crate::data::{self, DataError};
 use crate::files::is_shared;
+use crate::gnn;
 use crate::kge::{Graph, GraphOptions, GraphSource};
 use crate::mf::Ratings;
 use crate::run::{Split, TaskError};
@@ -61,7 +62,38 @@ pub(super) fn read(task: Task, path: &Path, args: &CheckArgs) -> Result<Content,
             let files = Files::of(path).map_err(TaskError::Data)?;
             Ok(of_clicks(&Clicks::load(&files, &encoding).map_err(TaskError::Data)?))
         }
+        Task::Gnn => Ok(of_nodes(&gnn::Graph::load(path).map_err(TaskError::Data)?)),
     }
+}
+
+fn of_nodes(graph: &gnn::Graph) -> Content {
+    let counts = graph.counts();
+    let [train, valid, test] =
+        [graph.train(), graph.held_out(Split::Valid), graph.held_out(Split::Test)]
+            .map(|part| part.len() as u64);
+    let (nodes, classes) = (graph.nodes() as u64, graph.classes() as u64);
+    let mut content = Content {
+        format: "edges, features and classes of nodes".to_owned(),
+        counts: BTreeMap::from([
+            ("train", train),
+            ("valid", valid),
+            ("test", test),
+            ("nodes", nodes),
+            ("edges", counts.edges),
+            ("classes", classes),
+            ("repeated", counts.repeated),
+            ("loops", counts.loops),
+            ("alone", counts.alone),
+            ("bare", counts.bare),
+        ]),
+        ..Content::default()
+    };
+    let [train, valid, test, nodes, edges] =
+        [train, valid, test, nodes, counts.edges].map(format::count);
+    content.counts_told.push(format!("{train} train, {valid} valid, {test} test nodes"));
+    content.counts_told.push(format!("{nodes} nodes, {edges} edges, {classes} classes"));
+    content.add(gnn::program::findings(graph));
+    content
 }
 
 fn of_graph(graph: &Graph) -> Content {

@@ -42,10 +42,11 @@ pub(crate) enum Task {
     Mf,
     Wv,
     Ctr,
+    Gnn,
 }
 
 impl Task {
-    pub(crate) const ALL: [Self; 4] = [Self::Kge, Self::Mf, Self::Wv, Self::Ctr];
+    pub(crate) const ALL: [Self; 5] = [Self::Kge, Self::Mf, Self::Wv, Self::Ctr, Self::Gnn];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -53,6 +54,7 @@ impl Task {
             Self::Mf => "mf",
             Self::Wv => "wv",
             Self::Ctr => "ctr",
+            Self::Gnn => "gnn",
         }
     }
 }
@@ -65,7 +67,7 @@ impl std::fmt::Display for Task {
 
 /// A word that is no task.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("give kge, mf, wv or ctr")]
+#[error("give kge, mf, wv, ctr or gnn")]
 pub(crate) struct UnknownTask;
 
 impl std::str::FromStr for Task {

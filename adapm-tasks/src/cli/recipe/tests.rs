@@ -26,6 +26,7 @@ fn begin(task: &TrainTask) -> Result<(), Failure> {
         TrainTask::Kge(args) => begin_one(args, &stop),
         TrainTask::Mf(args) => begin_one(args, &stop),
         TrainTask::Ctr(args) => begin_one(args, &stop),
+        TrainTask::Gnn(args) => begin_one(args, &stop),
         TrainTask::Wv(args) => {
             let text = library_wv::Text::generated(1, 100);
             let corpus = library_wv::Corpus::count(text, 1, 1)?;
@@ -130,6 +131,7 @@ fn without_a_name_recipes_are_listed() {
         let recipe = match &task {
             TrainTask::Kge(args) => &args.settings,
             TrainTask::Mf(args) => &args.settings,
+            TrainTask::Gnn(args) => &args.settings,
             TrainTask::Wv(args) => &args.settings,
             TrainTask::Ctr(args) => &args.settings,
         };

@@ -84,6 +84,10 @@ impl Task {
             (Self::Wv, true) => ("--epochs 3", NOTHING),
             (Self::Ctr, false) => ("--epochs 3 --valid-every 3", NOTHING),
             (Self::Ctr, true) => ("--epochs 3 --valid-every 3 --examples 100000", NOTHING),
+            (Self::Gnn, false) => {
+                ("--features learned --graph-nodes 50000 --epochs 4 --valid-every 4", NOTHING)
+            }
+            (Self::Gnn, true) => ("--features learned --epochs 4 --valid-every 4", NOTHING),
         };
         let mut words: Vec<String> = ["train", self.name()].map(str::to_owned).to_vec();
         words.extend(flags.split_whitespace().map(str::to_owned));
@@ -98,7 +102,7 @@ impl Task {
 
     fn generated(self) -> &'static str {
         match self {
-            Self::Kge => "generated graph",
+            Self::Kge | Self::Gnn => "generated graph",
             Self::Mf => "generated matrix",
             Self::Wv => "generated text",
             Self::Ctr => "generated clicks",
@@ -110,7 +114,7 @@ impl Task {
         match (self, is_quick) {
             (_, true) => 1,
             (Self::Kge | Self::Mf, false) => 5,
-            (Self::Wv | Self::Ctr, false) => 3,
+            (Self::Wv | Self::Ctr | Self::Gnn, false) => 3,
         }
     }
 
@@ -126,6 +130,7 @@ impl Task {
             Self::Mf => ("cells", "M cells/s", 1e6),
             Self::Wv => ("words", "k words/s", 1e3),
             Self::Ctr => ("examples", "k examples/s", 1e3),
+            Self::Gnn => ("nodes", "k nodes/s", 1e3),
         }
     }
 
@@ -135,6 +140,7 @@ impl Task {
         match self {
             Self::Kge => Some(("mrr", "test MRR", 0.01)),
             Self::Ctr => Some(("auc", "test AUC", 0.003)),
+            Self::Gnn => Some(("accuracy", "test accuracy", 0.02)),
             Self::Mf | Self::Wv => None,
         }
     }
@@ -148,12 +154,14 @@ impl Task {
             (Self::Kge, Way::Workers(1)) => of(Way::Plain, 1.25),
             (Self::Mf, Way::Workers(1)) => of(Way::Plain, 1.5),
             (Self::Wv | Self::Ctr, Way::Workers(1)) => of(Way::Plain, 1.3),
+            (Self::Gnn, Way::Workers(1)) => None,
             (_, Way::Workers(_)) => of(Way::Workers(1), 1.0 / 1.8),
             (Self::Kge, Way::Processes(2)) => of(Way::Workers(2), 1.2),
             (Self::Kge, Way::Processes(_)) => of(Way::Workers(2), 1.4),
             (Self::Mf, Way::Processes(2)) => of(Way::Workers(2), 1.05),
-            (Self::Wv | Self::Ctr, Way::Processes(2)) => of(Way::Workers(2), 1.2),
+            (Self::Wv | Self::Ctr | Self::Gnn, Way::Processes(2)) => of(Way::Workers(2), 1.2),
             (Self::Ctr, Way::Processes(_)) => of(Way::Workers(2), 1.5),
+            (Self::Gnn, Way::Processes(_)) => of(Way::Workers(2), 1.5),
             (Self::Mf | Self::Wv, Way::Processes(_)) => None,
         }
     }
@@ -178,7 +186,7 @@ impl Task {
         match self {
             Self::Kge => (Some("370"), Some(185.0)),
             Self::Mf => (Some("18"), None),
-            Self::Wv | Self::Ctr => (None, None),
+            Self::Wv | Self::Ctr | Self::Gnn => (None, None),
         }
     }
 

@@ -1,0 +1,97 @@
+//! Graph networks: the class of each node of a graph, by its features and those of its neighbours.
+//!
+//! ```text
+//!   Graph (files or generated) --> train(): loaders sample neighbours -> workers -> per-epoch selection on valid --> Model, accuracy on test
+//!                                                                                                                     |
+//!   Graph ------------------------------------------------------------------------------> evaluate() <----------------+
+//! ```
+//!
+//! A graph convolutional network of two layers, trained on samples of neighbours and judged by all
+//! of them (AdaPM App. C has the access pattern). Features are given, and local to each node of the
+//! run, or learned: then each node of the graph is a key. The layers are keys, too. Nodes of valid
+//! and test are in the graph in training, without their classes: the usual, transductive setting.
+//!
+//! ```
+//! use adapm_tasks::gnn::{Graph, SyntheticConfig, TrainConfig, evaluate, train};
+//! use adapm_tasks::run::{Run, Split};
+//!
+//! let mut synthetic = SyntheticConfig::default();
+//! synthetic.nodes = 1000;
+//! let graph = Graph::synthetic(synthetic)?;
+//! let mut config = TrainConfig::default();
+//! (config.cluster.nodes, config.epochs) = (Some(2), 5);
+//! let trained = train(&graph, &config, &Run::alone())?;
+//! assert!(trained.epochs[4].loss < trained.epochs[0].loss);
+//!
+//! // The same parameters give the same figures on any number of nodes.
+//! config.cluster.nodes = Some(3);
+//! let model = trained.checkpoint.expect("is asked for by default");
+//! let judged = evaluate(&graph, &model, Split::Test, &config.cluster, &Run::alone())?;
+//! assert_eq!(trained.test, judged.figures);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is read
+//!
+//! A folder with `edges.txt` (`node node`), `nodes.txt` (`node class part`, class -1 if there is
+//! none) and perhaps `features.txt` (line `i`: `index:value ...` of node `i`); or one of the Open
+//! Graph Benchmark, as published.
+//!
+//! | in the data | is taken as |
+//! | --- | --- |
+//! | an edge | one in both directions; repeated ones count once, those of a node to itself not |
+//! | a node without neighbours | itself alone |
+//! | a node without features | all of them 0 |
+//! | no features at all | features to be learned |
+//! | a node without a class | a neighbour of others; an error if it is of a part |
+//! | no node in train | an error; in valid: nothing is selected; in test: nothing is reported |
+
+mod config;
+mod evaluation;
+mod fault;
+mod graph;
+mod model;
+mod ogb;
+#[cfg(feature = "cli")]
+pub(crate) mod program;
+mod reader;
+mod sampling;
+mod synthetic;
+mod task;
+mod training;
+
+use std::path::Path;
+
+pub use config::{Fanout, FeatureSource, InvalidFanout, Partition, Scale, TrainConfig};
+pub use evaluation::Accuracy;
+pub use fault::GraphFault;
+pub use graph::{Graph, GraphCounts};
+pub use model::{Architecture, Inputs};
+#[cfg(feature = "cli")]
+pub use program::Gnn;
+pub use synthetic::SyntheticConfig;
+pub use task::KEY_KINDS;
+pub use training::{Model, evaluate, train};
+
+use crate::data::DataError;
+use crate::run::ConfigError;
+
+impl Graph {
+    /// Reads the graph in a folder.
+    ///
+    /// # Errors
+    ///
+    /// A file that is missing, unreadable or malformed; no node to train on.
+    pub fn load(folder: &Path) -> Result<Self, DataError> {
+        reader::read(folder)
+    }
+
+    /// Generates a graph with a planted partition.
+    ///
+    /// # Errors
+    ///
+    /// Sizes that make no sense.
+    pub fn synthetic(config: SyntheticConfig) -> Result<Self, ConfigError> {
+        synthetic::generate(&config)
+    }
+}
