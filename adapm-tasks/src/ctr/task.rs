@@ -284,7 +284,7 @@ impl<'a> Task for Prediction<'a> {
         state.updates.resize(state.values.len(), 0.0);
         self.update(&of.keys[..of.features], state, rule).map_err(StepError::NotFinite)?;
         let (layers, updates) = (&state.values[behind..], &mut state.updates[behind..]);
-        let updated = self.chunks.update(rule, layers, &state.gradients, updates);
+        let updated = self.chunks.update(rule, 1.0, layers, &state.gradients, updates);
         updated.map_err(StepError::NotFinite)?;
         parameters.push(&of.keys, &state.updates)?;
         parameters.advance_clock();

@@ -43,11 +43,13 @@ impl Chunks {
         }
     }
 
-    /// Writes the updates of all keys for these gradients of the parameters. Returns the first key
-    /// that would get one that is no finite number.
+    /// Writes the updates of all keys for these gradients of the parameters, of which so many
+    /// `steps` are taken at once ([`AdaGrad::update_among`]). Returns the first key that would get
+    /// one that is no finite number.
     pub(crate) fn update(
         self,
         rule: AdaGrad,
+        steps: f32,
         values: &[f32],
         gradients: &[f32],
         updates: &mut [f32],
@@ -56,7 +58,7 @@ impl Chunks {
         let values = values.chunks(2 * len).zip(updates.chunks_mut(2 * len));
         for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(len)).zip(values)
         {
-            if !rule.update_finite(1.0, value, gradient, update) {
+            if !rule.update_finite(steps, value, gradient, update) {
                 return Err(key);
             }
         }
@@ -106,12 +108,12 @@ mod tests {
 
             let (mut updates, mut gradients) = (vec![0.0; values.len()], vec![1.0; parameters]);
             let rule = AdaGrad { learning_rate: 0.5 };
-            assert_eq!(chunks.update(rule, &values, &gradients, &mut updates), Ok(()));
+            assert_eq!(chunks.update(rule, 1.0, &values, &gradients, &mut updates), Ok(()));
             let mut steps = Vec::new();
             chunks.unpack(&updates, 2, &mut steps);
             assert!(steps.iter().all(|step| (step + 0.5).abs() < 1e-3));
             gradients[parameters - 1] = f32::NAN;
-            let outcome = chunks.update(rule, &values, &gradients, &mut updates);
+            let outcome = chunks.update(rule, 1.0, &values, &gradients, &mut updates);
             assert_eq!(outcome, Err(keys[keys.len() - 1]));
         }
     }

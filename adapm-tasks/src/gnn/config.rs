@@ -34,11 +34,10 @@ pub enum Scale {
 }
 
 /// The way in which training nodes are dealt to the nodes of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Partition {
     /// By parts grown in the graph.
-    #[default]
     Grown,
     /// At random.
     Random,
@@ -96,9 +95,9 @@ pub struct TrainConfig {
     #[arg(long, value_name = "SCALE", value_parser = one_of::<Scale>(Scale::NAMES), help_heading = "Model")]
     #[serde(serialize_with = "name_if_given")]
     pub scale: Option<Scale>,
-    /// Passes over the training nodes
-    #[arg(long, value_name = "N", default_value_t = TrainConfig::default().epochs, value_parser = positive_count, help_heading = TRAINING)]
-    pub epochs: u32,
+    /// Passes over the training nodes [default: half a million nodes in all, from 10 to 100 passes]
+    #[arg(long, value_name = "N", value_parser = positive_count, help_heading = TRAINING)]
+    pub epochs: Option<u32>,
     /// Neighbours that are drawn in training: of a node, and of each of these
     #[arg(long, value_name = "N,N", default_value_t = TrainConfig::default().fanout, help_heading = TRAINING)]
     pub fanout: Fanout,
@@ -114,9 +113,11 @@ pub struct TrainConfig {
     /// Share of features and of hidden units that a step leaves out
     #[arg(long, value_name = "SHARE", default_value_t = TrainConfig::default().dropout, help_heading = TRAINING)]
     pub dropout: f32,
-    /// Parts of the training nodes that the nodes of a run train on, if no file says so
-    #[arg(long, value_name = "HOW", default_value_t, value_parser = one_of::<Partition>(Partition::NAMES), help_heading = TRAINING)]
-    pub partition: Partition,
+    /// Parts of the training nodes that the nodes of a run train on, if no file says so [default:
+    /// grown if features are learned, else random]
+    #[arg(long, value_name = "HOW", value_parser = one_of::<Partition>(Partition::NAMES), help_heading = TRAINING)]
+    #[serde(serialize_with = "name_if_given")]
+    pub partition: Option<Partition>,
     /// Epochs between two evaluations of valid (the last epoch is always evaluated)
     #[arg(long, value_name = "EPOCHS", default_value_t = TrainConfig::default().valid_every, value_parser = positive_count, help_heading = TRAINING)]
     pub valid_every: u32,
@@ -137,13 +138,13 @@ impl Default for TrainConfig {
             features: None,
             dim: 64,
             scale: None,
-            epochs: 100,
+            epochs: None,
             fanout: Fanout([10, 25]),
-            batch: 32,
+            batch: 128,
             learning_rate: 0.05,
-            l2: 5e-4,
+            l2: 2e-3,
             dropout: 0.5,
-            partition: Partition::default(),
+            partition: None,
             valid_every: 1,
             cluster: ClusterConfig::default(),
             run: RunConfig::default(),
@@ -173,6 +174,21 @@ impl Config for TrainConfig {
 }
 
 impl TrainConfig {
+    /// Returns the passes over so many training nodes.
+    #[must_use]
+    pub fn passes(&self, nodes: usize) -> u32 {
+        let enough = NODES_ENOUGH.div_ceil(nodes.max(1)).clamp(10, 100) as u32;
+        self.epochs.unwrap_or(enough)
+    }
+
+    /// Returns how training nodes are dealt. Parts that are grown share few nodes whose features
+    /// are learned; given features are local anyway, and batches of nodes from all of the graph
+    /// train better: those of a part have some classes more often than others.
+    pub(crate) fn partition(&self, model: &Architecture) -> Partition {
+        let is_learned = model.inputs == Inputs::Learned;
+        self.partition.unwrap_or(if is_learned { Partition::Grown } else { Partition::Random })
+    }
+
     /// Returns the form of the model of a graph.
     ///
     /// # Errors
@@ -209,6 +225,8 @@ named!(FeatureSource, FeatureSource::Given => "given", FeatureSource::Learned =>
 named!(Scale, Scale::Rows => "rows", Scale::Raw => "raw");
 named!(Partition, Partition::Grown => "grown", Partition::Random => "random");
 
+/// Training nodes, each as often as it is trained on, that are enough to learn from.
+const NODES_ENOUGH: usize = 500_000;
 const HIDDEN_MAX: u64 = 1 << 14;
 const BATCH_MAX: u64 = 1 << 20;
 

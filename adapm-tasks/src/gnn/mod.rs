@@ -19,7 +19,7 @@
 //! synthetic.nodes = 1000;
 //! let graph = Graph::synthetic(synthetic)?;
 //! let mut config = TrainConfig::default();
-//! (config.cluster.nodes, config.epochs) = (Some(2), 5);
+//! (config.cluster.nodes, config.epochs) = (Some(2), Some(5));
 //! let trained = train(&graph, &config, &Run::alone())?;
 //! assert!(trained.epochs[4].loss < trained.epochs[0].loss);
 //!
@@ -57,7 +57,7 @@ pub(crate) mod program;
 mod reader;
 mod sampling;
 mod synthetic;
-mod task;
+pub(crate) mod task;
 mod training;
 
 use std::path::Path;

@@ -209,9 +209,9 @@ impl Program for Gnn {
 
     fn plan(args: &TrainArgs<Self>, config: &TrainConfig, graph: &Graph, plan: &mut Plan<'_>) {
         describe(plan, graph, args.flags.data.data.as_deref());
-        if let Ok(model) = config.architecture(graph) {
-            plan.row("model", &in_words(&model), &["features", "dim", "scale", "hidden"]);
-        }
+        // Reading has refused features that there are not.
+        let Ok(model) = config.architecture(graph) else { return };
+        plan.row("model", &in_words(&model), &["features", "dim", "scale", "hidden"]);
         let TrainConfig { batch, learning_rate, l2, dropout, fanout, .. } = config;
         let training = format!(
             "AdaGrad with learning rate {learning_rate}, L2 {l2}, dropout {dropout}, batches of {batch}, \
@@ -219,10 +219,14 @@ impl Program for Gnn {
         );
         let flags = ["learning-rate", "l2", "dropout", "batch", "fanout"];
         plan.row("training", &training, &flags);
-        let partition =
-            if graph.dealt.is_some() { "as the file says" } else { config.partition.name() };
+        let partition = if graph.dealt.is_some() {
+            "as the file says"
+        } else {
+            config.partition(&model).name()
+        };
         plan.row("partition", partition, &["partition"]);
-        let epochs = format!("{}, evaluated every {}", config.epochs, config.valid_every);
+        let passes = config.passes(graph.train().len());
+        let epochs = format!("{passes}, evaluated every {}", config.valid_every);
         plan.row("epochs", &epochs, &["epochs", "valid-every", "no-eval"]);
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Network<'a> {
     features: &'a Features,
     model: &'a Architecture,
     config: &'a TrainConfig,
+    /// Of the whole run: all of them step on the layers at once.
+    workers: usize,
     /// The node of the run that each node of the graph is trained on by.
     parts: OnceLock<Vec<u32>>,
 }
@@ -63,14 +65,16 @@ pub(crate) struct WorkerState {
 }
 
 impl<'a> Network<'a> {
-    /// Trains a model of this form on a graph, whose features are `features`, scaled or not.
+    /// Trains a model of this form on a graph, whose features are `features`, scaled or not, with
+    /// so many workers in all.
     pub(crate) fn new(
         graph: &'a Graph,
         features: &'a Features,
         model: &'a Architecture,
         config: &'a TrainConfig,
+        workers: usize,
     ) -> Self {
-        Self { graph, features, model, config, parts: OnceLock::new() }
+        Self { graph, features, model, config, workers, parts: OnceLock::new() }
     }
 
     fn learns_features(&self) -> bool {
@@ -81,7 +85,7 @@ impl<'a> Network<'a> {
     fn parts(&self, nodes: usize) -> &[u32] {
         self.parts.get_or_init(|| {
             let (graph, seed) = (self.graph, self.config.run.seed);
-            match (&graph.dealt, self.config.partition) {
+            match (&graph.dealt, self.config.partition(self.model)) {
                 _ if nodes == 1 => vec![0; graph.nodes()],
                 (Some(parts), _) => parts.iter().map(|part| part % nodes as u32).collect(),
                 (None, Partition::Random) => {
@@ -148,7 +152,8 @@ impl<'a> Network<'a> {
             }
         }
         let (values, updates) = (&values[of_layers..], &mut updates[of_layers..]);
-        self.model.chunks().update(rule, values, &pass.gradients, updates)
+        let steps = self.workers as f32;
+        self.model.chunks().update(rule, steps, values, &pass.gradients, updates)
     }
 }
 

@@ -28,8 +28,8 @@ pub fn train(
     config.check()?;
     let model = &config.architecture(graph)?;
     let features = &*features_of(graph, model);
-    let task = |_| Network::new(graph, features, model, config);
-    let epochs = (config.epochs, config.valid_every);
+    let task = |workers| Network::new(graph, features, model, config, workers);
+    let epochs = (config.passes(graph.train().len()), config.valid_every);
     let trained = run.train(NAME, graph.digest(), config, epochs, task)?;
     Ok(trained.with((), |values| Saved { task: NAME, head: model.clone(), values }))
 }

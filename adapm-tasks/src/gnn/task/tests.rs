@@ -22,7 +22,7 @@ fn config(features: FeatureSource, cluster: ClusterConfig) -> TrainConfig {
     let epochs = if is_learned { 30 } else { 100 };
     TrainConfig {
         features: Some(features),
-        epochs,
+        epochs: Some(epochs),
         hidden: 16,
         dim: 16,
         batch: 20,
@@ -61,11 +61,11 @@ fn a_loader_begins_at_any_batch_and_each_node_is_trained_on_once_an_epoch() {
         (FeatureSource::Learned, Partition::Random),
     ] {
         let mut config = config(features, ClusterConfig::default());
-        (config.batch, config.partition) = (10, partition);
+        (config.batch, config.partition) = (10, Some(partition));
         let model = config.architecture(&graph).expect("there are features");
         for (nodes, workers) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)] {
             let mut seen = Vec::new();
-            let task = Network::new(&graph, &graph.features, &model, &config);
+            let task = Network::new(&graph, &graph.features, &model, &config, 3);
             for number in 0..nodes * workers {
                 let (index, all) = (number % workers, nodes * workers);
                 let slot = WorkerSlot { number, all, index, here: workers, of_node: workers };
@@ -85,7 +85,7 @@ fn samples_and_dropout_of_a_batch_do_not_depend_on_the_number_of_nodes() {
     let content = |nodes: usize| {
         let config = config(FeatureSource::Given, cluster(Some(System::Adapm), nodes));
         let model = config.architecture(&graph).expect("there are features");
-        let task = Network::new(&graph, &graph.features, &model, &config);
+        let task = Network::new(&graph, &graph.features, &model, &config, 3);
         let slot = WorkerSlot { number: 0, all: nodes, index: 0, here: 1, of_node: 1 };
         task.dealt(slot, 1);
         task.content(1, &graph.train()[..5])
@@ -98,7 +98,7 @@ fn samples_and_dropout_of_a_batch_do_not_depend_on_the_number_of_nodes() {
 fn a_model_of_another_graph_and_features_that_there_are_not_are_refused() {
     let (graph, other) = (graph(600), graph(700));
     let mut config = config(FeatureSource::Learned, cluster(Some(System::Adapm), 1));
-    config.epochs = 1;
+    config.epochs = Some(1);
     let model = train(&graph, &config, &Run::alone()).expect("trains").checkpoint.expect("kept");
     let judged = evaluate(&other, &model, Split::Test, &config.cluster, &Run::alone());
     let error = judged.expect_err("other nodes").to_string();
