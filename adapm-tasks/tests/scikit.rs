@@ -51,7 +51,8 @@ fn cases() -> Vec<Case> {
 /// Returns scikit-learn's figures of the cases; `None` if it is not installed.
 fn of_peer(cases: &[Case]) -> Option<Vec<[f64; 2]>> {
     let python = std::env::var_os("ADAPM_PYTHON").unwrap_or_else(|| "python3".into());
-    let has_it = Command::new(&python).args(["-c", "import sklearn"]).stderr(Stdio::null()).status();
+    let has_it =
+        Command::new(&python).args(["-c", "import sklearn"]).stderr(Stdio::null()).status();
     has_it.ok().filter(|status| status.success())?;
     let mut peer = Command::new(&python)
         .args(["-c", PEER])
@@ -62,7 +63,8 @@ fn of_peer(cases: &[Case]) -> Option<Vec<[f64; 2]>> {
     let mut text = String::new();
     for case in cases {
         let pairs = case.logits.iter().zip(&case.labels);
-        let pairs = pairs.map(|(logit, label)| format!("{logit}:{}", u8::from(*label)));
+        let pairs =
+            pairs.map(|(logit, label)| format!("{}:{}", f64::from(*logit), u8::from(*label)));
         text += &(pairs.collect::<Vec<_>>().join(" ") + "\n");
     }
     let mut stdin = peer.stdin.take().expect("is piped");

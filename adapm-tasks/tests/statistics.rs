@@ -1,6 +1,8 @@
 //! Statistics of a run agree with each other, under every system and for every task.
 
 use adapm_tasks::System;
+use adapm_tasks::ctr::{self, Clicks};
+use adapm_tasks::gnn::{self, FeatureSource};
 use adapm_tasks::kge::{self, Graph, Negatives};
 use adapm_tasks::mf::{self, Ratings, SyntheticConfig};
 use adapm_tasks::run::{ManagerStats, Run};
@@ -58,6 +60,35 @@ fn text(system: System) -> Counted {
     Counted { run: report.stats, epochs, keys: 2 * corpus.vocabulary().len() as u64 }
 }
 
+fn clicks(system: System) -> Counted {
+    let mut synthetic = ctr::SyntheticConfig::default();
+    (synthetic.examples, synthetic.test_examples, synthetic.features) = (1_200, 100, 1_000);
+    let clicks = Clicks::synthetic(synthetic).expect("there are such clicks");
+    let mut config = ctr::TrainConfig::default();
+    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+        (Some(system), Some(NODES), Some(1));
+    (config.dim, config.hidden, config.epochs) = (2, "4".parse().expect("a layer"), Some(2));
+    let report = ctr::train(&clicks, &config, &Run::alone()).expect("trains");
+    let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
+    // Layers of 218 parameters are 16 keys.
+    Counted { run: report.stats, epochs, keys: clicks.features().0 + 16 }
+}
+
+fn network(system: System) -> Counted {
+    let mut synthetic = gnn::SyntheticConfig::default();
+    synthetic.nodes = 200;
+    let graph = gnn::Graph::synthetic(synthetic).expect("there is such a graph");
+    let mut config = gnn::TrainConfig::default();
+    (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
+        (Some(system), Some(NODES), Some(1));
+    (config.dim, config.hidden, config.epochs) = (4, 4, Some(2));
+    config.features = Some(FeatureSource::Learned);
+    let report = gnn::train(&graph, &config, &Run::alone()).expect("trains");
+    let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
+    // Layers of 60 parameters are 15 keys of 4.
+    Counted { run: report.stats, epochs, keys: graph.nodes() as u64 + 15 }
+}
+
 #[track_caller]
 fn assert_agrees(system: System, what: &str, counted: &Counted) {
     let Counted { run, epochs, keys } = counted;
@@ -108,5 +139,7 @@ fn counts_agree_under_every_system() {
         assert_agrees(system, "kge, independent negatives", &graph(system, Negatives::Independent));
         assert_agrees(system, "mf", &matrix(system));
         assert_agrees(system, "wv", &text(system));
+        assert_agrees(system, "ctr", &clicks(system));
+        assert_agrees(system, "gnn", &network(system));
     }
 }

@@ -19,8 +19,9 @@ pub(crate) struct Recipe {
     pub(crate) data: String,
     /// Flags that differ from the defaults, as on a command line; names of files hold no spaces.
     pub(crate) flags: String,
-    /// Its figures, each with the runs they are of.
+    /// Its figures, each with the runs they are of; none if it was not run.
     pub(crate) figures: Vec<Figure>,
+    /// Where and when; empty if it was not run.
     pub(crate) machine: String,
     pub(crate) date: String,
 }
@@ -59,6 +60,9 @@ impl Recipe {
 
     /// Returns the expected figures: `MRR 0.93 (1 node x 2 workers, seed 1)`.
     pub(crate) fn expected(&self) -> String {
+        if self.figures.is_empty() {
+            return "not run yet, so no figures are known".to_owned();
+        }
         let figures = self
             .figures
             .iter()

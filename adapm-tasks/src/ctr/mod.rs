@@ -41,7 +41,7 @@ mod predict;
 pub(crate) mod program;
 mod reader;
 mod synthetic;
-mod task;
+pub(crate) mod task;
 mod training;
 
 pub use clicks::Clicks;

@@ -46,10 +46,14 @@ fn list(output: Output) -> Result<(), Failure> {
 }
 
 fn described(set: &Set, output: Output) -> String {
-    let size = format::bytes(set.files.iter().map(|file| file.bytes).sum());
+    // Of some sets no file was at hand to be measured.
+    let size = match set.files.iter().map(|file| file.bytes).sum() {
+        0 => String::new(),
+        bytes => format!(", {}", format::bytes(bytes)),
+    };
     let name = output.bold(&set.name).to_string();
     let mut table = Table::new(&[]);
-    table.row(["what", &format!("{}, {size}", set.what)]);
+    table.row(["what", &format!("{}{size}", set.what)]);
     table.row(["task", set.task.name()]);
     table.row(["origin", &set.origin]);
     table.row(["licence", &set.licence]);
@@ -155,7 +159,7 @@ fn recognise(path: &Path, task: Option<Task>) -> Result<Option<(Set, Vec<Compare
     for set in sets::all().into_iter().filter(|set| task.is_none_or(|task| set.task == task)) {
         // A pipe is one, too.
         let is_file = !path.is_dir();
-        if is_file && set.files.len() > 1 {
+        if set.files.is_empty() || is_file && set.files.len() > 1 {
             continue;
         }
         let compare = |file: &Published| {

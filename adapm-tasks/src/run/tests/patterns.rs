@@ -15,6 +15,10 @@ use adapm_verify::sim::checked::{Report, Run};
 use adapm_verify::sim::{Script, Step, Then};
 
 use super::accesses::{self, Access, Accesses};
+use crate::ctr::task::Prediction;
+use crate::ctr::{self, Clicks};
+use crate::gnn::task::Network;
+use crate::gnn::{self, FeatureSource};
 use crate::kge::config::Sizes;
 use crate::kge::prior::Chosen;
 use crate::kge::task::Embeddings;
@@ -163,4 +167,43 @@ fn of_embeddings_with_either_way_of_sampling() {
             chosen: &Chosen::default(),
         });
     }
+}
+
+#[test]
+fn of_clicks_whose_layers_are_keys_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("clicks.csv");
+    let row = |row: u32| format!("{},{},{}\n", row % 7, row % 11, row % 2);
+    std::fs::write(&path, (0..60).map(row).collect::<String>()).expect("is writable");
+    let encoding = ctr::Encoding {
+        schema: Some("a:cat,b:cat,y:label".parse().expect("a schema")),
+        ..ctr::Encoding::default()
+    };
+    let files = ctr::Files::of(&path).expect("a file");
+    let clicks = Clicks::load(&files, &encoding).expect("a table");
+    let config = ctr::TrainConfig {
+        dim: 2,
+        hidden: "4".parse().expect("a layer"),
+        batch: 4,
+        ..ctr::TrainConfig::default()
+    };
+    keeps_every_invariant(&Prediction::new(&clicks, &config));
+}
+
+#[test]
+fn of_graph_networks_with_features_to_learn() {
+    let config =
+        gnn::SyntheticConfig { nodes: 100, degree: 5.0, ..gnn::SyntheticConfig::default() };
+    let graph = gnn::Graph::synthetic(config).expect("there is such a graph");
+    let config = gnn::TrainConfig {
+        features: Some(FeatureSource::Learned),
+        hidden: 2,
+        dim: 2,
+        batch: 3,
+        fanout: "3,3".parse().expect("two numbers"),
+        ..gnn::TrainConfig::default()
+    };
+    let model = config.architecture(&graph).expect("features are learned");
+    let features = graph.features.clone();
+    keeps_every_invariant(&Network::new(&graph, &features, &model, &config, NODES * WORKERS));
 }
