@@ -1,9 +1,9 @@
 //! Machine learning tasks with sparse access, on top of the adaptive parameter manager.
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
-//! [`mf`], [`wv`], [`ctr`]) holds model, step and evaluation of results, [`run`] what every task's
+//! [`mf`], [`wv`], [`ctr`], [`gnn`]) holds model, step and evaluation of results, [`run`] what every task's
 //! run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are
-//! reported, [`exchange`] the messages between nodes if they are processes, [`measure`] the tools
+//! reported, [`export`] the forms in which other programs read vectors, [`exchange`] the messages between nodes if they are processes, [`measure`] the tools
 //! that measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every
 //! system, on one node or many.
 //!
@@ -18,6 +18,7 @@ pub mod data;
 mod dense;
 pub mod docs;
 pub mod exchange;
+pub mod export;
 pub mod files;
 pub mod gnn;
 pub mod kge;

@@ -173,7 +173,8 @@ impl Network {
         }
     }
 
-    fn has_weights(&self) -> bool {
+    /// Returns true if features have weights beside their embeddings.
+    pub(crate) fn has_weights(&self) -> bool {
         self.model != Model::DeepCross
     }
 

@@ -1,5 +1,6 @@
 //! Probabilities of clicks by a saved model, example by example, without a parameter manager.
 
+use std::borrow::Cow;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,6 +12,7 @@ use crate::ctr::network::{Network, Pass, Placed, Rows};
 use crate::ctr::reader;
 use crate::data::DataError;
 use crate::dense::Chunks;
+use crate::export::Table;
 use crate::run::{CheckpointError, Saved};
 
 /// A model that is asked for probabilities.
@@ -126,18 +128,31 @@ impl Predictor {
     ///
     /// Errors of `file`.
     pub fn export_to(&self, file: &mut dyn io::Write) -> io::Result<()> {
-        for (name, value) in self.features() {
-            write!(file, "{}", name.replace(['\t', '\n'], " "))?;
-            value.iter().try_for_each(|number| write!(file, "\t{number}"))?;
-            writeln!(file)?;
+        self.table("features", 0, 1 + self.dim()).write_lines("", file)
+    }
+
+    /// Returns the `embeddings` of features, and their `weights` if the model has any.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table<'_>> {
+        let mut tables = vec![self.table("embeddings", 1, self.dim())];
+        if self.network.has_weights() {
+            tables.push(self.table("weights", 0, 1));
         }
-        Ok(())
+        tables
     }
 
     /// Returns the names of features and their values: weight, then the elements of the embedding.
     pub fn features(&self) -> impl Iterator<Item = (String, &[f32])> {
         let values = self.values.chunks(self.network.feature_len());
         (0..self.encoder.keys()).map(|key| self.encoder.name_of(key)).zip(values)
+    }
+
+    /// Returns `width` numbers of each feature's value, the first of them at `from`.
+    fn table(&self, kind: &'static str, from: usize, width: usize) -> Table<'_> {
+        let len = self.network.feature_len();
+        let name = |key| Cow::from(self.encoder.name_of(key as u64).into_bytes());
+        let row = move |key: usize| Cow::from(&self.values[key * len + from..][..width]);
+        Table::new(kind, [self.encoder.keys() as usize, width], name, row)
     }
 }
 

@@ -24,12 +24,14 @@
 //!   inverse   tab name tab number tab number ...     of relations, if they have inverses
 //! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::data::names::Names;
+use crate::export::Table;
 use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::{Model, ModelKind, Shape};
 use crate::kge::prior::Weight;
@@ -298,33 +300,33 @@ impl Checkpoint {
     /// # Errors
     ///
     /// What `out` refuses.
-    pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    pub fn export_to(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut labels = ["entity", "relation", "inverse"].into_iter().zip(self.tables());
+        labels.try_for_each(|(label, table)| table.write_lines(label, out))
+    }
+
+    /// Returns the vectors of `entities` and `relations`, and the `inverses` of relations, if these
+    /// have parameters of their own.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table<'_>> {
         let relation_len = Model { kind: self.model, dim: self.dim }.relation_len();
-        let rest = write_lines(out, "entity", &self.entities, &self.values, self.dim)?;
-        let rest = write_lines(out, "relation", &self.relations, rest, relation_len)?;
+        let (entities, rest) = self.values.split_at(self.entities.len() * self.dim);
+        let (relations, inverses) = rest.split_at(self.relations.len() * relation_len);
+        let mut tables = vec![
+            table("entities", &self.entities, entities, self.dim),
+            table("relations", &self.relations, relations, relation_len),
+        ];
         if self.reciprocal {
-            write_lines(out, "inverse", &self.relations, rest, relation_len)?;
+            tables.push(table("inverses", &self.relations, inverses, relation_len));
         }
-        Ok(())
+        tables
     }
 }
 
-/// Writes a line for each name, each with `len` of the values; returns the remaining values.
-fn write_lines<'a>(
-    out: &mut (impl Write + ?Sized),
-    kind: &str,
-    names: &Names,
-    values: &'a [f32],
-    len: usize,
-) -> io::Result<&'a [f32]> {
-    let (own, rest) = values.split_at(names.len() * len);
-    for (index, value) in own.chunks_exact(len).enumerate() {
-        write!(out, "{kind}\t")?;
-        out.write_all(names.bytes(index).unwrap_or_default())?;
-        value.iter().try_for_each(|number| write!(out, "\t{number}"))?;
-        out.write_all(b"\n")?;
-    }
-    Ok(rest)
+fn table<'a>(kind: &'static str, names: &'a Names, values: &'a [f32], width: usize) -> Table<'a> {
+    let name = |row| Cow::from(names.bytes(row).unwrap_or_default());
+    let row = move |row: usize| Cow::from(&values[row * width..(row + 1) * width]);
+    Table::new(kind, [names.len(), width], name, row)
 }
 
 const TASK: &[u8] = b"kge";

@@ -23,12 +23,14 @@
 //! The prediction for a row and a column is `mean + effect of the row + effect of the column + sum
 //! of the products of their numbers`; of one that is not known nothing is added.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::data::RatingId;
+use crate::export::Table;
 use crate::matrix::dot;
 use crate::mf::ids::Ids;
 use crate::mf::prediction::Means;
@@ -358,6 +360,36 @@ impl Checkpoint {
             out.write_all(b"\n")?;
         }
         Ok(())
+    }
+
+    /// Returns the vectors of `rows` and of `columns`: their factors times the root of the
+    /// [scale](Self::scale), as [`export`](Self::export) writes them. The mean and the effects are
+    /// not in them.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table<'_>> {
+        let root = self.scale.sqrt() as f32;
+        let scaled = move |factors: Option<&[f32]>| {
+            let factors = factors.unwrap_or_default().iter();
+            factors.map(|factor| root * factor).collect::<Vec<f32>>().into()
+        };
+        let name = |id: Option<RatingId<'_>>| -> Cow<'_, [u8]> {
+            id.map_or(String::new(), |id| id.to_string()).into_bytes().into()
+        };
+        let (rows, columns) = ([self.rows(), self.dim], [self.columns(), self.dim]);
+        vec![
+            Table::new(
+                "rows",
+                rows,
+                move |row| name(self.row_id(row)),
+                move |row| scaled(self.row(row)),
+            ),
+            Table::new(
+                "columns",
+                columns,
+                move |at| name(self.column_id(at)),
+                move |at| scaled(self.column(at)),
+            ),
+        ]
     }
 }
 

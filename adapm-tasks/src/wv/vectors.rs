@@ -10,6 +10,7 @@
 //! Numbers of a text are as short as they can be and still read as the same bits. Words are bytes
 //! without white space.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Write};
@@ -19,6 +20,7 @@ use std::sync::Arc;
 
 use crate::data::bytes;
 use crate::data::lines::lines;
+use crate::export::Table;
 use crate::kge::Names;
 use crate::run::config::named;
 use crate::run::file::{self, CheckpointError};
@@ -132,6 +134,14 @@ impl Vectors {
             writer.write_all(b"\n")?;
         }
         writer.flush()
+    }
+
+    /// Returns the vectors of `words`.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Table<'_>> {
+        let name = |word| Cow::from(self.words.bytes(word).unwrap_or_default());
+        let row = |word: usize| Cow::from(&self.values[word * self.dim..(word + 1) * self.dim]);
+        vec![Table::new("words", [self.words.len(), self.dim], name, row)]
     }
 
     /// Reads a file of either program. In the binary form the end of a line after a vector may be
