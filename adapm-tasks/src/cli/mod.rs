@@ -130,6 +130,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Predict { task: PredictTask::Mf(args) }) => predict::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Wv(args) }) => predict::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Ctr(args) }) => predict::ctr::run(args, interrupt),
+        Some(Verb::Predict { task: PredictTask::Gnn(args) }) => predict::gnn::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
         Some(Verb::Train { task }) => command::train_of(task).run(given, interrupt),
         Some(Verb::Eval { task }) => command::eval_of(task).run(given, interrupt),

@@ -27,6 +27,7 @@ use crate::cli::query::{self, Query, QueryError, Separated};
 use crate::cli::table::{Align, Table};
 
 pub(crate) mod ctr;
+pub(crate) mod gnn;
 mod kge;
 mod mf;
 mod wv;

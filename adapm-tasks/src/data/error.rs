@@ -165,6 +165,12 @@ pub enum DataError {
         /// The file.
         name: &'static str,
     },
+    /// A graph without a node.
+    #[error("no node in {path}; give a graph with at least one")]
+    NoNode {
+        /// The file.
+        path: PathBuf,
+    },
     /// A graph without a node to train on.
     #[error("no node of {path} is for train; give at least one")]
     NoTrainNode {

@@ -51,7 +51,7 @@ pub(crate) struct Classification<'a> {
 }
 
 /// The buffers of an evaluating worker.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Evaluator {
     values: Vec<f32>,
     parameters: Vec<f32>,
@@ -63,8 +63,47 @@ pub(crate) struct Evaluator {
 }
 
 impl Classification<'_> {
+    /// Returns the scores of the classes of nodes: `[targets x classes]`.
+    pub(crate) fn scores<'e, P: Parameters>(
+        &self,
+        targets: &[u32],
+        evaluator: &'e mut Evaluator,
+        parameters: &mut P,
+    ) -> Result<&'e [f32], P::Error> {
+        self.pull_layers(evaluator, parameters)?;
+        self.hidden_means(targets, evaluator, parameters)?;
+        let Evaluator { parameters: dense, hidden_sums, layers, .. } = evaluator;
+        Ok(self.model.second_layer(dense, hidden_sums, layers))
+    }
+
+    /// Returns the first layer of nodes: `[nodes x hidden]`.
+    pub(crate) fn hidden<'e, P: Parameters>(
+        &self,
+        nodes: &[u32],
+        evaluator: &'e mut Evaluator,
+        parameters: &mut P,
+    ) -> Result<&'e [f32], P::Error> {
+        self.pull_layers(evaluator, parameters)?;
+        self.first_layer(nodes, evaluator, parameters)?;
+        Ok(&evaluator.hidden)
+    }
+
     fn halves(&self) -> usize {
         if self.form == Form::Trained { 2 } else { 1 }
+    }
+
+    /// Reads the parameters of both layers.
+    fn pull_layers<P: Parameters>(
+        &self,
+        evaluator: &mut Evaluator,
+        parameters: &mut P,
+    ) -> Result<(), P::Error> {
+        let chunks = self.model.chunks();
+        let keys: Vec<Key> = chunks.keys().collect();
+        clear(&mut evaluator.values, self.halves() * chunks.parameters);
+        parameters.pull(&keys, &mut evaluator.values)?;
+        chunks.unpack(&evaluator.values, self.halves(), &mut evaluator.parameters);
+        Ok(())
     }
 
     /// Writes the mean of the first layer around each target to `hidden_sums`.
@@ -188,14 +227,8 @@ impl Evaluation for Classification<'_> {
         parameters: &mut P,
         answers: &mut Vec<(u32, f32)>,
     ) -> Result<(), P::Error> {
-        let (targets, chunks) = (&self.nodes[items], self.model.chunks());
-        let keys: Vec<Key> = chunks.keys().collect();
-        clear(&mut evaluator.values, self.halves() * chunks.parameters);
-        parameters.pull(&keys, &mut evaluator.values)?;
-        chunks.unpack(&evaluator.values, self.halves(), &mut evaluator.parameters);
-        self.hidden_means(targets, evaluator, parameters)?;
-        let Evaluator { parameters: dense, hidden_sums, layers, .. } = evaluator;
-        let scores = self.model.second_layer(dense, hidden_sums, layers);
+        let targets = &self.nodes[items];
+        let scores = self.scores(targets, evaluator, parameters)?;
         answers.extend(targets.iter().zip(scores.chunks(self.model.classes)).map(
             |(node, scores)| {
                 let right = self.graph.label(*node).map(|label| label as usize);
@@ -218,7 +251,7 @@ impl Evaluation for Classification<'_> {
 
 /// Returns the class with the highest score, the first if there are several; one that there is not
 /// if none is a number.
-fn most(scores: &[f32]) -> u32 {
+pub(crate) fn most(scores: &[f32]) -> u32 {
     let mut best = (u32::MAX, f32::NEG_INFINITY);
     for (class, score) in (0..).zip(scores) {
         if *score > best.1 {
@@ -234,7 +267,7 @@ fn clear(numbers: &mut Vec<f32>, count: usize) {
 }
 
 /// Nodes whose first layer is in memory at once.
-const MIDDLE_NODES: usize = 2048;
+pub(crate) const MIDDLE_NODES: usize = 2048;
 /// Nodes whose features are in memory at once.
 const OUTER_NODES: usize = 4096;
 

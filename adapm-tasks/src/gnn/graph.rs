@@ -1,6 +1,7 @@
 //! The data of the task: a graph, features and classes of its nodes, and their parts.
 
 use crate::partition::Adjacency;
+use crate::run::config::named;
 use crate::run::{Digest, Split};
 
 /// A graph whose nodes are to be classified. It is undirected: an edge of a file joins its nodes
@@ -47,9 +48,13 @@ pub(crate) struct SparseRows {
 
 /// A part of the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+#[non_exhaustive]
+pub enum Part {
+    /// To train on.
     Train,
+    /// To select on.
     Valid,
+    /// To report on.
     Test,
 }
 
@@ -78,6 +83,8 @@ pub(crate) struct Known {
     /// Of the exact posterior by a node's features alone.
     pub(crate) features_alone: f64,
 }
+
+named!(Part, Part::Train => "train", Part::Valid => "valid", Part::Test => "test");
 
 impl Graph {
     /// Returns the graph of these edges, whose ends are less than the number of nodes.
@@ -145,8 +152,18 @@ impl Graph {
     #[must_use]
     pub fn held_out(&self, split: Split) -> &[u32] {
         match split {
-            Split::Valid => &self.valid,
-            Split::Test => &self.test,
+            Split::Valid => self.part(Part::Valid),
+            Split::Test => self.part(Part::Test),
+        }
+    }
+
+    /// Returns the nodes of a part, ascending.
+    #[must_use]
+    pub fn part(&self, part: Part) -> &[u32] {
+        match part {
+            Part::Train => &self.train,
+            Part::Valid => &self.valid,
+            Part::Test => &self.test,
         }
     }
 

@@ -31,20 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What is read
-//!
-//! A folder with `edges.txt` (`node node`), `nodes.txt` (`node class part`, class -1 if there is
-//! none) and perhaps `features.txt` (line `i`: `index:value ...` of node `i`); or one of the Open
-//! Graph Benchmark, as published.
-//!
-//! | in the data | is taken as |
-//! | --- | --- |
-//! | an edge | one in both directions; repeated ones count once, those of a node to itself not |
-//! | a node without neighbours | itself alone |
-//! | a node without features | all of them 0 |
-//! | no features at all | features to be learned |
-//! | a node without a class | a neighbour of others; an error if it is of a part |
-//! | no node in train | an error; in valid: nothing is selected; in test: nothing is reported |
+#![doc = include_str!("../../docs/gnn.md")]
 
 mod config;
 mod evaluation;
@@ -52,6 +39,7 @@ mod fault;
 mod graph;
 mod model;
 mod ogb;
+mod predict;
 #[cfg(feature = "cli")]
 pub(crate) mod program;
 mod reader;
@@ -65,8 +53,9 @@ use std::path::Path;
 pub use config::{Fanout, FeatureSource, InvalidFanout, Partition, Scale, TrainConfig};
 pub use evaluation::Accuracy;
 pub use fault::GraphFault;
-pub use graph::{Graph, GraphCounts};
+pub use graph::{Graph, GraphCounts, Part};
 pub use model::{Architecture, Inputs};
+pub use predict::{NodeVectors, Prediction, Predictor};
 #[cfg(feature = "cli")]
 pub use program::Gnn;
 pub use synthetic::SyntheticConfig;
@@ -81,7 +70,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// A file that is missing, unreadable or malformed; no node to train on.
+    /// A file that is missing, unreadable or malformed.
     pub fn load(folder: &Path) -> Result<Self, DataError> {
         reader::read(folder)
     }

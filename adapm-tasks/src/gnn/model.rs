@@ -8,12 +8,15 @@
 //! The mean is over the nodes that were drawn, not over all neighbours. Sparse features are
 //! multiplied by `W1` before the mean, which gives the same for fewer products.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::dense::{Chunks, Dropout, Perceptron, PerceptronPass, add_scaled};
 use crate::gnn::graph::{Features, SparseRows};
 use crate::gnn::sampling::Block;
-use crate::run::Shape;
+use crate::gnn::training::NAME;
+use crate::run::{CheckpointError, Saved, Shape};
 
 /// The form of a model, which is saved with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +71,32 @@ pub(crate) struct Pass {
 }
 
 impl Architecture {
+    /// Reads a model.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, is of another task, or damaged.
+    pub fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
+        let model: Saved<Self> = Saved::load(NAME, path)?;
+        let is_sound = model.head.has(model.values.len());
+        let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
+        is_sound.then_some(model).ok_or_else(corrupt)
+    }
+
+    /// Returns true if a model of this form has so many parameters: a file may claim any form.
+    pub(crate) fn has(&self, parameters: usize) -> bool {
+        let Self { inputs, nodes, width, hidden, classes, .. } = *self;
+        let count = || {
+            let of_nodes = usize::try_from(nodes).ok()?.checked_mul(width)?;
+            let of_first = width.checked_add(1)?.checked_mul(hidden)?;
+            let of_second = hidden.checked_add(1)?.checked_mul(classes)?;
+            of_nodes.checked_add(of_first)?.checked_add(of_second)
+        };
+        let has_units = width > 0 && hidden > 0 && classes > 0;
+        let has_keys = (inputs == Inputs::Learned) == (nodes > 0);
+        has_units && has_keys && count() == Some(parameters)
+    }
+
     /// Returns the shape of the parameters: `halves` is 2 with accumulators, 1 without.
     pub(crate) fn shape(&self, halves: usize) -> Shape {
         let of_nodes = [(self.nodes, halves * self.width)];
@@ -391,6 +420,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_form_that_has_not_as_many_parameters_as_there_are_is_found() {
+        let model = Architecture {
+            inputs: Inputs::Learned,
+            nodes: 5,
+            width: 3,
+            scaled: false,
+            hidden: 4,
+            classes: 2,
+        };
+        let parameters = model.shape(1).total();
+        let has = |change: fn(&mut Architecture)| {
+            let mut model = model.clone();
+            change(&mut model);
+            model.has(parameters)
+        };
+        assert!(has(|_| {}) && !model.has(parameters + 1));
+        assert!(!has(|model| model.inputs = Inputs::Dense));
+        assert!(!has(|model| model.hidden = 0));
+        assert!(!has(|model| model.nodes = u64::MAX));
+        assert!(!has(|model| (model.width, model.hidden) = (usize::MAX, usize::MAX)));
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //!   raw/node-feat.csv.gz   number,number,...   split/time/test.csv.gz
 //! ```
 //!
-//! A node is a line of `node-label`. The folder `raw` may be left out, and `.gz`. Of several splits
-//! the first by name is taken.
+//! A node is a line of `node-label`, which is empty or `nan` where no class is known. The folder `raw`
+//! may be left out, and `.gz`. Of several splits the first by name is taken; there may be none.
 
 use std::path::{Path, PathBuf};
 
@@ -27,14 +27,13 @@ pub(crate) fn read(folder: &Path) -> Result<Graph, DataError> {
     let missing = |name| DataError::MissingGraph { folder: folder.to_path_buf(), name };
     let edges = file("edge.csv").ok_or(missing("nodes.txt and edges.txt, or edge.csv"))?;
     let labels = file("node-label.csv").ok_or(missing("node-label.csv"))?;
-    let split = split_folder(folder).ok_or(missing("split/NAME/train.csv"))?;
     let labels = labels_of(&bytes::read(&labels)?, &labels)?;
     let mut parts = vec![None; labels.len()];
-    let of_parts =
-        [(Part::Train, "train.csv"), (Part::Valid, "valid.csv"), (Part::Test, "test.csv")];
-    for (part, name) in of_parts {
-        if let Some(path) = find(&split, name) {
-            put(&bytes::read(&path)?, &path, part, &labels, &mut parts)?;
+    if let Some(split) = split_folder(folder) {
+        for (part, name) in PARTS {
+            if let Some(path) = find(&split, name) {
+                put(&bytes::read(&path)?, &path, part, &labels, &mut parts)?;
+            }
         }
     }
     let edges = edges_of(&bytes::read(&edges)?, &edges, labels.len())?;
@@ -45,11 +44,11 @@ pub(crate) fn read(folder: &Path) -> Result<Graph, DataError> {
     Ok(Graph::new(&edges, features, labels, parts))
 }
 
-/// Returns the first folder of a split.
+/// Returns the first folder of a split, if there is any: without one, no node is of a part.
 fn split_folder(folder: &Path) -> Option<PathBuf> {
     let entries = folder.join("split").read_dir().ok()?;
     let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    folders.filter(|folder| find(folder, "train.csv").is_some()).min()
+    folders.filter(|folder| PARTS.iter().any(|(_, name)| find(folder, name).is_some())).min()
 }
 
 fn labels_of(text: &[u8], path: &Path) -> Result<Vec<Option<u32>>, DataError> {
@@ -65,6 +64,9 @@ fn labels_of(text: &[u8], path: &Path) -> Result<Vec<Option<u32>>, DataError> {
         if let Some(word) = words.next() {
             return Err(fault((word.column, GraphFault::TooManyFields { expected: 1 })));
         }
+    }
+    if labels.is_empty() {
+        return Err(DataError::NoNode { path: path.to_path_buf() });
     }
     Ok(labels)
 }
@@ -120,3 +122,7 @@ fn features_of(text: &[u8], path: &Path, nodes: usize) -> Result<Features, DataE
     }
     Ok(Features::Dense { width: width.unwrap_or(1), values })
 }
+
+/// The file of each part.
+const PARTS: [(Part, &str); 3] =
+    [(Part::Train, "train.csv"), (Part::Valid, "valid.csv"), (Part::Test, "test.csv")];

@@ -13,6 +13,7 @@ use crate::cli::program::{
 };
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
+use crate::data::DataError;
 use crate::gnn::config::TrainConfig;
 use crate::gnn::evaluation::Accuracy;
 use crate::gnn::graph::Graph;
@@ -23,7 +24,7 @@ use crate::gnn::task::{KEY_KINDS, traced_keys};
 use crate::gnn::training::{self, Model, NAME};
 use crate::run::flags::one_of;
 use crate::run::{
-    ClusterConfig, EvalReport, KeyChoice, Run, Saved, Split, TaskError, TrainReport, UnknownKey,
+    ClusterConfig, EvalReport, KeyChoice, Run, Split, TaskError, TrainReport, UnknownKey,
 };
 
 /// Flags that choose data.
@@ -40,7 +41,7 @@ impl Figures for Accuracy {
     }
 
     fn named(&self) -> Vec<(&'static str, f64)> {
-        vec![("accuracy", self.accuracy), ("loss", self.loss)]
+        vec![("accuracy", self.accuracy), ("log_loss", self.loss)]
     }
 }
 
@@ -52,7 +53,7 @@ pub(crate) struct DataArgs {
     /// features.txt (a line for each node: `index:value ...`), or one of the Open Graph Benchmark;
     /// .gz too; or its name in $ADAPM_DATA/gnn; none: a generated graph
     #[arg(long, value_name = "PATH|NAME", conflicts_with_all = ["data_seed", "graph_nodes", "classes", "degree", "homophily"])]
-    data: Option<PathBuf>,
+    pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     generated: GeneratedArgs,
 }
@@ -98,7 +99,8 @@ pub struct EvalFlags {
 }
 
 impl DataArgs {
-    fn read(&self) -> Result<(Graph, Source), Error> {
+    /// Reads or generates the graph.
+    pub(crate) fn read(&self) -> Result<(Graph, Source), Error> {
         let Some(name) = &self.data else {
             let graph = Graph::synthetic(self.generated.config()).map_err(TaskError::Config)?;
             let text = format!("planted partition, seed {} (generated)", self.generated.data_seed);
@@ -157,13 +159,18 @@ fn in_words(model: &Architecture) -> String {
     format!("GCN of 2 layers, {width} {features}, {hidden} hidden, {classes} classes")
 }
 
+/// Returns the length of a vector that is learned, if features are.
+fn dim_of(model: &Architecture) -> Option<usize> {
+    (model.inputs == Inputs::Learned).then_some(model.width)
+}
+
 /// Returns a row per part that was evaluated; empty if none was.
 fn table(splits: &[(&str, Option<&Accuracy>)], graph: &Graph) -> String {
     let mut table = Table::new(&[Align::Left, Align::Right, Align::Right, Align::Right]);
     if splits.iter().all(|(_, figures)| figures.is_none()) {
         return String::new();
     }
-    table.row(["", "accuracy", "loss", "nodes"]);
+    table.row(["", "accuracy", "log loss", "nodes"]);
     for (split, figures) in splits.iter().filter_map(|(split, of)| of.map(|of| (split, of))) {
         let [accuracy, loss] = [figures.accuracy, figures.loss].map(format::figure);
         table.row([(*split).to_owned(), accuracy, loss, format::count(figures.items)]);
@@ -200,6 +207,10 @@ impl Program for Gnn {
 
     fn read(args: &TrainArgs<Self>) -> Result<(Graph, Source), Error> {
         let (mut graph, source) = args.flags.data.read()?;
+        if graph.train().is_empty() {
+            let path = args.flags.data.data.clone().unwrap_or_default();
+            return Err(DataError::NoTrainNode { path }.into());
+        }
         if let Some(path) = &args.flags.parts {
             graph.dealt = Some(reader::read_parts(path, &graph)?);
         }
@@ -245,6 +256,8 @@ impl Program for Gnn {
     fn object(graph: &Graph, config: &TrainConfig, report: &ReportOf<Self>) -> impl Serialize {
         OfRun {
             seed: config.run.seed,
+            dim: config.architecture(graph).ok().as_ref().and_then(dim_of),
+            hidden: config.hidden,
             graph_nodes: graph.nodes(),
             edges: graph.counts().edges,
             classes: graph.classes(),
@@ -273,7 +286,7 @@ impl Program for Gnn {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let model: Model = Saved::load(NAME, &args.load)?;
+        let model = Architecture::load(&args.load)?;
         let (graph, source) = args.flags.data.read()?;
         training::check(&graph, &model.head)
             .map_err(|error| Error::of_input(format!("{}: {error}", args.load.display())))?;
@@ -314,11 +327,12 @@ impl Program for Gnn {
 
     fn evaluation_object(
         flags: &EvalFlags,
-        (_, graph): &Self::EvalData,
+        (model, graph): &Self::EvalData,
         report: &EvalReportOf<Self>,
     ) -> impl Serialize {
         let quality = Quality::new(report.figures.as_ref(), graph);
-        OfEvaluation { split: flags.split.name(), quality }
+        let Architecture { hidden, .. } = model.head;
+        OfEvaluation { split: flags.split.name(), dim: dim_of(&model.head), hidden, quality }
     }
 
     fn evaluation_files(flags: &EvalFlags) -> Files<'_> {
@@ -330,7 +344,8 @@ impl Program for Gnn {
 #[derive(Serialize)]
 struct Quality {
     accuracy: Option<f64>,
-    loss: Option<f64>,
+    /// That of the run is the mean over training.
+    log_loss: Option<f64>,
     classified: Option<u64>,
     /// A bound of the accuracy on test that can be expected, on generated data.
     bound_accuracy: Option<f64>,
@@ -342,7 +357,7 @@ impl Quality {
     fn new(figures: Option<&Accuracy>, graph: &Graph) -> Self {
         Self {
             accuracy: figures.map(|figures| figures.accuracy),
-            loss: figures.map(|figures| figures.loss),
+            log_loss: figures.map(|figures| figures.loss),
             classified: figures.map(|figures| figures.items),
             bound_accuracy: graph.known.map(|known| known.bound),
             features_accuracy: graph.known.map(|known| known.features_alone),
@@ -354,6 +369,9 @@ impl Quality {
 #[derive(Serialize)]
 struct OfRun {
     seed: u64,
+    /// Of features that are learned.
+    dim: Option<usize>,
+    hidden: usize,
     graph_nodes: usize,
     edges: u64,
     classes: usize,
@@ -366,6 +384,9 @@ struct OfRun {
 #[derive(Serialize)]
 struct OfEvaluation {
     split: &'static str,
+    /// Of features that are learned.
+    dim: Option<usize>,
+    hidden: usize,
     #[serde(flatten)]
     quality: Quality,
 }

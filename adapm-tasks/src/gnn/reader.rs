@@ -23,16 +23,12 @@ use crate::gnn::ogb;
 ///
 /// # Errors
 ///
-/// A file that is missing, unreadable or malformed; no node to train on.
+/// A file that is missing, unreadable or malformed; no node.
 pub(crate) fn read(folder: &Path) -> Result<Graph, DataError> {
-    let graph = match find(folder, "nodes.txt") {
-        Some(nodes) => read_text(folder, &nodes)?,
-        None => ogb::read(folder)?,
-    };
-    if graph.train().is_empty() {
-        return Err(DataError::NoTrainNode { path: folder.to_path_buf() });
+    match find(folder, "nodes.txt") {
+        Some(nodes) => read_text(folder, &nodes),
+        None => ogb::read(folder),
     }
-    Ok(graph)
 }
 
 /// Reads the part of each node from a file with lines `node part`, one for each node of train.
@@ -82,6 +78,9 @@ type Classes = (Vec<Option<u32>>, Vec<Option<Part>>);
 
 fn nodes_of(text: &[u8], path: &Path) -> Result<Classes, DataError> {
     let count = lines(text).filter(|(_, line)| words(line).next().is_some()).count();
+    if count == 0 {
+        return Err(DataError::NoNode { path: path.to_path_buf() });
+    }
     let (mut labels, mut parts) = (vec![None; count], vec![None; count]);
     let mut is_listed = vec![false; count];
     for (line, content) in lines(text) {

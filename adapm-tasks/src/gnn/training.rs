@@ -26,6 +26,9 @@ pub fn train(
     run: &Run<'_, Accuracy>,
 ) -> Result<TrainReport<Accuracy, Model>, TaskError> {
     config.check()?;
+    if graph.train().is_empty() {
+        return Err(TaskError::Own("no node of the graph is for train; give one".to_owned()));
+    }
     let model = &config.architecture(graph)?;
     let features = &*features_of(graph, model);
     let task = |workers| Network::new(graph, features, model, config, workers);
@@ -89,7 +92,7 @@ pub(crate) fn check(graph: &Graph, model: &Architecture) -> Result<(), String> {
 }
 
 /// Returns the features of a graph as the model wants them.
-fn features_of<'g>(graph: &'g Graph, model: &Architecture) -> Cow<'g, Features> {
+pub(crate) fn features_of<'g>(graph: &'g Graph, model: &Architecture) -> Cow<'g, Features> {
     if model.scaled { Cow::Owned(graph.features.scaled()) } else { Cow::Borrowed(&graph.features) }
 }
 

@@ -176,6 +176,13 @@ impl Arrays {
     }
 }
 
+impl Arrays {
+    /// Returns these values of all keys, in order, as many as the shape has.
+    pub(crate) fn of(shape: Shape, values: Vec<f32>) -> Self {
+        Self { shape, values, distribution: None, random: Random::new(0) }
+    }
+}
+
 impl Parameters for Arrays {
     type Error = Infallible;
     type Sample = ();

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::gnn::Part;
+use crate::gnn::program::DataArgs as GraphArgs;
 use crate::kge::program::DataArgs;
-use crate::run::flags::at_least_one;
+use crate::run::flags::{at_least_one, one_of};
 use crate::wv::program::LOAD;
 
 #[derive(Debug, Subcommand)]
@@ -22,6 +24,9 @@ pub(crate) enum PredictTask {
     /// Click prediction: the probability of a click of each example of a file
     #[command(after_help = CTR_EXAMPLES)]
     Ctr(CtrArgs),
+    /// Graph networks: the class of each node of a graph
+    #[command(after_help = GNN_EXAMPLES)]
+    Gnn(Box<GnnArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -35,6 +40,25 @@ pub(crate) struct CtrArgs {
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub(crate) data: PathBuf,
     /// Print one JSON object per example; notes go to stderr
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_override_self = true)]
+pub(crate) struct GnnArgs {
+    /// Model written by `train --save FILE`
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) load: PathBuf,
+    #[command(flatten)]
+    pub(crate) data: GraphArgs,
+    /// Classify the nodes of this part only
+    #[arg(long, value_name = "PART", value_parser = one_of::<Part>(Part::NAMES), conflicts_with = "node", help_heading = "Query")]
+    pub(crate) split: Option<Part>,
+    /// Classify these nodes only: their numbers, between commas
+    #[arg(long, value_name = "N,...", value_delimiter = ',', help_heading = "Query")]
+    pub(crate) node: Vec<u32>,
+    /// Print one JSON object per node; notes go to stderr
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 }
@@ -164,3 +188,13 @@ the data, without blank lines and a line of names.
 Examples:
   adapm predict ctr --load criteo.adapm --data day_23.tsv.gz > probabilities
   head -5 adult.test | adapm predict ctr --load adult.adapm --data - --json";
+
+pub(crate) const GNN_EXAMPLES: &str = "\
+A line of output, of all nodes unless --split or --node says which:
+  NODE  class  probability      between tabs
+The data may lack classes and parts: class -1 and part none in nodes.txt.
+
+Examples:
+  adapm predict gnn --load citeseer.adapm --data citeseer > classes.tsv
+  adapm predict gnn --load citeseer.adapm --data citeseer --node 17,23
+  adapm predict gnn --load citeseer.adapm --data citeseer --split test --json";

@@ -93,6 +93,10 @@ fn of_nodes(graph: &gnn::Graph) -> Content {
     content.counts_told.push(format!("{train} train, {valid} valid, {test} test nodes"));
     content.counts_told.push(format!("{nodes} nodes, {edges} edges, {classes} classes"));
     content.add(gnn::program::findings(graph));
+    if graph.train().is_empty() {
+        let text = "no node is for train: nothing can be learnt".to_owned();
+        content.add(vec![Finding::problem(text)]);
+    }
     content
 }
 

@@ -87,7 +87,7 @@ fn faults_of_nodes_and_edges_have_their_place() {
     starts(refused("nodes.txt", "0 70000 train\n"), "nodes.txt:1:3: not a class");
     starts(refused("nodes.txt", "0 1 dev\n"), "nodes.txt:1:5: not a part");
     starts(refused("nodes.txt", "0 1 train x\n"), "nodes.txt:1:11: 3 fields");
-    assert!(refused("nodes.txt", "0 1 test\n1 1 none\n2 none\n3 none\n").contains("is for train"));
+    starts(refused("nodes.txt", "\n"), "no node in nodes.txt");
     starts(read_files(&[("nodes.txt", NODES)]).expect_err("no edges"), "no edges.txt in ");
     starts(read_files(&[]).expect_err("nothing"), "no nodes.txt and edges.txt, or edge.csv in ");
 }
@@ -107,7 +107,10 @@ fn faults_of_features_have_their_place() {
 }
 
 #[test]
-fn nodes_without_valid_or_test_are_a_graph() {
+fn parts_may_be_without_nodes_and_nodes_without_classes() {
+    for nodes in ["0 1 test\n1 none\n2 none\n3 none\n", "0 none\n1 none\n2 none\n3 -1 none\n"] {
+        assert!(read_with("nodes.txt", nodes).expect("a graph").train().is_empty());
+    }
     let graph = read_with("nodes.txt", "0 1 train\n1 0 train\n2 none\n3 none\n").expect("a graph");
     assert!(graph.held_out(Split::Valid).is_empty() && graph.held_out(Split::Test).is_empty());
 }
@@ -173,6 +176,10 @@ fn faults_of_the_open_graph_benchmark_have_their_place() {
         refused("split/time/test.csv", "0\n"),
         "split/time/test.csv:1:1: this node is in another",
     );
-    starts(refused("split/time/train.csv.gz", "\n"), "no node of ");
-    starts(read_files(&OGB[..3]).expect_err("no split"), "no split/NAME/train.csv in ");
+    starts(refused("raw/node-label.csv.gz", ""), "no node in raw/node-label.csv.gz");
+    starts(read_files(&OGB[..1]).expect_err("no labels"), "no node-label.csv in ");
+    for without_train in [&OGB[..3], &OGB[4..], &[OGB[5], ("split/old/readme", "")]] {
+        let files = [&OGB[..3], without_train].concat();
+        assert!(read_files(&files).expect("a graph").train().is_empty());
+    }
 }
