@@ -10,6 +10,7 @@
 
 mod common;
 mod data;
+pub(crate) mod export;
 mod given;
 mod launch;
 mod measure;
@@ -17,10 +18,7 @@ pub(crate) mod predict;
 mod usage;
 
 pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
-pub(crate) use data::{
-    CheckArgs, DataArgs, DataVerb, EXPORT_CTR, EXPORT_KGE, EXPORT_MF, EXPORT_WV, ExportArgs,
-    ExportWordsArgs,
-};
+pub(crate) use data::{CheckArgs, DataArgs, DataVerb};
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 
+use crate::cli::args::export::ExportTask;
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, EXPORT_CTR, EXPORT_KGE, EXPORT_MF, EXPORT_WV,
-    ExportArgs, ExportWordsArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs, TokenArgs,
-    TraceArgs, deepest, in_one_line, systems,
+    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs,
+    TokenArgs, TraceArgs, deepest, in_one_line, systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
@@ -130,22 +130,6 @@ pub(crate) enum EvalTask {
     /// Graph networks: the accuracy on held-out nodes
     #[command(after_help = gnn::program::EVAL_EXAMPLES)]
     Gnn(Box<EvalArgs<Gnn>>),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum ExportTask {
-    /// Knowledge graph embeddings, as lines of numbers
-    #[command(after_help = EXPORT_KGE)]
-    Kge(ExportArgs),
-    /// Matrix factorization, as lines of numbers
-    #[command(after_help = EXPORT_MF)]
-    Mf(ExportArgs),
-    /// Word vectors, in word2vec's forms
-    #[command(after_help = EXPORT_WV)]
-    Wv(ExportWordsArgs),
-    /// Click prediction: weights and embeddings of features, as lines of numbers
-    #[command(after_help = EXPORT_CTR)]
-    Ctr(ExportArgs),
 }
 
 /// The command line of a task of one's own.
