@@ -17,6 +17,7 @@ const RANKS: &str =
     "mrr mrr_optimistic mrr_pessimistic hits_at_1 hits_at_3 hits_at_10 baseline_mrr best_mrr";
 const ERRORS: &str = "rmse mae predicted unseen means_rmse means_mae best_rmse";
 const CLICKS: &str = "auc log_loss calibration best_auc best_log_loss linear_auc";
+const CLASSES: &str = "accuracy log_loss classified bound_accuracy features_accuracy";
 const ANSWERS: &str = "accuracy baseline_accuracy coverage accuracy_of_all semantic_accuracy \
     syntactic_accuracy questions similarity similarity_coverage best_accuracy";
 
@@ -38,8 +39,8 @@ fn assert_names(args: &[&str], expected: &[[&str; 3]]) {
 #[test]
 fn objects_of_each_task_have_the_names_that_programs_read() {
     let folder = folder("json-names");
-    let files = ["kge", "mf", "wv", "ctr"].map(|task| folder.join(task));
-    let [kge, mf, wv, ctr] = files.each_ref().map(|file| text(file));
+    let files = ["kge", "mf", "wv", "ctr", "gnn"].map(|task| folder.join(task));
+    let [kge, mf, wv, ctr, gnn] = files.each_ref().map(|file| text(file));
     let matrix = ["--rows", "60", "--columns", "40", "--cells", "600", "--test-cells", "60"];
     let train = |task, data: &[&'static str], file| {
         let words = ["train", task, "--json", "--dim", "4", "--epochs", "2", "--save", file];
@@ -63,10 +64,18 @@ fn objects_of_each_task_have_the_names_that_programs_read() {
         &[[RUN, own, CLICKS], [EPOCH, "examples valid_auc", ""]],
     );
 
+    let own = "hidden graph_nodes edges classes valid_accuracy";
+    assert_names(
+        &train("gnn", &["--graph-nodes", "300"], gnn),
+        &[[RUN, own, CLASSES], [EPOCH, "nodes valid_accuracy", ""]],
+    );
+
     let own = "split model frequency_weight queries";
     assert_names(&["eval", "kge", "--json", "--load", kge], &[[EVALUATION, own, RANKS]]);
     let words = [&["eval", "mf", "--json", "--load", mf], matrix.as_slice()].concat();
     assert_names(&words, &[[EVALUATION, "split", ERRORS]]);
     assert_names(&["eval", "wv", "--json", "--load", wv], &[[EVALUATION, "vocabulary", ANSWERS]]);
     assert_names(&["eval", "ctr", "--json", "--load", ctr], &[[EVALUATION, "split model", CLICKS]]);
+    let words = ["eval", "gnn", "--json", "--load", gnn, "--graph-nodes", "300"];
+    assert_names(&words, &[[EVALUATION, "split hidden", CLASSES]]);
 }

@@ -26,7 +26,7 @@ fn files_that_cannot_be_read() {
     let here = here.trim_end_matches('/');
     let missing = format!("cannot read {nosuch} (--load): no such file; check the path");
     let eval = |task: &str, model: &str| adapm(&["eval", task, "--load", model]);
-    for task in ["kge", "mf", "wv", "ctr"] {
+    for task in ["kge", "mf", "wv", "ctr", "gnn"] {
         assert_says(&mut eval(task, &nosuch), 2, &missing);
         assert_says(
             &mut adapm(&["export", task, "--load", &nosuch, "--output", &at("out")]),

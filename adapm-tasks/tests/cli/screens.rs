@@ -60,7 +60,8 @@ fn trainings(folder: &Path) -> Vec<Vec<String>> {
     let kge = ["--data", ".", "--dim", "8", "--epochs", "3", "--n3", "0.001", "--reciprocal"];
     let mf = [MATRIX.as_slice(), &["--test-cells", "60", "--epochs", "3"]].concat();
     let wv = ["--sentences", "300", "--dim", "8", "--epochs", "2", "--min-count", "1"];
-    [("kge", kge.as_slice()), ("mf", &mf), ("wv", wv.as_slice())]
+    let gnn = ["--graph-nodes", "300", "--features", "learned", "--dim", "4", "--epochs", "2"];
+    [("kge", kge.as_slice()), ("mf", &mf), ("wv", wv.as_slice()), ("gnn", gnn.as_slice())]
         .map(|(task, flags)| [own(&["train", task]), own(flags), own(&["--save", task])].concat())
         .to_vec()
 }
@@ -129,6 +130,7 @@ fn evaluations_exports_and_traces_fit() {
         let data = match task {
             "kge" => vec!["--data", "."],
             "mf" => [&MATRIX[..6], &["--test-cells", "60"]].concat(),
+            "gnn" => vec!["--graph-nodes", "300"],
             _ => Vec::new(),
         };
         shown(&folder, &[vec!["eval", task, "--load", task], data].concat());
@@ -139,7 +141,7 @@ fn evaluations_exports_and_traces_fit() {
 #[test]
 fn everything_else_fits() {
     let folder = folder("screens_else");
-    for task in ["kge", "mf", "wv", "ctr"] {
+    for task in ["kge", "mf", "wv", "ctr", "gnn"] {
         shown(&folder, &["train", task, "--recipe"]);
     }
     let systems = "adapm,adapm-no-relocation,classic,static-mix";
