@@ -2,10 +2,9 @@
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
 //! [`mf`], [`wv`], [`ctr`]) holds model, step and evaluation of results, [`run`] what every task's
-//! run has in common, [`optim`] the update rule that is pushed, [`metric`] the figures that are
-//! reported, [`exchange`] the messages between nodes if they are processes, [`measure`] the tools
-//! that measure. Tasks use the public API of `adapm-runtime` only and run unchanged under every
-//! system, on one node or many.
+//! run has in common, [`metric`] the figures that are reported, [`exchange`] the messages between
+//! nodes if they are processes, [`measure`] the tools that measure. Tasks use the public API of
+//! `adapm-runtime` only and run unchanged under every system, on one node or many.
 //!
 //! [`cli`] is the command line, the binary `adapm` of this package.
 //!
@@ -25,7 +24,7 @@ mod matrix;
 pub mod measure;
 pub mod metric;
 pub mod mf;
-pub mod optim;
+mod optim;
 mod partition;
 pub mod run;
 mod simd;

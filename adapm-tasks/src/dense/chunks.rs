@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use adapm_core::Key;
+use adapm_core::update::AdaGrad;
 
-use crate::optim::AdaGrad;
+use crate::optim;
 
 /// So many parameters in chunks, which are the keys from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl Chunks {
         let values = values.chunks(2 * len).zip(updates.chunks_mut(2 * len));
         for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(len)).zip(values)
         {
-            if !rule.update_finite(1.0, value, gradient, update) {
+            if !optim::step_among(rule, 1.0, value, gradient, update) {
                 return Err(key);
             }
         }
