@@ -101,6 +101,24 @@ pub enum OpError {
         /// Elements given.
         given: usize,
     },
+    /// The value of a key is not a parameter with the state of the update rule behind it.
+    #[error(
+        "key {} has a value of {value_len} elements, which does not fit the update rule: use dim + \
+         state_len(dim)",
+        key.0
+    )]
+    RuleLen {
+        /// The key.
+        key: Key,
+        /// Elements of its value.
+        value_len: usize,
+    },
+    /// The step of an update rule is infinite or NaN. Nothing was pushed to the key.
+    #[error("the step of key {} is not finite: check the gradient, or lower the learning rate", key.0)]
+    NotFinite {
+        /// The key.
+        key: Key,
+    },
     /// An intent window that is empty or reversed.
     #[error("intent window {}..{} is empty or reversed: end must be after start", start.0, end.0)]
     Window {

@@ -21,6 +21,7 @@
 //! | [`route`] | next hop of a key |
 //! | [`ticket`] | proof that a node can have answered |
 //! | [`policy`] | decisions: technique and action timing |
+//! | [`update`] | update rules: the update that is pushed for a gradient |
 //! | [`wire`] | messages and frames |
 //! | [`link`] | frames once and in order over pipes that break |
 //! | [`docs`] | pages: architecture, protocol, systems, words, tests |
@@ -30,7 +31,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 pub mod clock;
@@ -53,6 +54,7 @@ pub mod store;
 pub mod ticket;
 pub mod time;
 pub mod transport;
+pub mod update;
 pub mod value;
 pub mod wire;
 

@@ -9,11 +9,13 @@
 //! | `Main` | value, version, relocation counter | served | `hand_over` to `None` |
 //! | `Releasing` | nothing; last delta not acknowledged | refused (parked) | `released` to `None` |
 //!
-//! Only `Engine` changes what a local copy is; workers call [`Slot::pull`] and [`Slot::push`] only.
+//! Only `Engine` changes what a local copy is; workers call [`Slot::pull`], [`Slot::push`] and
+//! [`Slot::step`] only.
 
 use core::fmt;
 
 use crate::id::{Counter, NodeId, Version};
+use crate::update::UpdateRule;
 use crate::value::{Value, accumulate};
 
 /// The state of a node's copy of a key.
@@ -211,6 +213,22 @@ impl<V: Value> Slot<'_, V> {
         }
     }
 
+    /// Pushes the update that `rule` computes from the local value for `gradient` `[dim]`; `update`
+    /// `[value_len]` is written. Returns `None` if it is not finite: nothing is added then.
+    ///
+    /// Steps on a copy are taken one after the other: each sees the updates of those before.
+    pub fn step(
+        &mut self,
+        rule: &dyn UpdateRule<V>,
+        gradient: &[V],
+        update: &mut [V],
+    ) -> Option<Pushed> {
+        if !self.packed.is_local() {
+            return Some(Pushed::Refused);
+        }
+        rule.step(self.value, gradient, update).then(|| self.push(update))
+    }
+
     /// Overwrites the value of a main copy with `value` `[value_len]`.
     pub fn set(&mut self, value: &[V]) {
         self.expect(State::Main, "only an owner sets");
@@ -370,5 +388,60 @@ impl<V: Value> Slot<'_, V> {
 
     fn expect(&self, state: State, rule: &str) {
         debug_assert_eq!(self.packed.state(), state, "{rule}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves the parameter against the gradient and counts steps; a gradient of 0 is not finite.
+    struct Counting;
+
+    impl UpdateRule<i64> for Counting {
+        fn state_len(&self, _dim: usize) -> usize {
+            1
+        }
+
+        fn step(&self, value: &[i64], gradient: &[i64], update: &mut [i64]) -> bool {
+            update.copy_from_slice(&[-gradient[0] * (1 + value[1]), 1]);
+            gradient != [0]
+        }
+    }
+
+    fn step(
+        packed: &mut PackedState,
+        value: &mut [i64],
+        delta: &mut [i64],
+        g: i64,
+    ) -> Option<Pushed> {
+        let (mut version, mut update) = (Version(0), [0; 2]);
+        Slot { packed, version: &mut version, value, delta }.step(&Counting, &[g], &mut update)
+    }
+
+    #[test]
+    fn each_step_on_a_copy_sees_those_before() {
+        let (mut packed, mut value) = (PackedState::MAIN_AT_HOME, [0; 2]);
+        for _ in 0..3 {
+            assert_eq!(step(&mut packed, &mut value, &mut [], 10), Some(Pushed::Done));
+        }
+        assert_eq!(value, [-10 - 20 - 30, 3]);
+    }
+
+    #[test]
+    fn a_step_on_a_replica_goes_to_its_delta() {
+        let (mut packed, mut value, mut delta) = (PackedState::EMPTY, [5, 2], [0; 2]);
+        packed.set_state(State::Replica);
+        assert_eq!(step(&mut packed, &mut value, &mut delta, 10), Some(Pushed::Dirtied));
+        assert_eq!(step(&mut packed, &mut value, &mut delta, 10), Some(Pushed::Done));
+        assert_eq!((value, delta), ([5 - 30 - 40, 4], [-30 - 40, 2]));
+    }
+
+    #[test]
+    fn a_step_that_is_not_finite_adds_nothing_and_one_without_a_copy_is_refused() {
+        let (mut packed, mut value) = (PackedState::MAIN_AT_HOME, [5, 2]);
+        assert_eq!(step(&mut packed, &mut value, &mut [], 0), None);
+        assert_eq!(value, [5, 2]);
+        assert_eq!(step(&mut { PackedState::EMPTY }, &mut [], &mut [], 10), Some(Pushed::Refused));
     }
 }

@@ -51,6 +51,7 @@
 //! | --- | --- |
 //! | settings | [`Builder`], [`Layout`], [`System`], [`Nodes`], [`Sampling`], [`Scheme`] |
 //! | work | [`Cluster`], [`Worker`], [`IntentHandle`], [`Key`], [`Clock`], [`Sample`], [`Random`] |
+//! | steps of an optimizer, by [`Worker::update`] | [`AdaGrad`], [`UpdateRule`] |
 //! | calls whose results are awaited later | [`Pull`], [`Done`] |
 //! | nodes that are processes (feature `tcp`) | [`launcher`], [`Group`], [`GroupConfig`], [`Rendezvous`], [`Membership`], [`Token`], [`CloseReason`] |
 //! | errors and notices | [`BuildError`], [`RunError`], [`TryRunError`], [`OpError`], [`ConfigError`], [`GroupError`], [`Notice`] |
@@ -61,6 +62,7 @@
 pub use adapm_core::error::{ConfigError, OpError};
 pub use adapm_core::policy::System;
 pub use adapm_core::transport::CloseReason;
+pub use adapm_core::update::{AdaGrad, UpdateRule};
 pub use adapm_core::{ChannelId, Clock, Key, Layout, NodeId, Value, WorkerId};
 #[cfg(feature = "tcp")]
 pub use adapm_transport::group::{

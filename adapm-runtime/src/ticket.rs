@@ -13,6 +13,7 @@
 use std::fmt;
 use std::future::Future;
 use std::mem;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -244,13 +245,19 @@ pub(crate) struct Place {
     pub(crate) len: usize,
 }
 
+impl Place {
+    pub(crate) fn range(self) -> Range<usize> {
+        self.offset..self.offset + self.len
+    }
+}
+
 /// Copies the values of each part of a pull to their places in `values`.
 pub(crate) fn scatter<V: Copy>(parts: &[Vec<V>], places: &[Vec<Place>], values: &mut [V]) {
     for (part, places) in parts.iter().zip(places) {
         let mut start = 0;
         for place in places {
             let end = start + place.len;
-            values[place.offset..place.offset + place.len].copy_from_slice(&part[start..end]);
+            values[place.range()].copy_from_slice(&part[start..end]);
             start = end;
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Only the worker's own thread is counted, as engines allocate.
 
+use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::{Builder, Worker};
 use allocation_counter::{AllocationInfo, measure};
@@ -49,6 +50,27 @@ fn pulls_and_pushes_of_main_copies_allocate_nothing() {
     let cluster = builder().build().expect("a legal cluster");
     let counted = cluster.run(|mut worker| counted(&mut worker)).expect("no failure").remove(0);
     assert_eq!(counted.map(|info| info.count_total), [0, 0], "{counted:?}");
+}
+
+#[test]
+fn steps_on_main_copies_allocate_nothing() {
+    let layout = Layout::dense(&[(KEYS, 2 * LEN)]).expect("a legal layout");
+    let builder = Builder::new(layout).channels(1).initial(|_, value: &mut [f32]| value.fill(1.0));
+    let cluster = builder.build().expect("a legal cluster");
+    let counts = cluster.run(|mut worker| {
+        let keys: Vec<Key> = (0..KEYS).map(Key).collect();
+        let gradients = [0.25; BATCH * LEN];
+        let mut steps = || {
+            for keys in keys.chunks(BATCH).cycle().take(CALLS) {
+                let rule = AdaGrad { learning_rate: 0.1 };
+                worker.update(keys, &gradients, &rule).expect("known keys");
+                worker.update(&keys[..1], &gradients[..LEN], &rule).expect("a known key");
+            }
+        };
+        steps();
+        measure(steps).count_total
+    });
+    assert_eq!(counts.expect("no failure"), [0]);
 }
 
 #[test]

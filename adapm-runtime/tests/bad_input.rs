@@ -1,6 +1,7 @@
 //! Bad input is reported to the caller at once, as a clear error, and changes nothing.
 
 use adapm_core::error::{ConfigError, OpError};
+use adapm_core::update::UpdateRule;
 use adapm_core::{Clock, Key, Layout};
 use adapm_runtime::{
     BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System,
@@ -17,6 +18,20 @@ fn refusal(builder: Builder<i64>) -> BuildError {
     builder.build().map(drop).expect_err("it cannot work")
 }
 
+/// Keeps so many numbers beside a parameter of any length, and adds the gradient to it.
+struct Keeps(usize);
+
+impl UpdateRule<i64> for Keeps {
+    fn state_len(&self, _dim: usize) -> usize {
+        self.0
+    }
+
+    fn step(&self, _value: &[i64], gradient: &[i64], update: &mut [i64]) -> bool {
+        update[..gradient.len()].copy_from_slice(gradient);
+        true
+    }
+}
+
 #[test]
 fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
     for (nodes, channels) in [1, 2, 1, 2].map(|nodes| (nodes, channels::draw())) {
@@ -29,6 +44,7 @@ fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
             assert_eq!(worker.pull(&bad, &mut [7; 4]), unknown());
             assert_eq!(worker.push(&bad, &[7; 4]), unknown());
             assert_eq!(worker.set(&bad, &[7; 4]), unknown());
+            assert_eq!(worker.update(&bad, &[7; 2], &Keeps(1)), unknown());
             assert_eq!(worker.localize(&bad), unknown());
             assert_eq!(worker.intent(&bad, Clock(0)..Clock(1)), unknown());
             assert_eq!(worker.intent_handle().intent(&bad, Clock(0)..Clock(1)), unknown());
@@ -45,6 +61,10 @@ fn calls_that_cannot_be_done_are_refused_at_once_and_change_nothing() {
             assert_eq!(worker.pull(&all, &mut [7; 19]), length(20, 19));
             assert_eq!(worker.push(&all, &[7; 21]), length(20, 21));
             assert_eq!(worker.set(&all[..1], &[]), length(2, 0));
+            assert_eq!(worker.update(&all, &[7; 11], &Keeps(1)), length(10, 11));
+            assert_eq!(worker.update(&all, &[7; 19], &Keeps(0)), length(20, 19));
+            let no_rule = OpError::RuleLen { key: Key(3), value_len: 2 };
+            assert_eq!(worker.update(&all[3..], &[7; 7], &Keeps(2)), Err(no_rule));
             assert_eq!(worker.push_async(&all, &[7]).map(drop), length(20, 1));
             assert_eq!(worker.pull_if_local(Key(1), &mut [7]).map(drop), length(2, 1));
 

@@ -1,5 +1,5 @@
 //! Loom: a worker's push against concurrent transitions of the engine: it is counted once, or
-//! refused.
+//! refused. And steps of two workers.
 //!
 //! The worker runs what `Worker::push` runs under the latch, the engine what `Engine` runs, with
 //! memory before or after the transition.
@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use adapm_core::slot::{Location, Pushed, State};
 use adapm_core::store::Store;
+use adapm_core::update::UpdateRule;
 use adapm_core::{Counter, Key, Layout, NodeId, Version};
 use adapm_store::model::Mistake;
 use adapm_store::{DenseStore, SparseStore};
@@ -178,6 +179,36 @@ fn takes_deltas<S: Model>() {
     });
 }
 
+/// Counts its steps, and moves by one more in each.
+struct Counting;
+
+impl UpdateRule<i64> for Counting {
+    fn state_len(&self, _dim: usize) -> usize {
+        1
+    }
+
+    fn step(&self, value: &[i64], gradient: &[i64], update: &mut [i64]) -> bool {
+        update.copy_from_slice(&[gradient[0] * (1 + value[1]), 1]);
+        true
+    }
+}
+
+/// Takes steps of two workers on one copy: the later one sees the earlier one.
+fn takes_steps<S: Model>() {
+    loom::model(|| {
+        let store = S::with_main();
+        let step =
+            |store: &S| store.with_slot(KEY, |mut slot| slot.step(&Counting, &[10], &mut [0; 2]));
+        let worker = {
+            let store = Arc::clone(&store);
+            thread::spawn(move || step(&store))
+        };
+        assert_eq!(step(&store), Some(Pushed::Done));
+        assert_eq!(worker.join().expect("the worker is done"), Some(Pushed::Done));
+        store.with_slot(KEY, |slot| assert_eq!(slot.value, [10 + 20, 2]));
+    });
+}
+
 /// Installs a copy while a worker pulls: the worker reads the whole value or none.
 fn installs<S: Model>() {
     loom::model(|| {
@@ -241,6 +272,11 @@ macro_rules! models {
             #[test]
             fn a_delta_is_taken_once_and_its_mark_told_once() {
                 takes_deltas::<$type>();
+            }
+
+            #[test]
+            fn steps_of_two_workers_are_taken_one_after_the_other() {
+                takes_steps::<$type>();
             }
 
             #[test]

@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use adapm_core::update::{AdaGrad, UpdateRule as _};
 use adapm_core::{Clock, Key};
 use adapm_tasks::cli::{self, Error, EvalArgs, Files, Labels, Program, Source, TrainArgs};
 use adapm_tasks::files;
 use adapm_tasks::metric::Auc;
-use adapm_tasks::optim::AdaGrad;
 use adapm_tasks::run::{
     ClusterConfig, Config, ConfigError, Course, Cursor, Digest, EvalReport, Evaluation, Form,
     Initial, IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Shape, Split,
@@ -267,7 +267,7 @@ impl<'a> Task for Machine<'a> {
         let mut updates = vec![0.0; values.len()];
         let steps = values.chunks(2 * len).zip(gradients.chunks(len));
         for (((value, gradient), update), key) in steps.zip(updates.chunks_mut(2 * len)).zip(keys) {
-            if !(AdaGrad { learning_rate }.update_finite(1.0, value, gradient, update)) {
+            if !(AdaGrad { learning_rate }.step(value, gradient, update)) {
                 return Err(StepError::NotFinite(*key));
             }
         }

@@ -17,6 +17,7 @@ use adapm_core::error::OpError;
 use adapm_core::layout::Extent;
 use adapm_core::slot::Pushed;
 use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
+use adapm_core::update::UpdateRule;
 use adapm_core::{Key, WorkerId};
 
 use crate::node::NodeShared;
@@ -196,6 +197,35 @@ impl<S: Store> Access<S> {
     #[inline(always)] // A call costs as much as the access to a short value.
     pub(super) fn try_pull(&mut self, key: Key, value: &mut [S::Value]) -> bool {
         !self.order.blocks(key) && self.store.with_slot(key, |slot| slot.pull(value))
+    }
+
+    /// Takes a step of `rule` on the value of one key if it is local and no operation of this
+    /// worker on it is in flight. Returns `None` if the step is not finite.
+    #[inline(always)] // A call costs as much as the access to a short value.
+    pub(super) fn try_step(
+        &mut self,
+        key: Key,
+        rule: &dyn UpdateRule<S::Value>,
+        gradient: &[S::Value],
+        update: &mut [S::Value],
+    ) -> Option<Pushed> {
+        if self.order.blocks(key) {
+            return Some(Pushed::Refused);
+        }
+        let pushed = self.store.with_slot(key, |mut slot| slot.step(rule, gradient, update));
+        if pushed == Some(Pushed::Dirtied) {
+            self.dirtied.push(key);
+        }
+        pushed
+    }
+
+    /// Ends a pass of steps on `keys` keys: counts a pull and a push for each that was local, and
+    /// reports those that were dirtied.
+    pub(super) fn finish_steps(&mut self, keys: usize) {
+        self.counters().add_local(2 * (keys - self.slow.len()) as u64);
+        if !self.dirtied.is_empty() {
+            self.tell_dirtied();
+        }
     }
 
     /// Leaves a key to the engines, which closes the fast path for it.
@@ -412,7 +442,7 @@ impl<S: Store> Access<S> {
     }
 
     #[inline]
-    fn value_len(&self, key: Key) -> usize {
+    pub(super) fn value_len(&self, key: Key) -> usize {
         match &self.uniform {
             Some(extent) => extent.value_len,
             None => self.store.value_len(key),
@@ -420,7 +450,7 @@ impl<S: Store> Access<S> {
     }
 
     #[inline]
-    fn prefetch_first(&self, keys: &[Key]) {
+    pub(super) fn prefetch_first(&self, keys: &[Key]) {
         if keys.len() > 1 {
             keys.iter().take(ENTRY_AHEAD).for_each(|key| self.store.prefetch_entry(*key));
         }
@@ -428,7 +458,7 @@ impl<S: Store> Access<S> {
     }
 
     #[inline]
-    fn prefetch_ahead(&self, keys: &[Key], index: usize) {
+    pub(super) fn prefetch_ahead(&self, keys: &[Key], index: usize) {
         prefetch_ahead(&self.store, index, |at| keys.get(at).copied());
     }
 }
@@ -439,7 +469,7 @@ impl Call {
         let values = || {
             let mut values = Vec::with_capacity(places.iter().map(|place| place.len).sum());
             for place in places {
-                values.extend_from_slice(&given[place.offset..place.offset + place.len]);
+                values.extend_from_slice(&given[place.range()]);
             }
             values
         };

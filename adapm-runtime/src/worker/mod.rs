@@ -10,11 +10,12 @@
 //! Duplicate keys in one call are legal: each place of a pull gets the key's value, each update of
 //! a push is added.
 //!
-//! Not here: samples (`sample.rs`), the protocol, which is `adapm-core`'s, and the channel threads
-//! (`channel.rs`).
+//! Not here: samples (`sample.rs`), steps of update rules (`update.rs`), the protocol, which is
+//! `adapm-core`'s, and the channel threads (`channel.rs`).
 
 mod access;
 mod sample;
+mod update;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use std::{fmt, thread};
 use adapm_core::engine::{OpBody, SignalId};
 use adapm_core::error::OpError;
 use adapm_core::store::Store;
+use adapm_core::update::UpdateRule;
 use adapm_core::{Clock, Key, NodeId, Value, WorkerId};
 
 use crate::error::RunError;
@@ -35,6 +37,7 @@ use crate::store::LayoutStore;
 use crate::sync::Ordering;
 use crate::ticket::{Done, Pull};
 use access::Access;
+use update::Updates;
 
 /// A worker, which makes the accesses of a training thread. Handed out by [`crate::Cluster`], moves
 /// to any thread, ends when it is dropped. Values are of type `V`, kept in stores of type `S`.
@@ -46,6 +49,7 @@ use access::Access;
 /// [`OpError::PeerLost`] with that node's id and address.
 pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     access: Access<S>,
+    updates: Updates<V>,
     clock: Clock,
     sampler: Sampler,
     pace: Pace,
@@ -64,6 +68,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
             sampler: Sampler::new(shared.sampling.clone(), shared.node, id, 0),
             pace: Pace::default(),
             access: Access::new(shared, id),
+            updates: Updates::default(),
             failure,
         }
     }
@@ -113,6 +118,52 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// As [`Worker::pull`].
     pub fn set(&mut self, keys: &[Key], values: &[V]) -> Result<(), OpError> {
         self.access.set(keys, values)
+    }
+
+    /// Takes a step of `rule` for each of `keys`: pushes the update that the rule computes from the
+    /// key's value and its gradient. Returns when all are applied to the local copy or by the
+    /// owner.
+    ///
+    /// A local copy changes under the key's latch: steps of the workers of a node on one key are
+    /// taken one after the other, each from the value that the last one left. Of a key that is not
+    /// local, the value is pulled and the update pushed: updates of others in between are added to
+    /// it, and the step does not see them (AdaPM §3). A key that `keys` has several times takes
+    /// its steps one after the other, wherever it is.
+    ///
+    /// Costs one access per local key and allocates nothing; otherwise as much as a pull and a
+    /// push. Counts as both ([`crate::Stats`]).
+    ///
+    /// # Shapes
+    /// `gradients` `[sum of dim]`, in the order of the keys, where a key's value is
+    /// `[dim + state_len(dim)]`.
+    ///
+    /// # Errors
+    /// An unknown key, a wrong length, or [`OpError::RuleLen`] if the rule has no such values:
+    /// nothing has changed. [`OpError::NotFinite`] names one of the keys whose step is not finite;
+    /// no such step was pushed, and all others were. If the cluster fails, some steps may have been
+    /// taken, each at most once.
+    ///
+    /// # Example
+    /// ```
+    /// use adapm_runtime::prelude::*;
+    ///
+    /// // 100 rows of 2 parameters and their 2 accumulators.
+    /// let builder = Builder::<f32>::new(Layout::dense(&[(100, 2 + 2)])?).nodes(2);
+    /// let cluster = builder.initial(|_, row| row[2..].fill(1.0)).build()?;
+    /// let rule = AdaGrad { learning_rate: 0.1 };
+    /// cluster.try_run(|mut worker| worker.update(&[Key(7)], &[3.0, 4.0], &rule))?;
+    /// let mut row = [0.0; 4];
+    /// cluster.read(&[Key(7)], &mut row)?;
+    /// assert_eq!(row[2..], [1.0 + 2.0 * 9.0, 1.0 + 2.0 * 16.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn update(
+        &mut self,
+        keys: &[Key],
+        gradients: &[V],
+        rule: &dyn UpdateRule<V>,
+    ) -> Result<(), OpError> {
+        self.updates.take_steps(&mut self.access, keys, gradients, rule)
     }
 
     /// Like [`Worker::pull`], without blocking: the ticket yields the values.

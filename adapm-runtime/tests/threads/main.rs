@@ -14,6 +14,7 @@ mod many_keys;
 #[cfg(target_os = "linux")]
 mod priority;
 mod sets;
+mod steps;
 mod tickets;
 
 use adapm_core::{Key, Layout, NodeId};

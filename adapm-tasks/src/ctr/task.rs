@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
 use adapm_runtime::System;
 use rand::RngExt as _;
@@ -18,7 +19,7 @@ use crate::ctr::config::TrainConfig;
 use crate::ctr::network::{Network, Pass, Placed, Rows};
 use crate::dense::{Chunks, Dropout, add_scaled};
 use crate::metric::ClickMetrics;
-use crate::optim::AdaGrad;
+use crate::optim;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
     Shape, Split, StepError, Task, Tell, WorkerSlot, generator,
@@ -154,7 +155,7 @@ impl<'a> Prediction<'a> {
         let gradients = state.of_features.chunks_mut(len);
         for ((key, gradient), (value, update)) in keys.iter().zip(gradients).zip(values) {
             add_scaled(gradient, self.config.l2, &value[..len]);
-            if !rule.update_finite(1.0, value, gradient, update) {
+            if !optim::step_among(rule, 1.0, value, gradient, update) {
                 return Err(*key);
             }
         }

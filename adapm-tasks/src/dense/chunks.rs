@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use adapm_core::Key;
+use adapm_core::update::AdaGrad;
 
-use crate::optim::AdaGrad;
+use crate::optim;
 
 /// So many parameters in chunks, which are the keys from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ impl Chunks {
     }
 
     /// Writes the updates of all keys for these gradients of the parameters, of which so many
-    /// `steps` are taken at once ([`AdaGrad::update_among`]). Returns the first key that would get
+    /// `steps` are taken at once ([`AdaGrad::step_among`]). Returns the first key that would get
     /// one that is no finite number.
     pub(crate) fn update(
         self,
@@ -58,7 +59,7 @@ impl Chunks {
         let values = values.chunks(2 * len).zip(updates.chunks_mut(2 * len));
         for ((key, gradient), (value, update)) in self.keys().zip(gradients.chunks(len)).zip(values)
         {
-            if !rule.update_finite(steps, value, gradient, update) {
+            if !optim::step_among(rule, steps, value, gradient, update) {
                 return Err(key);
             }
         }

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
 use adapm_runtime::System;
 use rand::RngExt as _;
@@ -18,7 +19,7 @@ use crate::gnn::evaluation::{Accuracy, Classification};
 use crate::gnn::graph::{Features, Graph};
 use crate::gnn::model::{Architecture, Inputs, Pass};
 use crate::gnn::sampling::Block;
-use crate::optim::AdaGrad;
+use crate::optim;
 use crate::partition;
 use crate::run::parameters::{IntentSignaler, Parameters, Shape};
 use crate::run::{
@@ -146,7 +147,7 @@ impl<'a> Network<'a> {
             let of_nodes = values[..of_layers].chunks(2 * width);
             let steps = of_nodes.zip(updates.chunks_mut(2 * width)).zip(keys.iter());
             for (((value, update), key), gradient) in steps.zip(pass.row_slopes.chunks(width)) {
-                if !rule.update_finite(1.0, value, gradient, update) {
+                if !optim::step_among(rule, 1.0, value, gradient, update) {
                     return Err(*key);
                 }
             }

@@ -9,12 +9,12 @@
 //! in `ModelKind::function`.
 
 use adapm_core::Key;
+use adapm_core::update::AdaGrad;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::comparison::Comparison;
 use crate::kge::graph::Graph;
-use crate::optim::AdaGrad;
 use crate::run;
 use crate::run::config::named;
 use crate::run::parameters::SamplingDistribution;

@@ -261,7 +261,7 @@ fn move_adaptively(
     }
 }
 
-/// A step of AdaGrad up the gradient; [`AdaGrad`](crate::optim::AdaGrad) says what it is.
+/// A step of AdaGrad up the gradient; [`AdaGrad`](adapm_core::update::AdaGrad) says what it is.
 #[inline(always)]
 pub(crate) fn step(
     value: &mut [f32; LANES],
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn adagrad_takes_the_steps_of_the_update_rule() {
-        use crate::optim::AdaGrad;
+        use adapm_core::update::{AdaGrad, UpdateRule as _};
 
         let (input, outputs) = (numbers(LANES, 1), numbers(2 * LANES, 2));
         let plain_work = Work {
@@ -386,7 +386,7 @@ mod tests {
             }));
         for (before, gradient, after) in pairs {
             let mut update = vec![0.0; 2 * LANES];
-            AdaGrad { learning_rate: 0.1 }.update(before, &gradient, &mut update);
+            assert!(AdaGrad { learning_rate: 0.1 }.step(before, &gradient, &mut update));
             for ((before, update), after) in before.iter().zip(&update).zip(after) {
                 assert!(
                     (before + update - after).abs() < 1e-5,

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
 use adapm_runtime::{AliasTable, Random, Scheme, System};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::optim::AdaGrad;
 use crate::run::config::Split;
 use crate::run::error::TaskError;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};

@@ -7,7 +7,7 @@
 //!
 //! | group | what is measured | its floor |
 //! | --- | --- | --- |
-//! | [`Group::Access`] | pull and push of local keys by one worker | copying and adding the same random rows of a flat array |
+//! | [`Group::Access`] | pull, push and update of local keys by one worker | copying, adding, stepping on the same random rows of a flat array |
 //! | [`Group::Workers`] | how pull and push scale from one worker to two | how accesses to the flat array scale |
 //! | [`Group::Signals`] | signalling intent, advancing the clock | pushing the keys to a `Vec`, adding to an atomic |
 //! | [`Group::Remote`] | synchronous pull and push of another node's keys, and many at once | the same number of bytes there and back over a socket, with a hand-over to another thread and back |
@@ -30,6 +30,7 @@ mod memory;
 mod moves;
 mod remote;
 mod rows;
+mod steps;
 mod workers;
 
 use std::fmt;
@@ -106,7 +107,10 @@ pub fn measure(
 ) -> Result<(), BenchError> {
     let desk = &mut Desk { plan, stop, tell };
     match group {
-        Group::Access => access::measure(desk),
+        Group::Access => {
+            access::measure(desk)?;
+            steps::measure(desk)
+        }
         Group::Workers => workers::measure(desk),
         Group::Signals => access::measure_signals(desk),
         Group::Remote => remote::measure(desk),

@@ -1,10 +1,10 @@
 //! Tests of the inner loop: against finite differences, the update rule, and itself.
 
+use adapm_core::update::{AdaGrad, UpdateRule as _};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::*;
-use crate::optim::AdaGrad;
 
 const ROW_PENALTY: f32 = 0.05;
 const COLUMN_PENALTY: f32 = 0.07;
@@ -121,7 +121,7 @@ fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
             let gradient: Vec<f32> =
                 moved(plain, steps).into_iter().map(|step| step / -0.1).collect();
             let mut expected = vec![0.0; 2 * dim];
-            AdaGrad { learning_rate: 0.1 }.update(value, &gradient, &mut expected);
+            assert!(AdaGrad { learning_rate: 0.1 }.step(value, &gradient, &mut expected));
             for (a, b) in moved(value, now).iter().zip(&expected) {
                 assert!(close(f64::from(*a), f64::from(*b), 1e-5), "{a} {b}");
             }

@@ -2,10 +2,10 @@
 
 use std::convert::Infallible;
 
+use adapm_core::update::AdaGrad;
 use adapm_runtime::{AliasTable, Random};
 
 use super::*;
-use crate::optim::AdaGrad;
 use crate::wv::{corpus, task};
 
 /// All values in one vector, negatives by an alias table; records which keys are accessed.
