@@ -72,7 +72,10 @@ impl Graph {
     ///
     /// A file that is missing, unreadable or malformed.
     pub fn load(folder: &Path) -> Result<Self, DataError> {
-        reader::read(folder)
+        match reader::find(folder, "nodes.txt") {
+            Some(nodes) => reader::read(folder, &nodes),
+            None => ogb::read(folder),
+        }
     }
 
     /// Generates a graph with a planted partition.
@@ -84,3 +87,6 @@ impl Graph {
         synthetic::generate(&config)
     }
 }
+
+/// The name of the task.
+pub(crate) const NAME: &str = "gnn";

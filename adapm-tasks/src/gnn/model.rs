@@ -13,9 +13,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::dense::{Chunks, Dropout, Perceptron, PerceptronPass, add_scaled};
+use crate::gnn::NAME;
 use crate::gnn::graph::{Features, SparseRows};
 use crate::gnn::sampling::Block;
-use crate::gnn::training::NAME;
 use crate::run::{CheckpointError, Saved, Shape};
 
 /// The form of a model, which is saved with its parameters.

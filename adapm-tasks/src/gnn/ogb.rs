@@ -6,8 +6,9 @@
 //!   raw/node-feat.csv.gz   number,number,...   split/time/test.csv.gz
 //! ```
 //!
-//! A node is a line of `node-label`, which is empty or `nan` where no class is known. The folder `raw`
-//! may be left out, and `.gz`. Of several splits the first by name is taken; there may be none.
+//! A node is a line of `node-label`, which is empty or `nan` where no class is known. The folder
+//! `raw` may be left out, and `.gz`. Of several splits the first by name is taken; there may be
+//! none.
 
 use std::path::{Path, PathBuf};
 

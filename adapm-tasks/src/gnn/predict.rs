@@ -24,7 +24,7 @@ use crate::run::{Form, Split, TaskError};
 /// synthetic.nodes = 500;
 /// let graph = Graph::synthetic(synthetic)?;
 /// let mut config = TrainConfig::default();
-/// config.epochs = 2;
+/// config.epochs = Some(2);
 /// let model = train(&graph, &config, &Run::alone())?.checkpoint.expect("is asked for");
 /// let mut predictor = Predictor::new(&graph, model)?;
 /// let [of_7, of_3] = predictor.predict(&[7, 3])?[..] else { unreachable!() };
@@ -172,7 +172,8 @@ mod tests {
     fn trained(features: FeatureSource) -> (Graph, Model) {
         let config = SyntheticConfig { nodes: 600, classes: 4, ..SyntheticConfig::default() };
         let graph = Graph::synthetic(config).expect("there is such a graph");
-        let mut config = TrainConfig { hidden: 8, dim: 8, epochs: 3, ..TrainConfig::default() };
+        let mut config =
+            TrainConfig { hidden: 8, dim: 8, epochs: Some(3), ..TrainConfig::default() };
         (config.features, config.cluster.nodes) = (Some(features), Some(1));
         let report = train(&graph, &config, &Run::alone()).expect("trains");
         (graph, report.checkpoint.expect("is asked for by default"))

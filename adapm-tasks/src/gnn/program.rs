@@ -14,6 +14,7 @@ use crate::cli::program::{
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
 use crate::data::DataError;
+use crate::gnn::NAME;
 use crate::gnn::config::TrainConfig;
 use crate::gnn::evaluation::Accuracy;
 use crate::gnn::graph::Graph;
@@ -21,7 +22,7 @@ use crate::gnn::model::{Architecture, Inputs};
 use crate::gnn::reader;
 use crate::gnn::synthetic::SyntheticConfig;
 use crate::gnn::task::{KEY_KINDS, traced_keys};
-use crate::gnn::training::{self, Model, NAME};
+use crate::gnn::training::{self, Model};
 use crate::run::flags::one_of;
 use crate::run::{
     ClusterConfig, EvalReport, KeyChoice, Run, Split, TaskError, TrainReport, UnknownKey,

@@ -17,18 +17,22 @@ use crate::data::bytes;
 use crate::data::{DataError, Malformation};
 use crate::gnn::fault::{CLASS_MAX, GraphFault, INDEX_MAX, PART_MAX};
 use crate::gnn::graph::{Features, Graph, Part, SparseRows};
-use crate::gnn::ogb;
 
-/// Reads the graph in a folder.
+/// Reads the graph in a folder whose file of nodes is at `path`.
 ///
 /// # Errors
 ///
 /// A file that is missing, unreadable or malformed; no node.
-pub(crate) fn read(folder: &Path) -> Result<Graph, DataError> {
-    match find(folder, "nodes.txt") {
-        Some(nodes) => read_text(folder, &nodes),
-        None => ogb::read(folder),
-    }
+pub(crate) fn read(folder: &Path, path: &Path) -> Result<Graph, DataError> {
+    let missing = |name| DataError::MissingGraph { folder: folder.to_path_buf(), name };
+    let (labels, parts) = nodes_of(&bytes::read(path)?, path)?;
+    let path = find(folder, "edges.txt").ok_or(missing("edges.txt"))?;
+    let edges = edges_of(&bytes::read(&path)?, &path, labels.len())?;
+    let features = match find(folder, "features.txt") {
+        Some(path) => Features::Sparse(sparse_of(&bytes::read(&path)?, &path, labels.len())?),
+        None => Features::Missing,
+    };
+    Ok(Graph::new(&edges, features, labels, parts))
 }
 
 /// Reads the part of each node from a file with lines `node part`, one for each node of train.
@@ -60,18 +64,6 @@ pub(crate) fn read_parts(path: &Path, graph: &Graph) -> Result<Vec<u32>, DataErr
         return Err(malformed(path, found as u64 + 1, 1, reason));
     }
     Ok(parts.into_iter().map(|part| part.unwrap_or(0)).collect())
-}
-
-fn read_text(folder: &Path, path: &Path) -> Result<Graph, DataError> {
-    let missing = |name| DataError::MissingGraph { folder: folder.to_path_buf(), name };
-    let (labels, parts) = nodes_of(&bytes::read(path)?, path)?;
-    let path = find(folder, "edges.txt").ok_or(missing("edges.txt"))?;
-    let edges = edges_of(&bytes::read(&path)?, &path, labels.len())?;
-    let features = match find(folder, "features.txt") {
-        Some(path) => Features::Sparse(sparse_of(&bytes::read(&path)?, &path, labels.len())?),
-        None => Features::Missing,
-    };
-    Ok(Graph::new(&edges, features, labels, parts))
 }
 
 type Classes = (Vec<Option<u32>>, Vec<Option<Part>>);

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::gnn::NAME;
 use crate::gnn::config::TrainConfig;
 use crate::gnn::evaluation::{Accuracy, Classification};
 use crate::gnn::graph::{Features, Graph};
@@ -95,6 +96,3 @@ pub(crate) fn check(graph: &Graph, model: &Architecture) -> Result<(), String> {
 pub(crate) fn features_of<'g>(graph: &'g Graph, model: &Architecture) -> Cow<'g, Features> {
     if model.scaled { Cow::Owned(graph.features.scaled()) } else { Cow::Borrowed(&graph.features) }
 }
-
-/// The name of the task.
-pub(crate) const NAME: &str = "gnn";

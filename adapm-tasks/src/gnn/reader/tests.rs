@@ -33,7 +33,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
 fn read_files(files: &[(&str, &str)]) -> Result<Graph, String> {
     let folder = folder(files);
     let shown = format!("{}/", folder.path().display());
-    read(folder.path()).map_err(|error| error.to_string().replace(&shown, ""))
+    Graph::load(folder.path()).map_err(|error| error.to_string().replace(&shown, ""))
 }
 
 fn read_with(name: &str, text: &str) -> Result<Graph, String> {
