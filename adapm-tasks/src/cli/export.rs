@@ -10,124 +10,98 @@ use crate::gnn::{Architecture, Graph, NodeVectors, Predictor};
 use crate::run::TaskError;
 use crate::{ctr, files, kge, mf, wv};
 
-use crate::cli::args::export::{ExportArgs, ExportFileArgs, ExportNodesArgs, ExportTask, Form};
+use crate::cli::args::export::{
+    ExportArgs, ExportFileArgs, ExportNodesArgs, ExportTask, ExportWordsArgs, Form,
+};
 use crate::cli::failure::Failure;
 use crate::cli::files::{Files, Outputs};
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::{format, input};
 
-/// A model that is written in other forms.
-trait Exported {
-    /// Returns its vectors, by their kinds.
-    fn tables(&self) -> Vec<Table<'_>>;
-
-    /// Writes all of it in the task's own form.
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()>;
-
-    /// Describes the content of the task's own form: the subject of "are in FILE".
-    fn describe_own(&self) -> String;
+/// A model that is to be written.
+struct Exported<'m> {
+    /// Its vectors, by their kinds.
+    tables: Vec<Table<'m>>,
+    /// The content of the task's own form: the subject of "are in FILE".
+    described: String,
+    /// Writes all of it in that form.
+    write_own: WriteAll<'m>,
 }
 
-impl Exported for kge::Checkpoint {
-    fn tables(&self) -> Vec<Table<'_>> {
-        self.tables()
-    }
+type WriteAll<'m> = Box<dyn Fn(&mut dyn Write) -> io::Result<()> + 'm>;
 
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()> {
-        self.export_to(file)
-    }
-
-    fn describe_own(&self) -> String {
-        let (entities, relations) = (count(self.entities().len()), count(self.relations().len()));
-        format!("{entities} entities and {relations} relations")
+fn of_graph(model: &kge::Checkpoint) -> Exported<'_> {
+    let (entities, relations) = (count(model.entities().len()), count(model.relations().len()));
+    Exported {
+        tables: model.tables(),
+        described: format!("{entities} entities and {relations} relations"),
+        write_own: Box::new(|file| model.export_to(file)),
     }
 }
 
-impl Exported for mf::Checkpoint {
-    fn tables(&self) -> Vec<Table<'_>> {
-        self.tables()
-    }
-
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()> {
-        self.export_to(file)
-    }
-
-    fn describe_own(&self) -> String {
-        format!("{} rows and {} columns", count(self.rows()), count(self.columns()))
+fn of_matrix(model: &mf::Checkpoint) -> Exported<'_> {
+    Exported {
+        tables: model.tables(),
+        described: format!("{} rows and {} columns", count(model.rows()), count(model.columns())),
+        write_own: Box::new(|file| model.export_to(file)),
     }
 }
 
-impl Exported for ctr::Predictor {
-    fn tables(&self) -> Vec<Table<'_>> {
-        self.tables()
-    }
-
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()> {
-        self.export_to(file)
-    }
-
-    fn describe_own(&self) -> String {
-        let (features, dim) = (count(self.features().count()), self.dim());
-        format!("{features} features with a weight and {dim} numbers each")
+fn of_clicks(model: &ctr::Predictor) -> Exported<'_> {
+    let (features, numbers) = (count(model.features().count()), model.dim());
+    Exported {
+        tables: model.tables(),
+        described: format!("{features} features with a weight and {numbers} numbers each"),
+        write_own: Box::new(|file| model.export_to(file)),
     }
 }
 
-impl Exported for NodeVectors {
-    fn tables(&self) -> Vec<Table<'_>> {
-        self.tables()
-    }
-
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()> {
-        self.tables().iter().try_for_each(|table| table.write_lines("", file))
-    }
-
-    fn describe_own(&self) -> String {
-        self.tables().iter().map(described).collect()
+fn of_words((vectors, form): &(wv::Vectors, wv::Format)) -> Exported<'_> {
+    let tables = vectors.tables();
+    let words: String = tables.iter().map(described).collect();
+    Exported {
+        tables,
+        described: format!("{words} in word2vec's {form} form"),
+        write_own: Box::new(|file| vectors.write_to(file, *form)),
     }
 }
 
-/// Word vectors, and word2vec's form of a file of them.
-struct Words(wv::Vectors, wv::Format);
-
-impl Exported for Words {
-    fn tables(&self) -> Vec<Table<'_>> {
-        self.0.tables()
-    }
-
-    fn write_own(&self, file: &mut dyn Write) -> io::Result<()> {
-        self.0.write_to(file, self.1)
-    }
-
-    fn describe_own(&self) -> String {
-        let form = self.1;
-        let words: String = self.tables().iter().map(described).collect();
-        format!("{words} in word2vec's {form} form")
+fn of_nodes(vectors: &NodeVectors) -> Exported<'_> {
+    let tables = vectors.tables();
+    Exported {
+        described: tables.iter().map(described).collect(),
+        tables,
+        write_own: Box::new(|file| {
+            vectors.tables().iter().try_for_each(|table| table.write_lines("", file))
+        }),
     }
 }
 
 /// Reads parameters and writes them in another form.
 pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {
     match task {
-        ExportTask::Kge(ExportArgs { files, format }) => write(files, *format, interrupt, || {
-            Ok(kge::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?)
-        }),
-        ExportTask::Mf(ExportArgs { files, format }) => write(files, *format, interrupt, || {
-            Ok(mf::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?)
-        }),
-        ExportTask::Ctr(ExportArgs { files, format }) => write(files, *format, interrupt, || {
-            Ok(ctr::Predictor::open(&files.load).map_err(TaskError::Checkpoint)?)
-        }),
-        ExportTask::Wv(args) => {
-            let (form, of_words) = args.format.of_all();
-            write(&args.files, form, interrupt, || {
-                let (vectors, _) = wv::program::vectors(&args.files.load)?;
-                Ok(Words(vectors, of_words))
-            })
+        ExportTask::Kge(ExportArgs { files, format }) => {
+            let load = || Ok(kge::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
+            write(files, *format, interrupt, load, of_graph)
+        }
+        ExportTask::Mf(ExportArgs { files, format }) => {
+            let load = || Ok(mf::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
+            write(files, *format, interrupt, load, of_matrix)
+        }
+        ExportTask::Ctr(ExportArgs { files, format }) => {
+            let load = || Ok(ctr::Predictor::open(&files.load).map_err(TaskError::Checkpoint)?);
+            write(files, *format, interrupt, load, of_clicks)
+        }
+        ExportTask::Wv(ExportWordsArgs { files, format }) => {
+            let (form, of_word2vec) = format.of_all();
+            let load = || Ok((wv::program::vectors(&files.load)?.0, of_word2vec));
+            write(files, form, interrupt, load, of_words)
         }
         ExportTask::Gnn(args) => {
             let ExportArgs { files, format } = &args.of_all;
-            write(files, *format, interrupt, || interrupt.hurry(|| nodes(args)))
+            let load = || interrupt.hurry(|| nodes(args));
+            write(files, *format, interrupt, load, of_nodes)
         }
     }
 }
@@ -149,11 +123,12 @@ fn nodes(args: &ExportNodesArgs) -> Result<NodeVectors, Failure> {
 }
 
 /// Writes where it can, and never over what is read.
-fn write<M: Exported>(
+fn write<M>(
     args: &ExportFileArgs,
     form: Form,
     interrupt: &Interrupt,
     load: impl FnOnce() -> Result<M, Failure>,
+    exported: impl Fn(&M) -> Exported<'_>,
 ) -> Result<(), Failure> {
     if form == Form::Tsv && (args.names.is_some() || args.table.is_some()) {
         let flag = if args.names.is_some() { "--names" } else { "--table" };
@@ -169,10 +144,11 @@ fn write<M: Exported>(
     let model = load()?;
     // By another way a file may have been read that is going to be written.
     outputs.check_inputs()?;
+    let Exported { tables, described: of_own, write_own } = exported(&model);
     if form == Form::Tsv {
-        outputs.save("--output", &model.describe_own(), |file| model.write_own(file));
+        outputs.save("--output", &of_own, write_own);
     } else {
-        let table = chosen(model.tables(), args)?;
+        let table = chosen(tables, args)?;
         let form_in_words = if form == Form::Npy { "NumPy's" } else { "the projector's" };
         let what = format!("{} in {form_in_words} form", described(&table));
         outputs.save("--output", &what, |file| match form {
@@ -183,8 +159,7 @@ fn write<M: Exported>(
         outputs.save("--names", &what, |file| table.write_names(file));
     }
     // What is asked for stands on stdout alone.
-    let is_taken = |path| files::is_stdout(path);
-    let output = Output::new(files.written.iter().any(|(_, path)| is_taken(path)));
+    let output = Output::new(files.written.iter().any(|(_, path)| files::is_stdout(path)));
     let told = outputs.sentences().try_for_each(|sentence| {
         output.text(&format!("{}\n", format::wrapped(sentence, output.width())))
     });
