@@ -2,10 +2,10 @@
 //!
 //! What a task consists of: [`data`] reads or generates its examples, a folder per task ([`kge`],
 //! [`mf`], [`wv`], [`ctr`], [`gnn`]) holds model, step and evaluation of results, [`run`] what
-//! every task's run has in common, [`metric`] the figures that are reported, [`export`] the forms in
-//! which other programs read vectors, [`exchange`] the messages between nodes if they are processes,
-//! [`measure`] the tools that measure. Tasks use the public API of `adapm-runtime` only and run
-//! unchanged under every system, on one node or many.
+//! every task's run has in common, [`metric`] the figures that are reported, [`export`] the forms
+//! in which other programs read vectors, [`exchange`] the messages between nodes if they are
+//! processes, [`measure`] the tools that measure. Tasks use the public API of `adapm-runtime` only
+//! and run unchanged under every system, on one node or many.
 //!
 //! [`cli`] is the command line, the binary `adapm` of this package.
 //!
