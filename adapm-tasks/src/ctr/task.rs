@@ -10,16 +10,16 @@ use std::sync::Arc;
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
-use adapm_runtime::System;
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 
 use crate::ctr::clicks::Clicks;
 use crate::ctr::config::TrainConfig;
 use crate::ctr::network::{Network, Pass, Placed, Rows};
-use crate::dense::{Chunks, Dropout, add_scaled};
+use crate::dense::{Chunks, Dropout, WholeRunIntent, add_scaled};
 use crate::metric::ClickMetrics;
 use crate::optim;
+use crate::run::config::batches_ahead;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
     Shape, Split, StepError, Task, Tell, WorkerSlot, generator,
@@ -55,7 +55,7 @@ pub(crate) struct Examples {
 #[derive(Debug)]
 pub(crate) struct Loader {
     slot: WorkerSlot,
-    has_layers: bool,
+    layers: WholeRunIntent,
 }
 
 /// The state of a worker from step to step: room that is used again.
@@ -73,7 +73,7 @@ pub(crate) struct WorkerState {
 /// The state of a worker that evaluates: the dense layers, which are pulled once.
 #[derive(Debug, Default)]
 pub(crate) struct Evaluator {
-    parameters: Option<Vec<f32>>,
+    parameters: Vec<f32>,
     values: Vec<f32>,
     pass: Pass,
 }
@@ -209,14 +209,11 @@ impl<'a> Task for Prediction<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.cluster.system.is_some_and(System::localizes) {
-            return self.config.run.localize_ahead as usize;
-        }
-        BATCHES_AHEAD
+        batches_ahead(self.config, BATCHES_AHEAD)
     }
 
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader {
-        Loader { slot, has_layers: !slot.number.is_multiple_of(slot.of_node) }
+        Loader { slot, layers: WholeRunIntent::of(slot) }
     }
 
     fn load<A: IntentSignaler>(
@@ -227,9 +224,7 @@ impl<'a> Task for Prediction<'a> {
         queue: &Queue<Self::Batch<A::Sample>>,
     ) -> Result<Clock, Over> {
         let layers: Vec<Key> = self.chunks.keys().collect();
-        if !std::mem::replace(&mut loader.has_layers, true) {
-            signaler.signal_intent(&layers, clock..Clock(u64::MAX))?;
-        }
+        loader.layers.signal(self.chunks, clock, signaler)?;
         let rows = self.clicks.dealt(loader.slot, self.config.run.seed, round.epoch);
         for rows in rows.chunks(self.config.batch).skip(batch) {
             let mut content = self.examples_of(rows.iter().map(|row| *row as usize));
@@ -331,17 +326,7 @@ impl Evaluation for Prediction<'_> {
         answers: &mut Vec<f32>,
     ) -> Result<(), P::Error> {
         let halves = if self.is_trained { 2 } else { 1 };
-        let layers = match layers {
-            Some(layers) => layers,
-            none => {
-                let keys: Vec<Key> = self.chunks.keys().collect();
-                values.resize(halves * self.chunks.parameters, 0.0);
-                parameters.pull(&keys, values)?;
-                let layers = none.insert(Vec::new());
-                self.chunks.unpack(values, halves, layers);
-                layers
-            }
-        };
+        self.chunks.pull_once(halves, layers, values, parameters)?;
         let rows = items.map(|item| self.rows.start + item);
         let of = self.examples_of(rows);
         values.resize(halves * self.network.feature_len() * of.features, 0.0);
@@ -381,6 +366,8 @@ const INITIAL: u64 = 3;
 
 #[cfg(test)]
 mod tests {
+    use adapm_runtime::System;
+
     use super::*;
     use crate::ctr::config::{Hidden, Model};
     use crate::ctr::synthetic::SyntheticConfig;

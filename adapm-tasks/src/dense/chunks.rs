@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
-use adapm_core::Key;
 use adapm_core::update::AdaGrad;
+use adapm_core::{Clock, Key};
 
 use crate::optim;
+use crate::run::{IntentSignaler, Over, Parameters, WorkerSlot};
 
 /// So many parameters in chunks, which are the keys from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +67,56 @@ impl Chunks {
         Ok(())
     }
 
+    /// Pulls the parameters to `pulled`, if that is empty: an evaluating worker needs them once.
+    /// `values` is room that is used again.
+    pub(crate) fn pull_once<P: Parameters>(
+        self,
+        halves: usize,
+        pulled: &mut Vec<f32>,
+        values: &mut Vec<f32>,
+        parameters: &mut P,
+    ) -> Result<(), P::Error> {
+        if pulled.is_empty() {
+            let keys: Vec<Key> = self.keys().collect();
+            values.resize(halves * self.parameters, 0.0);
+            parameters.pull(&keys, values)?;
+            self.unpack(values, halves, pulled);
+        }
+        Ok(())
+    }
+
     /// Parameters of a key, but for the last.
     fn len(self) -> usize {
         self.parameters.div_ceil(KEYS_MIN).clamp(1, LEN)
+    }
+}
+
+/// The intent for all keys of the layers and the whole run, which the first worker of each node
+/// signals once.
+#[derive(Debug)]
+pub(crate) struct WholeRunIntent {
+    /// It is signaled, or is another worker's.
+    is_done: bool,
+}
+
+impl WholeRunIntent {
+    /// Returns that of the worker in `slot`.
+    pub(crate) fn of(slot: WorkerSlot) -> Self {
+        Self { is_done: !slot.number.is_multiple_of(slot.of_node) }
+    }
+
+    /// Signals it, from `clock` on, if that is still to be done.
+    pub(crate) fn signal(
+        &mut self,
+        chunks: Chunks,
+        clock: Clock,
+        signaler: &mut impl IntentSignaler,
+    ) -> Result<(), Over> {
+        if std::mem::replace(&mut self.is_done, true) {
+            return Ok(());
+        }
+        let keys: Vec<Key> = chunks.keys().collect();
+        Ok(signaler.signal_intent(&keys, clock..Clock(u64::MAX))?)
     }
 }
 

@@ -16,7 +16,7 @@ mod gather;
 mod gemm;
 mod perceptron;
 
-pub(crate) use chunks::Chunks;
+pub(crate) use chunks::{Chunks, WholeRunIntent};
 pub(crate) use cross::{Cross, CrossPass};
 pub(crate) use gather::Lists;
 pub(crate) use perceptron::{Dropout, Perceptron, PerceptronPass};

@@ -54,6 +54,7 @@ pub(crate) struct Classification<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct Evaluator {
     values: Vec<f32>,
+    /// Those of the layers, which are pulled once.
     parameters: Vec<f32>,
     pass: Pass,
     sums: Vec<f32>,
@@ -98,12 +99,8 @@ impl Classification<'_> {
         evaluator: &mut Evaluator,
         parameters: &mut P,
     ) -> Result<(), P::Error> {
-        let chunks = self.model.chunks();
-        let keys: Vec<Key> = chunks.keys().collect();
-        clear(&mut evaluator.values, self.halves() * chunks.parameters);
-        parameters.pull(&keys, &mut evaluator.values)?;
-        chunks.unpack(&evaluator.values, self.halves(), &mut evaluator.parameters);
-        Ok(())
+        let Evaluator { parameters: layers, values, .. } = evaluator;
+        self.model.chunks().pull_once(self.halves(), layers, values, parameters)
     }
 
     /// Writes the mean of the first layer around each target to `hidden_sums`.
@@ -157,7 +154,7 @@ impl Classification<'_> {
     ) -> Result<(), P::Error> {
         let keys: Vec<Key> = nodes.iter().map(|node| Key(u64::from(*node))).collect();
         let (width, len) = (self.model.width, self.halves() * self.model.width);
-        clear(&mut evaluator.values, keys.len() * len);
+        evaluator.values.resize(keys.len() * len, 0.0);
         parameters.pull(&keys, &mut evaluator.values)?;
         let rows = &mut evaluator.pass.rows;
         rows.clear();

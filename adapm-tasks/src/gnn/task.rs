@@ -9,11 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
-use adapm_runtime::System;
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
 
-use crate::dense::Dropout;
+use crate::dense::{Dropout, WholeRunIntent};
 use crate::gnn::config::{Partition, TrainConfig};
 use crate::gnn::evaluation::{Accuracy, Classification};
 use crate::gnn::graph::{Features, Graph};
@@ -21,6 +20,7 @@ use crate::gnn::model::{Architecture, Inputs, Pass};
 use crate::gnn::sampling::Block;
 use crate::optim;
 use crate::partition;
+use crate::run::config::batches_ahead;
 use crate::run::parameters::{IntentSignaler, Parameters, Shape};
 use crate::run::{
     Course, Cursor, Form, Initial, KeyChoice, Over, Plain, Queue, Split, StepError, Task, Tell,
@@ -43,8 +43,7 @@ pub(crate) struct Network<'a> {
 /// The state of a worker's loader thread.
 pub(crate) struct Loader {
     slot: WorkerSlot,
-    /// Intent for the layers is signaled, or is another worker's.
-    has_layers: bool,
+    layers: WholeRunIntent,
 }
 
 /// A batch: its nodes and those that they need, and the number of its dropout.
@@ -140,7 +139,6 @@ impl<'a> Network<'a> {
         for (gradient, weight) in pass.gradients[..weights].iter_mut().zip(&parameters[..weights]) {
             *gradient += self.config.l2 * weight;
         }
-        updates.clear();
         updates.resize(values.len(), 0.0);
         let of_layers = values.len() - 2 * parameters.len();
         if self.learns_features() {
@@ -196,14 +194,11 @@ impl<'a> Task for Network<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.cluster.system.is_some_and(System::localizes) {
-            return self.config.run.localize_ahead as usize;
-        }
-        BATCHES_AHEAD
+        batches_ahead(self.config, BATCHES_AHEAD)
     }
 
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader {
-        Loader { slot, has_layers: !slot.number.is_multiple_of(slot.of_node) }
+        Loader { slot, layers: WholeRunIntent::of(slot) }
     }
 
     fn load<A: IntentSignaler>(
@@ -213,10 +208,7 @@ impl<'a> Task for Network<'a> {
         signaler: &mut A,
         queue: &Queue<Self::Batch<A::Sample>>,
     ) -> Result<Clock, Over> {
-        if !std::mem::replace(&mut loader.has_layers, true) {
-            let keys: Vec<Key> = self.model.chunks().keys().collect();
-            signaler.signal_intent(&keys, clock..Clock(u64::MAX))?;
-        }
+        loader.layers.signal(self.model.chunks(), clock, signaler)?;
         let nodes = self.dealt(loader.slot, round.epoch);
         for targets in nodes.chunks(self.config.batch).skip(batch) {
             let content = self.content(round.epoch, targets);
@@ -251,7 +243,6 @@ impl<'a> Task for Network<'a> {
         state.keys.extend(self.node_keys(block));
         let of_layers = 2 * width * state.keys.len();
         state.keys.extend(chunks.keys());
-        state.values.clear();
         state.values.resize(of_layers + 2 * chunks.parameters, 0.0);
         parameters.pull(&state.keys, &mut state.values)?;
         let (of_nodes, values) = state.values.split_at(of_layers);

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
-use adapm_runtime::System;
 
 use crate::data::RatingId;
 use crate::mf::config::TrainConfig;
@@ -18,7 +17,7 @@ use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
 use crate::mf::step::{Load, Start, Weights, WorkerState};
 use crate::mf::tiles::CHUNK_CELLS;
-use crate::run::config::Split;
+use crate::run::config::{Split, batches_ahead};
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -116,10 +115,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.cluster.system.is_some_and(System::localizes) {
-            return self.config.run.localize_ahead as usize;
-        }
-        CELLS_AHEAD.div_ceil(CHUNK_CELLS)
+        batches_ahead(self.config, CELLS_AHEAD.div_ceil(CHUNK_CELLS))
     }
 
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Loader {

@@ -45,6 +45,15 @@ pub trait Config: Serialize + Clone + Send + Sync {
     }
 }
 
+/// Returns the batches that a loader prepares ahead of its worker: `usual`, or `--localize-ahead`
+/// under a system whose workers say themselves when they want a key.
+pub(crate) fn batches_ahead(config: &impl Config, usual: usize) -> usize {
+    if config.cluster().system.is_some_and(System::localizes) {
+        return usize::try_from(config.run().localize_ahead).unwrap_or(usize::MAX);
+    }
+    usual
+}
+
 /// The nodes and workers of a run, and the system that manages its parameters.
 #[derive(Args, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[command(next_help_heading = "Cluster")]

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
-use adapm_runtime::{AliasTable, Random, Scheme, System};
+use adapm_runtime::{AliasTable, Random, Scheme};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::run::config::Split;
+use crate::run::config::{Split, batches_ahead};
 use crate::run::error::TaskError;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -162,11 +162,7 @@ impl<'a> Task for WordVectors<'a> {
     }
 
     fn prefetch_depth(&self) -> usize {
-        if self.config.cluster.system.is_some_and(System::localizes) {
-            usize::try_from(self.config.run.localize_ahead).unwrap_or(usize::MAX)
-        } else {
-            self.config.ahead
-        }
+        batches_ahead(self.config, self.config.ahead)
     }
 
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader<'a> {
@@ -324,6 +320,8 @@ const RATE_LEFT_MIN: f32 = 1e-4;
 
 #[cfg(test)]
 mod tests {
+    use adapm_runtime::System;
+
     use super::*;
     use crate::run::loading::assert_begins_anywhere;
     use crate::run::{ClusterConfig, RunConfig};

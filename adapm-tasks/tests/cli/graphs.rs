@@ -8,21 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::harness::{Ran, assert_refused, folder, run, text, write};
-use crate::together::{holds, launch, objects};
-
-#[track_caller]
-fn succeeded(args: &[&str]) -> Ran {
-    let ran = run(args);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(!ran.stderr.contains("error"), "{ran:?}");
-    ran
-}
-
-/// Returns the last object that a run prints.
-#[track_caller]
-fn object(args: &[&str]) -> Value {
-    objects(&succeeded(args)).pop().expect("an object")
-}
+use crate::together::{holds, launch, object, objects, succeeded};
 
 /// Writes a graph of two rings of 30 nodes, even ones and odd ones, which are the classes; those of
 /// the last four nodes are unknown, and one of these has neither neighbours nor features.

@@ -6,22 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::harness::{Ran, assert_refused, folder, run, text, write};
-use crate::together::{holds, launch, objects};
-
-#[track_caller]
-fn succeeded(args: &[&str]) -> Ran {
-    let ran = run(args);
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(!ran.stderr.contains("error"), "{ran:?}");
-    ran
-}
-
-/// Returns the last object that a run prints.
-#[track_caller]
-fn object(args: &[&str]) -> Value {
-    objects(&succeeded(args)).pop().expect("an object")
-}
+use crate::harness::{assert_refused, folder, run, text, write};
+use crate::together::{holds, launch, object, objects, succeeded};
 
 /// Ratings of 12 users and 8 items, whose ids have gaps, and some to predict, one of them of an
 /// item that no user rated.

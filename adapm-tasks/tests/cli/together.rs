@@ -1,11 +1,11 @@
-//! Several processes at once, and what they print.
+//! What runs print, of one process or several at once.
 
 use std::process::{Child, Command};
 use std::thread;
 
 use serde_json::Value;
 
-use crate::harness::{Ran, finish};
+use crate::harness::{Ran, finish, run};
 
 /// Returns the words of a launch with these flags of its own.
 pub(crate) fn launch<'a>(flags: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
@@ -27,6 +27,21 @@ pub(crate) fn together(commands: Vec<Command>) -> Vec<Ran> {
 pub(crate) fn objects(ran: &Ran) -> Vec<Value> {
     let object = |line| serde_json::from_str(line).expect("a line of stdout is an object");
     ran.stdout.lines().map(object).collect()
+}
+
+/// Runs to an end without a fault.
+#[track_caller]
+pub(crate) fn succeeded(args: &[&str]) -> Ran {
+    let ran = run(args);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.stderr.contains("error"), "{ran:?}");
+    ran
+}
+
+/// Returns the last object that a run prints.
+#[track_caller]
+pub(crate) fn object(args: &[&str]) -> Value {
+    objects(&succeeded(args)).pop().expect("an object")
 }
 
 #[track_caller]

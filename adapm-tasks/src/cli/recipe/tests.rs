@@ -56,7 +56,9 @@ fn settings_of_every_recipe_are_accepted_and_its_figures_say_where_they_are_from
             let Recipe { figures, machine, date, .. } = &recipe;
             let is_run = !machine.is_empty() && date.len() == "2026-11-21".len();
             let is_none = machine.is_empty() && date.is_empty();
-            assert!(if figures.is_empty() { is_none } else { is_run }, "{name}: {machine} {date}");
+            // One recipe was not run: its data was not at hand.
+            let is_right = if name == "Criteo" { is_none } else { is_run };
+            assert!(is_right && figures.is_empty() == is_none, "{name}: {machine} {date}");
             let is_list = SettingsArgs::is_list(name);
             assert!(!is_list && find(task, &name.to_lowercase()).is_ok(), "{name}");
         }

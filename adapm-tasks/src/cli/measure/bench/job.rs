@@ -153,15 +153,13 @@ impl Task {
             (_, Way::Plain | Way::Nodes(_)) => None,
             (Self::Kge, Way::Workers(1)) => of(Way::Plain, 1.25),
             (Self::Mf, Way::Workers(1)) => of(Way::Plain, 1.5),
-            (Self::Wv | Self::Ctr, Way::Workers(1)) => of(Way::Plain, 1.3),
-            (Self::Gnn, Way::Workers(1)) => None,
+            (Self::Wv | Self::Ctr | Self::Gnn, Way::Workers(1)) => of(Way::Plain, 1.3),
             (_, Way::Workers(_)) => of(Way::Workers(1), 1.0 / 1.8),
             (Self::Kge, Way::Processes(2)) => of(Way::Workers(2), 1.2),
             (Self::Kge, Way::Processes(_)) => of(Way::Workers(2), 1.4),
             (Self::Mf, Way::Processes(2)) => of(Way::Workers(2), 1.05),
             (Self::Wv | Self::Ctr | Self::Gnn, Way::Processes(2)) => of(Way::Workers(2), 1.2),
-            (Self::Ctr, Way::Processes(_)) => of(Way::Workers(2), 1.5),
-            (Self::Gnn, Way::Processes(_)) => of(Way::Workers(2), 1.5),
+            (Self::Ctr | Self::Gnn, Way::Processes(_)) => of(Way::Workers(2), 1.5),
             (Self::Mf | Self::Wv, Way::Processes(_)) => None,
         }
     }
