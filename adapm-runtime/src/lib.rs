@@ -30,7 +30,7 @@
 //! | `builder`, `node_handle`, `node` | from settings to threads | `tests/{bad_input,apart,two_clusters}.rs` |
 //! | `cluster` | from the first worker to the last message | `tests/{workers,shutdown}.rs` |
 //! | `worker` | pull, push, set, update, intent, localize, waiting | `tests/threads` |
-//! | `ticket` | calls whose results are awaited later | `tests/held.rs`, `tests/threads` |
+//! | `ticket` | calls whose results are awaited later | `tests/cluster/held.rs`, `tests/threads` |
 //! | `error`, `failure` | errors, and which of them is reported | `tests/{peer_lost,workers}.rs` |
 //! | `processes` | nodes in processes of their own | `tests/processes` |
 //! | `channel`, `link` | the loop around an engine; frames | `tests/threads` |

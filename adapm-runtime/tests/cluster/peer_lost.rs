@@ -18,8 +18,7 @@ use adapm_transport::error::PeerLoss;
 use adapm_transport::group::GroupError;
 use adapm_transport::inproc::{self, InProc};
 
-#[path = "support/channels.rs"]
-mod channels;
+use crate::channels;
 
 /// State shared by the endpoints of one test.
 #[derive(Default)]

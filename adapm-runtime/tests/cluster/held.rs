@@ -15,10 +15,7 @@ use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::{Builder, Cluster, Nodes, RunError, System, Worker};
 use adapm_transport::inproc::{self, InProc, InProcWaker};
 
-#[path = "support/executor.rs"]
-mod executor;
-
-use executor::block_on;
+use crate::executor::block_on;
 
 /// A gate in all links.
 #[derive(Clone, Default)]

@@ -4,8 +4,7 @@
 use adapm_core::{Key, Layout, Value};
 use adapm_runtime::{Builder, Cluster, System};
 
-#[path = "support/channels.rs"]
-mod channels;
+use crate::channels;
 
 fn cluster<V: Value>(system: System, nodes: usize, keys: u64, start: V) -> Cluster<V> {
     let layout = Layout::dense(&[(keys, 1)]).expect("a valid layout");

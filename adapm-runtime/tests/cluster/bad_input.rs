@@ -7,8 +7,7 @@ use adapm_runtime::{
     BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System,
 };
 
-#[path = "support/channels.rs"]
-mod channels;
+use crate::channels;
 
 fn layout(keys: u64) -> Layout {
     Layout::dense(&[(keys, 2)]).expect("a valid layout")

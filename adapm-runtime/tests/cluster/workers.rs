@@ -9,8 +9,7 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
 use adapm_runtime::{Builder, Cluster, IntentHandle, RunError, System, TryRunError, Worker};
 
-#[path = "support/channels.rs"]
-mod channels;
+use crate::channels;
 
 const W0: WorkerId = WorkerId(0);
 

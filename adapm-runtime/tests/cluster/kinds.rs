@@ -5,8 +5,7 @@ use adapm_core::{Key, Layout};
 use adapm_runtime::{Builder, Nodes};
 use adapm_transport::net::{Kind, network_with};
 
-#[path = "support/channels.rs"]
-mod channels;
+use crate::channels;
 
 const KINDS: [Kind; 5] = [Kind::Tcp, Kind::Unix, Kind::Tokio, Kind::Zmq, Kind::Tcp];
 const KEYS: u64 = 60;
