@@ -170,6 +170,32 @@ fn a_peer_to_which_nothing_gets_through_is_dead() {
     );
 }
 
+/// A pipe that swallows what is written, while bytes come from the peer, is replaced once, in time
+/// for the next one: what was swallowed is written there, and nobody is given up.
+#[test]
+fn a_pipe_that_swallows_is_replaced_before_the_peer_is_given_up() {
+    let config = config();
+    let mut session = up(config);
+    session.send(&mut frame(9)).expect("there is room");
+    written(&mut session, Instant::ZERO);
+    let mut told = |time: Duration| {
+        session.handle_bytes(after(time));
+        session.handle_timeout(after(time));
+        events(&mut session)
+    };
+    let stalled = config.stalled_after();
+    assert_eq!(told(stalled - NANO), []);
+    assert_eq!(told(stalled), [Event::Stalled]);
+    assert_eq!(told(stalled + config.heartbeat), [], "once");
+    let renewed = stalled + 2 * config.heartbeat;
+    session.handle_up(after(renewed), Seq(0)).expect("it stands where it stood");
+    assert_eq!(written(&mut session, after(renewed)).len(), 1, "the frame again");
+    session.handle_up(after(renewed), Seq(1)).expect("the frame has arrived");
+    session.handle_bytes(after(2 * config.dead_after));
+    session.handle_timeout(after(2 * config.dead_after));
+    assert_eq!(events(&mut session), []);
+}
+
 /// On a working pipe a peer that never acknowledges is dead as well, for that reason.
 #[test]
 fn a_peer_that_acknowledges_nothing_is_dead() {
@@ -180,7 +206,8 @@ fn a_peer_that_acknowledges_nothing_is_dead() {
     for beat in 1..20 {
         session.handle_bytes(after(config.heartbeat * beat));
         session.handle_timeout(after(config.heartbeat * beat));
-        assert_eq!(events(&mut session), []);
+        let is_stalled = config.heartbeat * beat == config.stalled_after();
+        assert_eq!(events(&mut session), if is_stalled { vec![Event::Stalled] } else { vec![] });
     }
     session.handle_bytes(after(config.dead_after));
     session.handle_timeout(after(config.dead_after));

@@ -73,6 +73,13 @@ impl LinkConfig {
         }
     }
 
+    /// Returns the time without progress of a pending acknowledgement after which a pipe should be
+    /// replaced although bytes come: half of [`Self::dead_after`], so that a new one has as long.
+    #[must_use]
+    pub fn stalled_after(&self) -> Duration {
+        self.dead_after / 2
+    }
+
     /// Returns the size at which frames are cut, within its bounds.
     pub(crate) fn cut_bytes(&self) -> usize {
         self.packet_bytes.clamp(1, PACKET_BYTES_MAX)

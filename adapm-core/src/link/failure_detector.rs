@@ -20,6 +20,8 @@ pub(crate) struct FailureDetector {
     renewed: Instant,
     /// True if this pipe was found silent.
     is_silent: bool,
+    /// True if this pipe was found stalled.
+    is_stalled: bool,
     standing: Standing,
 }
 
@@ -39,6 +41,9 @@ pub(crate) enum Verdict {
     Patience,
     /// The pipe in use has been silent for too long.
     Suspect,
+    /// On the pipe in use a pending acknowledgement has made no progress for too long, though bytes
+    /// come: a receiver that was told a wrong length swallows whatever follows.
+    Stalled,
     /// The peer is dead: for these times no byte has come, and no pending acknowledgement has made
     /// progress.
     Dead { silence: Duration, stall: Duration },
@@ -48,7 +53,7 @@ impl FailureDetector {
     /// Starts the time of a new pipe, on which the peer must send before it is suspected.
     pub(crate) fn renew(&mut self, now: Instant) {
         self.heard.get_or_insert(now);
-        (self.renewed, self.is_silent) = (now, false);
+        (self.renewed, self.is_silent, self.is_stalled) = (now, false, false);
     }
 
     /// Records that bytes of the peer came. Returns true if it was suspected.
@@ -83,12 +88,19 @@ impl FailureDetector {
             self.standing = Standing::Dead;
             return Verdict::Dead { silence, stall };
         }
-        let quiet = Duration::from_nanos(now.nanos_since(heard.max(self.renewed)));
-        if self.is_silent || quiet < config.suspect_after {
-            return Verdict::Patience;
+        let on_this_pipe =
+            |since: Instant| Duration::from_nanos(now.nanos_since(since.max(self.renewed)));
+        if !self.is_silent && on_this_pipe(heard) >= config.suspect_after {
+            (self.is_silent, self.standing) = (true, Standing::Suspect);
+            return Verdict::Suspect;
         }
-        (self.is_silent, self.standing) = (true, Standing::Suspect);
-        Verdict::Suspect
+        let is_stalled =
+            self.waits.is_some_and(|waits| on_this_pipe(waits) >= config.stalled_after());
+        if is_stalled && !self.is_stalled {
+            self.is_stalled = true;
+            return Verdict::Stalled;
+        }
+        Verdict::Patience
     }
 
     /// Returns the time of the next judgement.
@@ -97,7 +109,10 @@ impl FailureDetector {
         let first = self.waits.map_or(heard, |waits| waits.min(heard));
         let dead = first + config.dead_after;
         let suspect = heard.max(self.renewed) + config.suspect_after;
-        Some(if self.is_silent { dead } else { dead.min(suspect) })
+        let stalled = self.waits.map(|waits| waits.max(self.renewed) + config.stalled_after());
+        let suspect = Some(suspect).filter(|_| !self.is_silent);
+        let stalled = stalled.filter(|_| !self.is_stalled);
+        [suspect, stalled].into_iter().flatten().chain([dead]).min()
     }
 
     pub(crate) fn is_suspect(&self) -> bool {

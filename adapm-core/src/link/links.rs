@@ -364,7 +364,7 @@ impl Links {
     fn hear_events(&mut self, node: NodeId) {
         while let Some(event) = self.peers[node.index()].session.poll_event() {
             match event {
-                Event::Suspect | Event::Recovered | Event::Stuck(_) => {}
+                Event::Suspect | Event::Stalled | Event::Recovered | Event::Stuck(_) => {}
                 Event::Dead(loss) => self.lose(node, loss),
                 Event::Left(reason) => {
                     for (lost, loss) in losses_of(self.own, node, reason) {

@@ -39,6 +39,9 @@ pub enum Event {
     /// No byte of the peer has come for [`LinkConfig::suspect_after`] on the pipe in use: a new one
     /// may help.
     Suspect,
+    /// Bytes of the peer come, but for [`LinkConfig::stalled_after`] no acknowledgement has made
+    /// progress on the pipe in use, which may swallow what is written: a new one may help.
+    Stalled,
     /// A suspected peer has sent again.
     Recovered,
     /// Pipes come up one after the other, and data does not get through: reported once, before the
@@ -288,6 +291,7 @@ impl Session {
         match self.detector.judge(now, &self.config) {
             Verdict::Patience => {}
             Verdict::Suspect => self.events.push_back(Event::Suspect),
+            Verdict::Stalled => self.events.push_back(Event::Stalled),
             Verdict::Dead { silence, stall } => {
                 self.is_up = false;
                 // A peer that is silent as well may not have been reached at all.

@@ -41,6 +41,12 @@ const OUT_OF_REACH: [(Bug, &str); 11] = [
     (Bug::HeedLost, "links deliver nothing of a peer that they have given up"),
 ];
 
+/// The same of links.
+const LINKS_OUT_OF_REACH: [(LinkBug, &str); 2] = [
+    (LinkBug::IgnoreStall, "a pipe on which data stalls is replaced before its peer is given up"),
+    (LinkBug::KeepStalledPipe, "no pipe of a simulated cluster swallows what is written to it"),
+];
+
 #[test]
 fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
     show(&format!("{:22} {:>9}  {:>5}  what it said\n", "planted bug", "invariant", "seeds"));
@@ -51,8 +57,9 @@ fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
         let of_engines = engines.map(|bug| {
             (bug.to_string(), bug.invariant().to_string(), scope.spawn(move || find(bug)))
         });
-        let of_links = LinkBug::ALL.map(|bug| {
-            (format!("{bug:?}"), String::from("link"), scope.spawn(move || find_in_links(bug)))
+        let is_near = |bug: &LinkBug| LINKS_OUT_OF_REACH.iter().all(|(far, _)| far != bug);
+        let of_links = LinkBug::ALL.into_iter().filter(is_near).map(|bug| {
+            (bug.to_string(), String::from("link"), scope.spawn(move || find_in_links(bug)))
         });
         // All are started before the first is waited for.
         let begun: Vec<_> = of_engines.chain(of_links).collect();
@@ -69,8 +76,11 @@ fn every_planted_bug_within_reach_is_found_in_simulated_clusters() {
         found += 1;
         show(&format!("{bug:22} {breaks:>9}  {seeds:>5}  {what}\n"));
     }
-    for (bug, reason) in OUT_OF_REACH {
-        show(&format!("{:22} {:>9}      -  {reason}\n", bug.to_string(), bug.invariant()));
+    let engines =
+        OUT_OF_REACH.map(|(bug, why)| (bug.to_string(), bug.invariant().to_string(), why));
+    let links = LINKS_OUT_OF_REACH.map(|(bug, why)| (bug.to_string(), String::from("link"), why));
+    for (bug, breaks, reason) in engines.into_iter().chain(links) {
+        show(&format!("{bug:22} {breaks:>9}      -  {reason}\n"));
     }
     let all = Bug::ALL.len() + LinkBug::ALL.len();
     show(&format!("{found} of {all} planted bugs found by the simulator\n"));

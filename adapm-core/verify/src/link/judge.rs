@@ -34,6 +34,12 @@ impl Side {
         let quiet = self.heard.map_or(0, |heard| now.nanos_since(heard.max(self.renewed)));
         !self.found_silent && Duration::from_nanos(quiet) >= config.suspect_after
     }
+
+    /// Returns true if the pipe must be found stalled.
+    fn must_find_stalled(&self, now: Instant, config: &LinkConfig) -> bool {
+        let stalled = self.waits.map_or(0, |waits| now.nanos_since(waits.max(self.renewed)));
+        !self.found_stalled && Duration::from_nanos(stalled) >= config.stalled_after()
+    }
 }
 
 impl Pair {
@@ -49,10 +55,16 @@ impl Pair {
         let suspects = side.suspects || (watches && !dead && side.must_suspect(now, &config));
         side.session.handle_timeout(now);
         let (silence, stall) = side.silence_and_stall(now);
+        // One judgement at a time.
+        let stalled = watches
+            && !dead
+            && !side.must_suspect(now, &config)
+            && side.must_find_stalled(now, &config);
         self.hear_events(end)?;
         let side = self.side(end);
         let what = (side.session.is_suspect(), side.dead);
-        let right = !watches || what == (suspects && !dead, dead);
+        let found = side.found_stalled || !stalled;
+        let right = !watches || (what == (suspects && !dead, dead) && found);
         claim!(
             FailureDetector,
             right,
@@ -75,6 +87,11 @@ impl Pair {
                     let right = side.must_suspect(now, &config);
                     claim!(FailureDetector, right, "{end:?} suspects after {silence:?}");
                     (side.suspects, side.found_silent) = (true, true);
+                }
+                Event::Stalled => {
+                    let right = side.must_find_stalled(now, &config);
+                    claim!(FailureDetector, right, "{end:?} finds a stall after {stall:?}");
+                    side.found_stalled = true;
                 }
                 Event::Recovered => {
                     let right = side.suspects && silence.is_zero();
@@ -100,7 +117,7 @@ impl Pair {
                     claim!(
                         FailureDetector,
                         right,
-                        "{end:?} says {loss:?} after {silence:?} and {stall:?}"
+                        "{end:?}: {loss:?} after {silence:?}, {stall:?}"
                     );
                     (side.dead, side.is_up, side.suspects, side.waits) = (true, false, false, None);
                 }
@@ -177,11 +194,17 @@ impl Pair {
         let heard = side.heard.filter(|_| watches);
         let dead = heard.map(|heard| side.waits.map_or(heard, |waits| waits.min(heard)));
         let suspect = heard.map(|heard| heard.max(side.renewed)).filter(|_| !side.found_silent);
-        let judgements = [(dead, config.dead_after), (suspect, config.suspect_after)];
+        let stalled = heard.and(side.waits).map(|waits| waits.max(side.renewed));
+        let stalled = stalled.filter(|_| !side.found_stalled);
+        let judgements = [
+            (dead, config.dead_after),
+            (suspect, config.suspect_after),
+            (stalled, config.stalled_after()),
+        ];
         let judgements = judgements.map(|(start, time)| start.map(|start| after(start, time)));
         let heartbeat = (side.is_up && watches).then(|| after(side.wrote, config.heartbeat));
         let debt = side.owes.filter(|_| side.is_up);
-        [judgements[0], judgements[1], heartbeat, debt].into_iter().flatten().min()
+        judgements.into_iter().chain([heartbeat, debt]).flatten().min()
     }
 
     /// Checks everything that must hold at `end` after every step.

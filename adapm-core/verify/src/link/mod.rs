@@ -64,9 +64,10 @@ impl Claim {
             LinkBug::IgnoreWindow => Self::Memory,
             LinkBug::ForgetRoom => Self::Room,
             LinkBug::DrainEarly => Self::CloseReason,
-            LinkBug::ResumeCountsAsLife | LinkBug::DeafToBytes | LinkBug::IgnoreStall => {
-                Self::FailureDetector
-            }
+            LinkBug::ResumeCountsAsLife
+            | LinkBug::DeafToBytes
+            | LinkBug::IgnoreStall
+            | LinkBug::KeepStalledPipe => Self::FailureDetector,
             LinkBug::WriteAgain => Self::Pace,
         }
     }

@@ -42,6 +42,8 @@ pub struct Side {
     /// Time when its pipe came up; then a flag, true if that was found silent.
     pub(super) renewed: Instant,
     pub(super) found_silent: bool,
+    /// True if that pipe was found stalled.
+    pub(super) found_stalled: bool,
     /// Time since which written data waits without a new acknowledgement.
     pub(super) waits: Option<Instant>,
     /// Number of goodbyes that became packets.
@@ -83,6 +85,7 @@ impl Side {
             heard: None,
             renewed: Instant::ZERO,
             found_silent: false,
+            found_stalled: false,
             waits: None,
             byes: 0,
             numbered: 0,
@@ -388,7 +391,7 @@ impl Pair {
         if result.is_ok() {
             side.is_up = true;
             side.heard.get_or_insert(now);
-            (side.renewed, side.found_silent) = (now, false);
+            (side.renewed, side.found_silent, side.found_stalled) = (now, false, false);
             (side.wrote, side.owes) = (now, Some(now));
             self.note_acknowledged(end);
             self.side_mut(end).paced = (0, 0);

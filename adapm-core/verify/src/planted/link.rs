@@ -46,6 +46,7 @@ link_bugs! {
     ResumeCountsAsLife: "A new pipe counts as a sign of life.";
     DeafToBytes: "Bytes do not count as life, only whole packets.";
     IgnoreStall: "A peer is alive as long as it sends, even without acknowledgements.";
+    KeepStalledPipe: "A pipe on which nothing is acknowledged stays in use.";
     ForgetParts: "On a new pipe the received parts of a frame are forgotten.";
     WriteAgain: "Unacknowledged data is written again on the same pipe after a while.";
 }
@@ -264,6 +265,7 @@ impl PlantedSession {
             let is_untold = match event {
                 Event::Room => self.has(LinkBug::ForgetRoom),
                 Event::Drained => self.has(LinkBug::DrainEarly),
+                Event::Stalled => self.has(LinkBug::KeepStalledPipe),
                 _ => false,
             };
             if !is_untold {

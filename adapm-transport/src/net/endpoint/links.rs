@@ -437,7 +437,7 @@ impl Links {
         while let Some(event) = self.peers[node.index()].session.poll_event() {
             match event {
                 // A new pipe helps if this one is stuck, on either side.
-                Event::Suspect => self.break_pipe(node),
+                Event::Suspect | Event::Stalled => self.break_pipe(node),
                 Event::Recovered => {}
                 Event::Stuck(stall) => {
                     let remote = self.peers[node.index()].socket();

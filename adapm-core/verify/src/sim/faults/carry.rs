@@ -136,6 +136,13 @@ impl Link {
                     }
                     is_true
                 }
+                Event::Stalled => {
+                    let is_true = is_long(stall, self.config.stalled_after());
+                    if end.is_up {
+                        self.lower(now, side, shared, effects);
+                    }
+                    is_true
+                }
                 Event::Recovered => silence == 0,
                 Event::Stuck(told) => told.time.as_nanos() == u128::from(stall),
                 Event::Dead(_) => {
