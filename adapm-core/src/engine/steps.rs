@@ -129,8 +129,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Runs a round: processes signals, examines wanted keys and changed replicas, and sends each
     /// peer at most one request.
     pub(super) fn begin_round(&mut self) {
-        self.round.begin(&mut self.ctx);
-        self.intents.update(&mut self.ctx);
+        let is_answered = self.round.begin(&mut self.ctx);
+        self.intents.update(&mut self.ctx, is_answered);
         self.follow_effects();
         self.intents.expire_localizes(&mut self.ctx);
         self.follow_effects();

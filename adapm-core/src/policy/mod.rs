@@ -136,6 +136,10 @@ pub trait Policy {
 
     /// Called once per round and worker with the worker's clock: intents that start before the
     /// returned clock are acted on (AdaPM Alg. 1).
+    ///
+    /// Not called in a round that begins before all nodes have answered what was sent until the
+    /// last call: the answer then holds for as many clocks as it did. To whoever counts clocks from
+    /// call to call, rounds are thus as long as the slowest node takes.
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock;
 
     /// Returns true if `key` may leave an owner that has active intent for it, where

@@ -30,7 +30,14 @@ fn simulation(system: System) -> Simulation {
 }
 
 fn with_window(system: System, window_packets: usize) -> Simulation {
-    let setup = Setup::new(system, 3, 1, 8);
+    of(Setup::new(system, 3, 1, 8), window_packets)
+}
+
+fn with_keys(system: System, keys: u64) -> Simulation {
+    of(Setup::new(system, 3, 1, keys), 4_096)
+}
+
+fn of(setup: Setup, window_packets: usize) -> Simulation {
     let wire = WireConfig {
         latency_nanos: LATENCY.as_nanos() as u64,
         jitter_nanos: 0,
@@ -168,6 +175,39 @@ fn a_slow_owner_delays_its_askers_only() {
     let end = run(&mut simulation, Script::default().with(worker(N1), asks(slow)))
         .expect("nothing is wrong");
     assert_between(Instant::from_nanos(end.nanos() - start), millis(60), millis(80));
+}
+
+/// Rounds with a fast node are short and go on while a slow one owes an answer; keys of the slow
+/// one are asked for in time all the same (AdaPM §4.2.1).
+#[test]
+fn keys_of_a_slow_owner_come_in_time() {
+    const CLOCKS: usize = 600;
+    const AHEAD: usize = 200;
+    let mut simulation = with_keys(System::Adapm, 4 * CLOCKS as u64);
+    let setup = simulation.under_test().cluster().setup().clone();
+    let all: Vec<Key> = simulation.under_test().cluster().keys().collect();
+    let keys_of =
+        |node| all.iter().copied().filter(|key| setup.home(*key) == node).collect::<Vec<_>>();
+    let (slow, fast) = (keys_of(N0), keys_of(N2));
+    let keys: Vec<_> =
+        slow.into_iter().zip(fast).map(|(slow, fast)| vec![slow, fast]).take(CLOCKS).collect();
+    // It takes 30 ms for work that others do in 10 us.
+    simulation.plan(at(0, Fault::Slow(N0, 3_000, millis(5_000))));
+    let intent = |clock: usize, ahead: usize| Step::Intent {
+        keys: keys[clock].clone(),
+        ahead: ahead as u64,
+        clocks: 1,
+    };
+    let mut steps: Vec<Step> = (0..AHEAD).map(|clock| intent(clock, clock)).collect();
+    for (clock, keys) in keys.iter().enumerate() {
+        steps.extend((clock + AHEAD < CLOCKS).then(|| intent(clock + AHEAD, AHEAD)));
+        let access = [Step::Pull(keys.clone(), Then::Wait), Step::Compute(millis(1))];
+        steps.extend(access.into_iter().chain([Step::Advance(1)]));
+    }
+    let end =
+        run(&mut simulation, Script::default().with(worker(N1), steps)).expect("nothing is wrong");
+    // The first keys are waited for.
+    assert_between(end, millis(600), millis(700));
 }
 
 #[test]

@@ -17,6 +17,7 @@ use alloc::vec::Vec;
 
 use hashbrown::hash_map::Entry;
 
+use crate::clock::Clock;
 use crate::engine::budget::Deferred;
 use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::effect::Effect;
@@ -41,6 +42,8 @@ const LOCALIZE_ROUNDS: u64 = 1_024;
 #[derive(Debug, Default)]
 pub(super) struct Intents {
     signals: Signals,
+    /// By worker: the clock at which the policy was asked last, and what it said.
+    bounds: Vec<(Clock, Clock)>,
     /// True if the last round has left work to the next one.
     is_behind: bool,
     /// Keys with acted-on intent, a localize, or an unanswered entry for one.
@@ -62,6 +65,7 @@ impl Intents {
     pub(super) fn new(nodes: usize, workers: usize) -> Self {
         Self {
             signals: Signals::new(workers),
+            bounds: alloc::vec![Default::default(); workers],
             deferred: (0..nodes).map(|_| Deferred::default()).collect(),
             ..Self::default()
         }
@@ -173,12 +177,16 @@ impl Intents {
     /// then retires those that have expired, so that an intent that continues another keeps the
     /// key. Stops after the signal with which it has examined as many keys as a round may, so that
     /// the end of an intent for millions of keys blocks no peer or worker; the rest waits for the
-    /// next rounds.
-    pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>) {
+    /// next rounds. `is_answered`: see [`Round::begin`](crate::engine::round::Round::begin).
+    pub(super) fn update(&mut self, ctx: &mut Ctx<impl Env>, is_answered: bool) {
         let mut left = ctx.config.requests_max.max(1);
         let mut is_all = self.forget_taken_back(ctx, &mut left);
         for index in 0..ctx.config.workers {
             let worker = WorkerId(u16::try_from(index).expect("worker ids are 16 bits wide"));
+            let clock = ctx.clocks[index];
+            if is_answered && !clock.is_ended() {
+                self.bounds[index] = (clock, ctx.policy.act_before(worker, clock));
+            }
             is_all = is_all
                 && self.activate_due(ctx, worker, &mut left)
                 && self.expire_due(ctx, worker, &mut left);
@@ -209,7 +217,12 @@ impl Intents {
         left: &mut usize,
     ) -> bool {
         let clock = ctx.clocks[worker.index()];
-        let before = if clock.is_ended() { clock } else { ctx.policy.act_before(worker, clock) };
+        let before = match self.bounds[worker.index()] {
+            _ if clock.is_ended() => clock,
+            // Until the policy is asked again, it looks as far ahead.
+            (then, bound) if bound > then => bound + clock.since(then),
+            (_, never) => never,
+        };
         // Examines everything that has started, so that signals that a policy never acts on are
         // forgotten when they expire.
         let mut late = Vec::new();

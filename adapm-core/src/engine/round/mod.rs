@@ -39,6 +39,9 @@ pub(super) struct Round {
     release: Vec<Key>,
     /// Keys made dirty by workers; may contain duplicates and obsolete entries.
     dirty: Vec<Key>,
+    /// The last round that began with all requests answered which an earlier such round found or
+    /// sent.
+    answered: u64,
 }
 
 /// Requests and waiting changes for one other node.
@@ -95,7 +98,7 @@ pub(super) struct Change {
 impl Round {
     pub(super) fn new(nodes: usize) -> Self {
         let peers = (0..nodes).map(|_| Peer::default()).collect();
-        Self { pace: Pace::default(), peers, release: Vec::new(), dirty: Vec::new() }
+        Self { pace: Pace::default(), peers, release: Vec::new(), dirty: Vec::new(), answered: 0 }
     }
 
     /// Returns true if a round could have something to report on replicas, or to ask a peer for.
@@ -145,10 +148,20 @@ impl Round {
 
     /// Starts a round. The previous one's missing answers are left behind: their keys wait, other
     /// peers go on.
-    pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Env>) {
+    ///
+    /// Returns true if all peers have answered what was sent until the last round for which this
+    /// was true. The rounds in between are one for who estimates how long keys take to come: what
+    /// is asked for now may also wait for the slowest peer.
+    pub(super) fn begin(&mut self, ctx: &mut Ctx<impl Env>) -> bool {
         ctx.round += 1;
         ctx.stats.rounds += 1;
         self.pace.start(ctx.round, ctx.now);
+        let mut asked = self.peers.iter().filter_map(|peer| peer.outstanding.as_ref());
+        let is_answered = asked.all(|outstanding| outstanding.round > self.answered);
+        if is_answered {
+            self.answered = ctx.round;
+        }
+        is_answered
     }
 
     /// Makes the next rounds begin as early as allowed: a worker waits.
