@@ -77,9 +77,8 @@ impl Pair {
     pub(super) fn hear_events(&mut self, end: End) -> Result<(), Broken> {
         let (now, config) = (self.now, self.config);
         while let Some(event) = self.side_mut(end).session.poll_event() {
-            let said = self.side(end.other()).closed;
-            let sent = self.side(end.other()).sent;
-            let other_left = self.side(end.other()).left.is_some();
+            let other = self.side(end.other());
+            let (said, sent, other_left) = (other.closed, other.sent, other.left.is_some());
             let side = self.side_mut(end);
             let (silence, stall) = side.silence_and_stall(now);
             match event {
@@ -101,11 +100,7 @@ impl Pair {
                 Event::Stuck(what) => {
                     let right =
                         what.time == stall && stall >= config.suspect_after && what.pipes > 0;
-                    claim!(
-                        FailureDetector,
-                        right,
-                        "{end:?} says {what:?} after {stall:?} without progress"
-                    );
+                    claim!(FailureDetector, right, "{end:?} says {what:?} after {stall:?}");
                 }
                 Event::Dead(loss) => {
                     let told = match loss {
@@ -117,7 +112,7 @@ impl Pair {
                     claim!(
                         FailureDetector,
                         right,
-                        "{end:?}: {loss:?} after {silence:?}, {stall:?}"
+                        "{end:?} says {loss:?} after {silence:?} and {stall:?}"
                     );
                     (side.dead, side.is_up, side.suspects, side.waits) = (true, false, false, None);
                 }
@@ -134,8 +129,7 @@ impl Pair {
                 }
                 Event::Room => {
                     claim!(Room, side.refused, "{end:?} tells of room that nobody asked for");
-                    side.refused = false;
-                    side.rooms += 1;
+                    (side.refused, side.rooms) = (false, side.rooms + 1);
                 }
                 Event::Drained => {
                     let there = other_left || side.left.is_some() || side.dead;
