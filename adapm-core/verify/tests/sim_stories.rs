@@ -33,10 +33,6 @@ fn with_window(system: System, window_packets: usize) -> Simulation {
     of(Setup::new(system, 3, 1, 8), window_packets)
 }
 
-fn with_keys(system: System, keys: u64) -> Simulation {
-    of(Setup::new(system, 3, 1, keys), 4_096)
-}
-
 fn of(setup: Setup, window_packets: usize) -> Simulation {
     let wire = WireConfig {
         latency_nanos: LATENCY.as_nanos() as u64,
@@ -183,7 +179,7 @@ fn a_slow_owner_delays_its_askers_only() {
 fn keys_of_a_slow_owner_come_in_time() {
     const CLOCKS: usize = 600;
     const AHEAD: usize = 200;
-    let mut simulation = with_keys(System::Adapm, 4 * CLOCKS as u64);
+    let mut simulation = of(Setup::new(System::Adapm, 3, 1, 4 * CLOCKS as u64), 4_096);
     let setup = simulation.under_test().cluster().setup().clone();
     let all: Vec<Key> = simulation.under_test().cluster().keys().collect();
     let keys_of =
