@@ -158,6 +158,15 @@ impl GroupError {
         }
     }
 
+    /// Returns the node without which this one cannot go on, as it is lost or has left.
+    pub(super) fn lacks(&self) -> Option<NodeId> {
+        match self {
+            Self::PeerLost(loss) => Some(loss.node),
+            Self::Left { node } => Some(*node),
+            _ => None,
+        }
+    }
+
     /// Returns true if another node is missing, lost or gone, or has given this one up.
     #[must_use]
     pub fn is_loss(&self) -> bool {

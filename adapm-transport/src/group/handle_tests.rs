@@ -2,6 +2,7 @@
 //! reason.
 
 use core::time::Duration;
+use std::sync::Barrier;
 use std::sync::atomic::Ordering;
 
 use adapm_core::NodeId;
@@ -263,6 +264,36 @@ fn whoever_leaves_in_order_is_missed_only_if_needed() {
     for (all, more) in outcomes {
         assert_eq!(all, Ok(vec![vec![0], vec![1], vec![2]]));
         assert!(more.is_none_or(|more| more == Err(GroupError::Left { node: NodeId(1) })));
+    }
+}
+
+/// Whoever cannot go on without a node that has left says so, and is not taken for the cause by who
+/// comes when both have ended.
+#[test]
+fn whoever_ends_for_lack_of_another_names_that_one() {
+    let (cluster, ended) = (Cluster::new(3), Barrier::new(2));
+    let outcomes = cluster.each(|node, handle| {
+        handle.collect("all", true, &[]).expect("all are here");
+        match node {
+            1 => {
+                handle.leave(CloseReason::Finished);
+                None
+            }
+            0 => {
+                let more = handle.collect("more", true, &[]);
+                handle.leave(CloseReason::Finished);
+                ended.wait();
+                Some(more)
+            }
+            _ => {
+                ended.wait();
+                Some(handle.collect("more", true, &[]))
+            }
+        }
+    });
+    for more in outcomes.into_iter().flatten() {
+        let error = more.expect_err("n1 has left");
+        assert_eq!(error.lacks(), Some(NodeId(1)), "{error}");
     }
 }
 

@@ -190,8 +190,8 @@ impl<T: Mesh> Control<T> {
         Ok(())
     }
 
-    /// Sends a goodbye if that was requested, and nothing is being decided. A node that has lost
-    /// another names it instead.
+    /// Sends a goodbye if that was requested, and nothing is being decided. A node that lacks
+    /// another names it instead: else who hears of its end first would take that for the cause.
     fn begin_leave(&mut self) {
         let state = self.shared.lock();
         let Some(close_reason) =
@@ -199,9 +199,9 @@ impl<T: Mesh> Control<T> {
         else {
             return;
         };
-        let lost = state.failure.as_ref().and_then(GroupError::lost).map(|loss| loss.node);
+        let lacks = state.failure.as_ref().and_then(GroupError::lacks);
         drop(state);
-        let close_reason = lost.map_or(close_reason, CloseReason::Lost);
+        let close_reason = lacks.map_or(close_reason, CloseReason::Lost);
         if close_reason == CloseReason::Finished {
             self.broadcast(&Message::Left);
         }
@@ -479,10 +479,7 @@ impl<T: Mesh> Control<T> {
     /// Returns the close reason for the others when this node ends by an error.
     fn own_close_reason(&self, error: &GroupError) -> CloseReason {
         let first = self.shared.lock().failure.clone();
-        match first.as_ref().unwrap_or(error).lost() {
-            Some(loss) => CloseReason::Lost(loss.node),
-            None => CloseReason::Failed,
-        }
+        first.as_ref().unwrap_or(error).lacks().map_or(CloseReason::Failed, CloseReason::Lost)
     }
 }
 
