@@ -308,6 +308,7 @@ impl<S: Store, P: Port> SerialNode<S, P> {
                 LinkEvent::Dead(_)
                 | LinkEvent::Stuck(_)
                 | LinkEvent::Suspect
+                | LinkEvent::Stalled
                 | LinkEvent::Recovered => {}
             }
         }
