@@ -27,11 +27,11 @@
 //!
 //! | file | subject | checked by |
 //! | --- | --- | --- |
-//! | `builder`, `node_handle`, `node` | from settings to threads | `tests/{bad_input,apart,two_clusters}.rs` |
-//! | `cluster` | from the first worker to the last message | `tests/{workers,shutdown}.rs` |
+//! | `builder`, `node_handle`, `node` | from settings to threads | `tests/cluster/{bad_input,apart,two_clusters}.rs` |
+//! | `cluster` | from the first worker to the last message | `tests/cluster/workers.rs`, `tests/shutdown.rs` |
 //! | `worker` | pull, push, set, update, intent, localize, waiting | `tests/threads` |
 //! | `ticket` | calls whose results are awaited later | `tests/cluster/held.rs`, `tests/threads` |
-//! | `error`, `failure` | errors, and which of them is reported | `tests/{peer_lost,workers}.rs` |
+//! | `error`, `failure` | errors, and which of them is reported | `tests/cluster/{peer_lost,workers}.rs` |
 //! | `processes` | nodes in processes of their own | `tests/processes` |
 //! | `channel`, `link` | the loop around an engine; frames | `tests/threads` |
 //! | `order` | the order rule: no access overtakes an operation in flight | `tests/loom_order.rs` |

@@ -138,7 +138,7 @@ pub trait Policy {
     /// returned clock are acted on (AdaPM Alg. 1).
     ///
     /// Not called in a round that begins before all nodes have answered what was sent until the
-    /// last call: the answer then holds for as many clocks as it did. To whoever counts clocks from
+    /// last call: the last bound then moves along with the clock. To whoever counts clocks from
     /// call to call, rounds are thus as long as the slowest node takes.
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock;
 

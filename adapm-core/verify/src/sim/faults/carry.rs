@@ -129,15 +129,11 @@ impl Link {
             let (silence, quiet, stall) = (end.silence(now), end.quiet(now), end.stall(now));
             let is_long = |nanos: u64, least: Duration| u128::from(nanos) >= least.as_nanos();
             let is_true = match event {
-                Event::Suspect => {
-                    let is_true = is_long(quiet, self.config.suspect_after);
-                    if end.is_up {
-                        self.lower(now, side, shared, effects);
-                    }
-                    is_true
-                }
-                Event::Stalled => {
-                    let is_true = is_long(stall, self.config.stalled_after());
+                Event::Suspect | Event::Stalled => {
+                    let is_true = match event {
+                        Event::Stalled => is_long(stall, self.config.stalled_after()),
+                        _ => is_long(quiet, self.config.suspect_after),
+                    };
                     if end.is_up {
                         self.lower(now, side, shared, effects);
                     }
