@@ -107,9 +107,10 @@ pub struct TrainConfig {
     /// Learning rate of AdaGrad
     #[arg(long, value_name = "X", default_value_t = TrainConfig::default().learning_rate, help_heading = TRAINING)]
     pub learning_rate: f32,
-    /// Weight of the squared norm of the first layer's weights
-    #[arg(long, value_name = "X", default_value_t = TrainConfig::default().l2, help_heading = TRAINING)]
-    pub l2: f32,
+    /// Weight of the squared norm of the first layer's weights [default: 0.12 by the number of
+    /// training nodes]
+    #[arg(long, value_name = "X", help_heading = TRAINING)]
+    pub l2: Option<f32>,
     /// Share of features and of hidden units that a step leaves out
     #[arg(long, value_name = "SHARE", default_value_t = TrainConfig::default().dropout, help_heading = TRAINING)]
     pub dropout: f32,
@@ -142,7 +143,7 @@ impl Default for TrainConfig {
             fanout: Fanout([10, 25]),
             batch: 128,
             learning_rate: 0.05,
-            l2: 2e-3,
+            l2: None,
             dropout: 0.5,
             partition: None,
             valid_every: 1,
@@ -166,7 +167,7 @@ impl Config for TrainConfig {
         checks::dimension(self.dim)?;
         checks::whole("batch", self.batch as u64, 1, BATCH_MAX)?;
         checks::positive("learning_rate", self.learning_rate)?;
-        checks::not_negative("l2", self.l2)?;
+        checks::not_negative("l2", self.l2.unwrap_or(0.0))?;
         checks::share_below_all("dropout", self.dropout.into())?;
         checks::whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
         self.run.check()
@@ -179,6 +180,13 @@ impl TrainConfig {
     pub fn passes(&self, nodes: usize) -> u32 {
         let enough = NODES_ENOUGH.div_ceil(nodes.max(1)).clamp(10, 100) as u32;
         self.epochs.unwrap_or(enough)
+    }
+
+    /// Returns the weight of the squared norm for so many training nodes. The loss is a mean over
+    /// nodes, so what is known of the weights beforehand counts the less, the more nodes there are.
+    #[must_use]
+    pub fn l2(&self, nodes: usize) -> f32 {
+        self.l2.unwrap_or(PRIOR / nodes.max(1) as f32)
     }
 
     /// Returns how training nodes are dealt. Parts that are grown share few nodes whose features
@@ -227,6 +235,10 @@ named!(Partition, Partition::Grown => "grown", Partition::Random => "random");
 
 /// Training nodes, each as often as it is trained on, that are enough to learn from.
 const NODES_ENOUGH: usize = 500_000;
+/// The default weight of the squared norm beside the summed loss of all training nodes: the most
+/// that costs generated graphs of 200 to 10,000 training nodes less than 0.01 of their accuracy, as
+/// graphs of few nodes with many features (Citeseer) gain by it.
+const PRIOR: f32 = 0.12;
 const HIDDEN_MAX: u64 = 1 << 14;
 const BATCH_MAX: u64 = 1 << 20;
 
@@ -244,6 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn the_norm_counts_less_with_more_nodes_if_no_weight_is_given() {
+        let mut config = TrainConfig::default();
+        assert_eq!([0, 1, 120, 12_000].map(|nodes| config.l2(nodes)), [0.12, 0.12, 1e-3, 1e-5]);
+        config.l2 = Some(0.0);
+        assert_eq!(config.l2(120), 0.0);
+    }
+
+    #[test]
     fn values_that_make_no_sense_are_refused_by_name() {
         let refused = |change: fn(&mut TrainConfig)| {
             let mut config = TrainConfig::default();
@@ -252,7 +272,7 @@ mod tests {
         };
         assert!(refused(|config| config.hidden = 0).starts_with("hidden 0"));
         assert!(refused(|config| config.dropout = 1.0).starts_with("dropout 1"));
-        assert!(refused(|config| config.l2 = f32::NAN).starts_with("l2 NaN"));
+        assert!(refused(|config| config.l2 = Some(f32::NAN)).starts_with("l2 NaN"));
         assert!(refused(|config| config.batch = 0).starts_with("batch 0"));
         assert!(TrainConfig::default().check().is_ok());
     }

@@ -224,7 +224,8 @@ impl Program for Gnn {
         // Reading has refused features that there are not.
         let Ok(model) = config.architecture(graph) else { return };
         plan.row("model", &in_words(&model), &["features", "dim", "scale", "hidden"]);
-        let TrainConfig { batch, learning_rate, l2, dropout, fanout, .. } = config;
+        let TrainConfig { batch, learning_rate, dropout, fanout, .. } = config;
+        let l2 = config.l2(graph.train().len());
         let training = format!(
             "AdaGrad with learning rate {learning_rate}, L2 {l2}, dropout {dropout}, batches of {batch}, \
              neighbours {fanout}"

@@ -136,8 +136,9 @@ impl<'a> Network<'a> {
     ) -> Result<(), Key> {
         let width = self.model.width;
         let weights = width * self.model.hidden;
+        let l2 = self.config.l2(self.graph.train().len());
         for (gradient, weight) in pass.gradients[..weights].iter_mut().zip(&parameters[..weights]) {
-            *gradient += self.config.l2 * weight;
+            *gradient += l2 * weight;
         }
         updates.resize(values.len(), 0.0);
         let of_layers = values.len() - 2 * parameters.len();
