@@ -41,10 +41,8 @@ fn run(group: Arc<Group>) -> Result<(), Box<dyn Error>> {
     // Every process builds its own node with the same settings.
     let cluster = Builder::<i64>::new(layout).nodes(&group).workers(2).build()?;
     let counts = cluster.try_run(|mut worker| {
-        let me = worker.node().index() * worker.workers() + worker.id().index();
-        let all = worker.nodes() * worker.workers();
         // Each worker of each process counts its share of the words.
-        for word in TEXT.split(' ').skip(me).step_by(all) {
+        for word in TEXT.split(' ').skip(worker.number()).step_by(worker.all_workers()) {
             let key = WORDS.iter().position(|known| *known == word).ok_or(OpError::Ended)?;
             worker.push(&[Key(key as u64)], &[1])?;
         }

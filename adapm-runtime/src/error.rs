@@ -26,6 +26,16 @@ pub enum BuildError {
     /// Invalid numbers.
     #[error("{0}")]
     Config(#[from] ConfigError),
+    /// A list of numbers of workers that is not one for each node.
+    #[error(
+        "{given} numbers of workers for {nodes} nodes: give one for each, or one number for all"
+    )]
+    WorkerList {
+        /// Numbers given.
+        given: usize,
+        /// Nodes of the cluster.
+        nodes: usize,
+    },
     /// Invalid sampling settings.
     #[error("{0}")]
     Sampling(#[from] SamplingError),

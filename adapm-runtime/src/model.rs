@@ -56,6 +56,8 @@ mod node {
                 ports: vec![Arc::new(Port::new(workers, Arc::new(wake)))],
                 clocks: Arc::new(Clocks::new(workers)),
                 workers: (0..workers).map(|_| WorkerShared::default()).collect(),
+                first_worker: 0,
+                all_workers: 2 * workers,
                 sampling: None,
                 supply: Supply::Intent,
             }))

@@ -31,6 +31,9 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) ports: Vec<Arc<Port<S::Value>>>,
     pub(crate) clocks: Arc<Clocks>,
     pub(crate) workers: Vec<WorkerShared>,
+    /// The number of this node's first worker among those of all nodes, and how many these are.
+    pub(crate) first_worker: usize,
+    pub(crate) all_workers: usize,
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// The mechanism that brings copies to this node.
     pub(crate) supply: Supply,

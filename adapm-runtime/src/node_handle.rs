@@ -5,6 +5,7 @@
 //! ([`crate::Cluster`]).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, WorkerId};
 use adapm_transport::threads;
 
+use crate::builder::Workers;
 use crate::channel::{Beginning, Channel, Report};
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
@@ -39,7 +41,8 @@ pub(crate) type Taste = (SystemPolicy, Option<Box<dyn Observe + Send>>);
 pub(crate) struct Plan<V> {
     pub(crate) layout: Layout,
     pub(crate) nodes: usize,
-    pub(crate) workers: usize,
+    pub(crate) workers: Workers,
+    pub(crate) rounds_per_second: Option<NonZeroU32>,
     pub(crate) location_caches: bool,
     pub(crate) initial: Initial<V>,
     pub(crate) sampling: Option<Arc<Sampling>>,
@@ -64,7 +67,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         connected: &Arc<Promise<S::Value>>,
         first_part: usize,
     ) -> Result<Self, BuildError> {
-        let channels = endpoints.len();
+        let (channels, workers) = (endpoints.len(), plan.workers.of(node));
         let shared = Arc::new(NodeShared {
             node,
             nodes: plan.nodes,
@@ -72,10 +75,12 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             store: Arc::new(store),
             ports: endpoints
                 .iter()
-                .map(|end| Arc::new(Port::new(plan.workers, end.wake_fn())))
+                .map(|end| Arc::new(Port::new(workers, end.wake_fn())))
                 .collect(),
-            clocks: Arc::new(Clocks::new(plan.workers)),
-            workers: (0..plan.workers).map(|_| WorkerShared::default()).collect(),
+            clocks: Arc::new(Clocks::new(workers)),
+            workers: (0..workers).map(|_| WorkerShared::default()).collect(),
+            first_worker: plan.workers.before(node),
+            all_workers: plan.workers.all(plan.nodes),
             sampling: plan.sampling.clone(),
             supply: plan.supply,
         });
@@ -84,8 +89,11 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             let id = ChannelId(
                 u16::try_from(index).expect("the builder checked the number of channels"),
             );
-            let mut config =
-                NodeConfig::new(node, plan.nodes, plan.workers).on_channel(id, channels);
+            let mut config = NodeConfig::new(node, plan.nodes, workers).on_channel(id, channels);
+            if let Some(most) = plan.rounds_per_second {
+                config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
+                config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
+            }
             config.location_caches = plan.location_caches;
             config.secret = [unguessable(), unguessable()];
             config.unresponsive_nanos = plan

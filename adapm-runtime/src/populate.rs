@@ -76,8 +76,10 @@ pub(crate) fn populate<S: Store + Sync>(
     thread::scope(|scope| {
         let (sender, made) = mpsc::channel();
         // Threads beyond the number of blocks would find nothing to do.
-        let of_each = (plan.workers as u64).min(keys.div_ceil(block));
-        let wanted = shares.iter().flat_map(|share| (0..of_each).map(move |_| share));
+        let of =
+            |share: &Share<'_, S>| keys.div_ceil(block).min(plan.workers.of(share.node) as u64);
+        let all: u64 = shares.iter().map(of).sum();
+        let wanted = shares.iter().flat_map(|share| (0..of(share)).map(move |_| share));
         let mut started = Vec::new();
         for share in wanted {
             let sender = sender.clone();
@@ -89,7 +91,7 @@ pub(crate) fn populate<S: Store + Sync>(
         }
         let mut meter = Meter { done: 0, keys, shares: shares.len() as u64, told: Instant::now() };
         let mut tell = |count| meter.add(count, Instant::now()).into_iter().for_each(&mut *tell);
-        let own = if started.len() as u64 == of_each * shares.len() as u64 {
+        let own = if started.len() as u64 == all {
             Ok(())
         } else {
             // The blocks that no thread has taken yet.

@@ -33,7 +33,7 @@
 //!     let pairs: Vec<[Key; 2]> = (0..50).map(|key| [Key(key), Key(key) + 50]).collect();
 //!     let shares: Vec<&[[Key; 2]]> = pairs.chunks(13).collect();
 //!     let apart = cluster.try_run(|worker| {
-//!         let share = worker.node().index() * worker.workers() + worker.id().index();
+//!         let share = worker.number();
 //!         train(worker, shares[share])
 //!     })?;
 //!     assert_eq!(apart.iter().sum::<f32>(), 50.0 * 50.0);

@@ -3,7 +3,9 @@
 mod introduced;
 mod nodes;
 mod start;
+mod workers;
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 use std::{fmt, thread};
@@ -32,6 +34,7 @@ use nodes::NodeEnds;
 use start::{Need, Starting};
 
 pub use nodes::Nodes;
+pub use workers::Workers;
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///
@@ -67,8 +70,9 @@ type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
 struct Settings<V> {
     layout: Layout,
     nodes: Nodes,
-    workers: usize,
+    workers: Workers,
     channels: Option<usize>,
+    rounds_per_second: Option<NonZeroU32>,
     location_caches: bool,
     decisions: Decisions,
     initial: Initial<V>,
@@ -85,8 +89,9 @@ impl<V: Value> Builder<V> {
         let settings = Settings {
             layout,
             nodes: Nodes::from(1),
-            workers: 1,
+            workers: Workers::from(1),
             channels: None,
+            rounds_per_second: None,
             location_caches: true,
             decisions: Decisions::System(System::Adapm),
             initial: Arc::new(|_, _| {}),
@@ -127,10 +132,20 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
-    /// Sets the number of workers of each node. Defaults to 1.
+    /// Sets the number of workers of each node: one number for all, or a list with one for each.
+    /// Defaults to 1.
     #[must_use]
-    pub fn workers(mut self, workers: usize) -> Self {
-        self.settings.workers = workers;
+    pub fn workers(mut self, workers: impl Into<Workers>) -> Self {
+        self.settings.workers = workers.into();
+        self
+    }
+
+    /// Sets the most rounds that a channel begins in a second, but for those that a `wait_sync` or
+    /// `quiesce` waits for (AdaPM §B.2.2). Fewer rounds cost less and make replicas older; signals
+    /// of intent are acted on the earlier. Defaults to 2,000.
+    #[must_use]
+    pub fn rounds_per_second(mut self, most: NonZeroU32) -> Self {
+        self.settings.rounds_per_second = Some(most);
         self
     }
 
@@ -265,15 +280,23 @@ where
     fn check(&self) -> Result<(), BuildError> {
         let Settings { layout, nodes, workers, .. } = &self.settings;
         let channels = self.settings.channels.unwrap_or(1);
-        // Any channel will do: the numbers are the same for all.
-        NodeConfig::new(nodes.own().unwrap_or_default(), nodes.count(), *workers)
-            .on_channel(ChannelId(0), channels)
-            .check(layout)?;
+        // Any node and channel will do, but for the numbers of a list.
+        let listed = workers.listed();
+        for node in 0..listed.unwrap_or(1).clamp(1, nodes.count().max(1)) {
+            let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
+            NodeConfig::new(node, nodes.count(), workers.of(node))
+                .on_channel(ChannelId(0), channels)
+                .check(layout)?;
+        }
+        if let Some(given) = listed.filter(|given| *given != nodes.count()) {
+            return Err(BuildError::WorkerList { given, nodes: nodes.count() });
+        }
         if channels > usize::from(u16::MAX) {
             return Err(ConfigError::Channels { channels }.into());
         }
         self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
-        let need = Need::new(nodes.here(), nodes.count(), channels, *workers);
+        let here = nodes.own().map_or(workers.all(nodes.count()), |own| workers.of(own));
+        let need = Need::new(nodes.here(), nodes.count(), channels, here);
         let need = if self.in_memory {
             need.with_stores::<V>(layout, nodes.here(), nodes.count())
         } else {
@@ -294,14 +317,14 @@ where
     ) -> Result<Cluster<V, S>, BuildError> {
         let Self { settings, store, .. } = self;
         let plan = settings.plan();
-        let (nodes, workers) = (plan.nodes, plan.workers);
+        let (nodes, workers) = (plan.nodes, plan.workers.clone());
         settings.watchers.begin(&settings.trace_head());
         let mut starting = Starting::new(plan, &endpoints, settings.nodes.into_group());
         let made = endpoints.iter().map(|(node, _)| (*node, store(&settings.layout, *node)));
         let stores: Vec<(NodeId, S)> = made.collect();
         let taste = |node, channel: ChannelId| {
             // A place does not determine the number of channels.
-            let config = NodeConfig::new(node, nodes, workers).on_channel(channel, 1);
+            let config = NodeConfig::new(node, nodes, workers.of(node)).on_channel(channel, 1);
             let policy = settings.decisions.policy(&Place::from(&config));
             (policy, settings.watchers.observer_of(node, channel))
         };
@@ -330,7 +353,8 @@ impl<V: Value> Settings<V> {
         match &self.decisions {
             Decisions::System(system) => system.supply(),
             Decisions::Custom(policy) => {
-                let config = NodeConfig::new(NodeId(0), self.nodes.count(), self.workers);
+                let node = NodeId(0);
+                let config = NodeConfig::new(node, self.nodes.count(), self.workers.of(node));
                 policy(&Place::from(&config)).supply()
             }
         }
@@ -358,7 +382,8 @@ impl<V: Value> Settings<V> {
         Plan {
             layout: self.layout.clone(),
             nodes: self.nodes.count(),
-            workers: self.workers,
+            workers: self.workers.clone(),
+            rounds_per_second: self.rounds_per_second,
             location_caches: self.location_caches,
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),

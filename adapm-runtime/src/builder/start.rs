@@ -96,7 +96,7 @@ where
             }
         }
         // If it is dropped because of a failure, the drop waits for its threads.
-        let cluster = Cluster::new(self.nodes, self.plan.layout, self.plan.failure, self.group);
+        let cluster = Cluster::new(self.nodes, self.plan, self.group);
         started.map(|()| cluster)
     }
 
@@ -128,13 +128,13 @@ pub(super) struct Need {
 }
 
 impl Need {
-    /// Returns the need of `here` of `nodes` nodes with these channels and workers each, apart from
-    /// their stores.
+    /// Returns the need of `here` of `nodes` nodes with these channels each and so many workers in
+    /// all, apart from their stores.
     pub(super) fn new(here: usize, nodes: usize, channels: usize, workers: usize) -> Self {
         let engines = here as u128 * channels as u128;
         Self {
             bytes: engines * (ENGINE_BYTES + nodes as u128 * PEER_BYTES),
-            stacks: (engines + here as u128 * workers as u128) * STACK_BYTES,
+            stacks: (engines + workers as u128) * STACK_BYTES,
         }
     }
 

@@ -15,9 +15,10 @@ use adapm_core::{Key, NodeId, Value};
 #[cfg(feature = "tcp")]
 use adapm_transport::net::NetStats;
 
+use crate::builder::Workers;
 use crate::error::RunError;
 use crate::failure::Failure;
-use crate::node_handle::NodeHandle;
+use crate::node_handle::{NodeHandle, Plan};
 use crate::processes::ProcessGroup;
 use crate::stats::Stats;
 use crate::store::LayoutStore;
@@ -34,6 +35,7 @@ pub struct Cluster<V: Value, S: Store<Value = V> + Send + Sync + 'static = Layou
     nodes: Vec<NodeHandle<S>>,
     /// Number of nodes in all processes.
     node_count: usize,
+    workers: Workers,
     layout: Layout,
     failure: Arc<Failure>,
     /// The group of processes, if there are several.
@@ -52,14 +54,13 @@ where
 {
     pub(crate) fn new(
         nodes: Vec<NodeHandle<S>>,
-        layout: Layout,
-        failure: Arc<Failure>,
+        plan: Plan<V>,
         group: Option<Box<dyn ProcessGroup>>,
     ) -> Self {
-        let node_count = nodes.first().map_or(0, |node| node.shared.nodes);
-        let workers = nodes.iter().map(|node| node.shared.workers.len()).sum();
-        let (taken, met) = (Mutex::new(vec![false; workers]), OnceLock::new());
-        Self { nodes, node_count, layout, failure, group, taken, met }
+        let Plan { nodes: node_count, workers, layout, failure, .. } = plan;
+        let here = nodes.iter().map(|node| node.shared.workers.len()).sum();
+        let (taken, met) = (Mutex::new(vec![false; here]), OnceLock::new());
+        Self { nodes, node_count, workers, layout, failure, group, taken, met }
     }
 
     /// Returns totals over the nodes of this process since the cluster was built, even while it
@@ -92,10 +93,10 @@ where
         self.node_count
     }
 
-    /// Returns the number of workers of each node.
+    /// Returns the numbers of workers of the nodes.
     #[must_use]
-    pub fn workers(&self) -> usize {
-        self.nodes[0].shared.workers.len()
+    pub fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     /// Returns the layout.

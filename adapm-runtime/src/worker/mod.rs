@@ -306,7 +306,33 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.shared().nodes
     }
 
-    /// Returns the number of workers of each node.
+    /// Returns this worker's number among those of all nodes, from 0: node by node, each in the
+    /// order of ids.
+    ///
+    /// ```
+    /// # use adapm_runtime::prelude::*;
+    /// # use adapm_runtime::adapm_core::Layout;
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(10, 1)])?).nodes(2).workers([2, 1]).build()?;
+    /// let data: Vec<u32> = (0..7).collect();
+    /// let shares = cluster.try_run(|worker| {
+    ///     let own = data.iter().skip(worker.number()).step_by(worker.all_workers());
+    ///     Ok::<u32, OpError>(own.sum())
+    /// })?;
+    /// assert_eq!(shares, [0 + 3 + 6, 1 + 4, 2 + 5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(cluster.shutdown()?)
+    /// ```
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.shared().first_worker + self.id().index()
+    }
+
+    /// Returns the number of workers of all nodes.
+    #[must_use]
+    pub fn all_workers(&self) -> usize {
+        self.shared().all_workers
+    }
+
+    /// Returns the number of workers of its node.
     #[must_use]
     pub fn workers(&self) -> usize {
         self.shared().workers.len()

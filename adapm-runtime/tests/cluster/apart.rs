@@ -7,7 +7,7 @@ use std::thread;
 use adapm_core::error::{ConfigError, OpError};
 use adapm_core::transport::Loss;
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{BuildError, Builder, Nodes, RunError, TryRunError};
+use adapm_runtime::{BuildError, Builder, Nodes, RunError, TryRunError, Workers};
 use adapm_transport::inproc::{self, InProc};
 use adapm_verify::silence::patience;
 
@@ -31,7 +31,7 @@ fn nodes_that_are_built_apart_are_one_cluster() {
     let nodes = (0..).zip(inproc::network(3)).map(|(node, end)| {
         thread::spawn(move || {
             let cluster = builder(node, end).build().expect("a legal node");
-            assert_eq!((cluster.nodes(), cluster.workers()), (3, 1));
+            assert_eq!((cluster.nodes(), cluster.workers()), (3, &Workers::from(1)));
             let keys: Vec<Key> = (0..40).map(Key).collect();
             let sums = cluster.run(|mut worker| {
                 assert_eq!(worker.node(), NodeId(node));

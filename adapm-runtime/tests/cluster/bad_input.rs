@@ -96,6 +96,18 @@ fn clusters_that_cannot_work_are_not_built() {
     let config = |error| BuildError::Config(error);
     assert_eq!(refusal(new().nodes(0)), config(ConfigError::Nodes { nodes: 0 }));
     assert_eq!(refusal(new().workers(0)), config(ConfigError::Workers { workers: 0 }));
+    let listed = |list: Vec<usize>| refusal(new().nodes(3).workers(list));
+    for given in [0, 2, 4] {
+        let error = BuildError::WorkerList { given, nodes: 3 };
+        assert_eq!(listed(vec![1; given]), error);
+    }
+    assert_eq!(
+        listed(vec![1; 2]).to_string(),
+        "2 numbers of workers for 3 nodes: give one for each, or one number for all"
+    );
+    assert_eq!(listed(vec![1, 2, 0]), config(ConfigError::Workers { workers: 0 }));
+    let many = ConfigError::Workers { workers: 70_000 };
+    assert_eq!(listed(vec![1, 70_000, 1]), config(many));
     assert_eq!(refusal(new().channels(0)), config(ConfigError::Channels { channels: 0 }));
     assert_eq!(refusal(new().channels(70_000)), config(ConfigError::Channels { channels: 70_000 }));
     let crowd = ConfigError::MoreNodesThanKeys { nodes: 11, keys: 10 };

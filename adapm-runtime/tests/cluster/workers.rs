@@ -3,7 +3,9 @@
 
 use std::error::Error;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::thread;
+use std::time::Instant;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout, NodeId, WorkerId};
@@ -23,8 +25,9 @@ fn cluster(system: System, nodes: usize, workers: usize) -> Cluster<i64> {
 /// Returns all workers, by (node, worker).
 fn all(cluster: &Cluster<i64>) -> Vec<Worker<i64>> {
     let nodes = (0..cluster.nodes() as u16).map(NodeId);
-    let places =
-        nodes.flat_map(|node| (0..cluster.workers() as u16).map(move |id| (node, WorkerId(id))));
+    let places = nodes.flat_map(|node| {
+        (0..cluster.workers().of(node) as u16).map(move |id| (node, WorkerId(id)))
+    });
     places.map(|(node, id)| cluster.worker(node, id).expect("it is free")).collect()
 }
 
@@ -251,4 +254,58 @@ fn a_read_tells_which_keys_are_not_here() {
     let asked = [Key(7), Key(8), Key(1 << 39), Key(9), Key(8)];
     assert_eq!(cluster.read(&asked, &mut values), Ok(vec![Key(8), Key(9), Key(8)]));
     assert_eq!(values, [2, -1, 4, -1, -1], "the others' places are as they were");
+}
+
+/// Machines that differ (AdaPM §4.2): no engine knows how many workers other nodes have.
+#[test]
+fn nodes_may_have_unequal_numbers_of_workers() {
+    for system in System::ALL {
+        let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
+        let builder = Builder::<i64>::new(layout).nodes(3).workers([2, 1, 3]).system(system);
+        let cluster = builder.channels(channels::draw()).build().expect("a valid cluster");
+        let numbers = cluster.try_run(|mut worker| {
+            assert_eq!(worker.all_workers(), 6);
+            assert_eq!(worker.workers(), [2, 1, 3][worker.node().index()]);
+            for _ in 0..20 {
+                let clock = worker.clock();
+                worker.intent(&keys(), clock..Clock(clock.0 + 1))?;
+                worker.push(&keys(), &[1; 100])?;
+                worker.advance_clock();
+            }
+            worker.barrier()?;
+            worker.quiesce()?;
+            let mut seen = [0];
+            worker.pull(&[Key(42)], &mut seen)?;
+            assert_eq!(seen, [6 * 20], "{system}");
+            Ok::<_, OpError>(worker.number())
+        });
+        assert_eq!(numbers.expect("it runs"), [0, 1, 2, 3, 4, 5], "{system}");
+        assert_eq!(values(&cluster), [6 * 20; 100], "{system}");
+    }
+}
+
+#[test]
+fn rounds_are_no_more_than_allowed() {
+    let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");
+    let builder = Builder::<i64>::new(layout).nodes(2).channels(1);
+    let most = NonZeroU32::new(50).expect("it is not 0");
+    let cluster = builder.rounds_per_second(most).build().expect("a valid cluster");
+    let begun = Instant::now();
+    cluster
+        .try_run(|mut worker| {
+            worker.intent(&keys(), Clock(0)..Clock::INFINITY)?;
+            // Replicas that both sides write have something to report in every round.
+            while cluster.stats().rounds < 12 {
+                worker.push(&keys(), &[1; 100])?;
+            }
+            worker.barrier()?;
+            if worker.number() == 0 {
+                let rounds = cluster.stats().rounds;
+                let allowed = begun.elapsed().as_secs_f64() * f64::from(most.get());
+                assert!(rounds as f64 <= 2.0 * (allowed + 1.0), "{rounds} rounds of {allowed}");
+            }
+            worker.barrier()
+        })
+        .expect("it runs");
+    assert_eq!(values(&cluster)[0], values(&cluster)[99]);
 }

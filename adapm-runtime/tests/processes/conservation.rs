@@ -2,7 +2,7 @@
 
 use adapm_core::transport::CloseReason;
 use adapm_core::{Clock, Key, NodeId};
-use adapm_runtime::{RunError, System};
+use adapm_runtime::{RunError, System, Workers};
 use adapm_transport::net::{Kind, Net, NetConfig, NetError};
 
 use super::{KEYS, builder, channels, clusters, keys};
@@ -38,7 +38,7 @@ fn every_push_counts_once_in_every_system() {
                     assert_eq!(sums, Ok(vec![all; 2]), "{system} on {node} of {nodes}");
                     let mut main = Vec::new();
                     cluster.visit_main(|key, value| main.push((key, value[0]))).expect("at rest");
-                    assert_eq!((cluster.nodes(), cluster.workers()), (nodes, 2));
+                    assert_eq!((cluster.nodes(), cluster.workers()), (nodes, &Workers::from(2)));
                     assert_eq!(cluster.node_stats(node), Some(cluster.stats()));
                     assert_eq!(cluster.node_stats(NodeId(nodes as u16)), None);
                     assert_eq!(cluster.link_stats().len(), channels);

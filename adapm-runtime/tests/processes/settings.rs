@@ -1,7 +1,8 @@
 //! Processes agree on their settings before they start, and learn if one of them cannot start.
 
+use adapm_core::error::OpError;
 use adapm_core::transport::CloseReason;
-use adapm_core::{Layout, NodeId};
+use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{BuildError, Builder, System};
 
 use super::{builder, each};
@@ -26,6 +27,8 @@ fn other_settings_are_named_with_the_node_that_has_them() {
     assert_eq!(texts[0], format!("node n1 has workers: 3, this node has workers: 2: {same}"));
     assert_eq!(texts[1], format!("node n0 has workers: 2, this node has workers: 3: {same}"));
     assert_eq!(texts[2], texts[0]);
+    let texts = failures(|builder| builder.workers([2, 1, 2]));
+    assert_eq!(texts[0], format!("node n1 has workers: 2,1,2, this node has workers: 2: {same}"));
     let texts = failures(|builder| builder.system(System::Lapse));
     assert_eq!(texts[2], format!("node n1 has system: lapse, this node has system: adapm: {same}"));
     let texts = failures(|builder| builder.channels(2));
@@ -80,4 +83,25 @@ fn a_panic_in_the_initial_values_of_one_process_ends_all() {
     let message_of_1 = format!("{what} panicked: {message}");
     assert_eq!(errors[0], BuildError::Process { node: NodeId(1), message: message_of_1 });
     assert_eq!(errors[1], BuildError::Panicked { what, message });
+}
+
+#[test]
+fn each_process_may_have_a_number_of_workers_of_its_own() {
+    let list = [2, 1, 3];
+    each(3, |group| {
+        let cluster = builder().workers(list).nodes(&group).build().expect("a valid cluster");
+        let own = group.node().index();
+        let numbers = cluster.try_run(|mut worker| {
+            worker.push(&[Key(0)], &[1])?;
+            worker.quiesce()?;
+            let mut sum = [0];
+            worker.pull(&[Key(0)], &mut sum)?;
+            assert_eq!((sum, worker.all_workers()), ([6], 6));
+            Ok::<_, OpError>(worker.number())
+        });
+        let first: usize = list[..own].iter().sum();
+        assert_eq!(numbers, Ok((first..first + list[own]).collect()));
+        cluster.shutdown().expect("no failure");
+        group.leave(CloseReason::Finished);
+    });
 }

@@ -1,0 +1,98 @@
+//! The numbers of workers of the nodes of a cluster: one setting, as they are equal or not.
+
+use std::fmt;
+use std::sync::Arc;
+
+use adapm_core::NodeId;
+
+/// The number of workers of each node; passed to [`crate::Builder::workers`].
+///
+/// | made from | |
+/// | --- | --- |
+/// | a number | each node has as many |
+/// | an array or vector | one number for each node, for machines that differ (AdaPM §4.2) |
+///
+/// ```
+/// use adapm_runtime::adapm_core::NodeId;
+/// use adapm_runtime::Workers;
+///
+/// let workers = Workers::from([2, 1, 1]);
+/// assert_eq!((workers.of(NodeId(0)), workers.before(NodeId(2)), workers.all(3)), (2, 3, 4));
+/// assert_eq!(workers.to_string(), "2,1,1");
+/// assert_eq!(Workers::from(2).all(3), 6);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workers(Numbers);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Numbers {
+    Equal(usize),
+    Listed(Arc<[usize]>),
+}
+
+impl Workers {
+    /// Returns the number of workers of a node; 0 behind the end of a list.
+    #[must_use]
+    pub fn of(&self, node: NodeId) -> usize {
+        match &self.0 {
+            Numbers::Equal(number) => *number,
+            Numbers::Listed(list) => list.get(node.index()).copied().unwrap_or(0),
+        }
+    }
+
+    /// Returns the number of workers of the nodes before `node`: the number of its first worker
+    /// among all.
+    #[must_use]
+    pub fn before(&self, node: NodeId) -> usize {
+        self.all(node.index())
+    }
+
+    /// Returns the number of workers of the first `nodes` nodes.
+    #[must_use]
+    pub fn all(&self, nodes: usize) -> usize {
+        match &self.0 {
+            Numbers::Equal(number) => number.saturating_mul(nodes),
+            Numbers::Listed(list) => list.iter().take(nodes).sum(),
+        }
+    }
+
+    /// Returns the length of the list, if it is one.
+    #[must_use]
+    pub fn listed(&self) -> Option<usize> {
+        match &self.0 {
+            Numbers::Equal(_) => None,
+            Numbers::Listed(list) => Some(list.len()),
+        }
+    }
+}
+
+impl From<usize> for Workers {
+    fn from(number: usize) -> Self {
+        Self(Numbers::Equal(number))
+    }
+}
+
+impl From<Vec<usize>> for Workers {
+    fn from(list: Vec<usize>) -> Self {
+        Self(Numbers::Listed(list.into()))
+    }
+}
+
+impl<const N: usize> From<[usize; N]> for Workers {
+    fn from(list: [usize; N]) -> Self {
+        Self::from(list.to_vec())
+    }
+}
+
+/// As on the command line: `2`, or `2,1,1`.
+impl fmt::Display for Workers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Numbers::Equal(number) => number.fmt(f),
+            Numbers::Listed(list) => {
+                let numbers: Vec<String> = list.iter().map(usize::to_string).collect();
+                f.write_str(&numbers.join(","))
+            }
+        }
+    }
+}
