@@ -111,7 +111,7 @@ pub mod trace;
 mod worker;
 
 pub use adapm_core::policy::{System, UnknownSystem};
-pub use builder::{Builder, Nodes, Workers};
+pub use builder::{Builder, InvalidWorkers, Nodes, Workers};
 pub use cluster::Cluster;
 pub use error::{BuildError, RunError, TryRunError};
 pub use notice::Notice;

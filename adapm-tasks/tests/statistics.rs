@@ -21,7 +21,7 @@ fn graph(system: System, negatives: Negatives) -> Counted {
     let graph = Graph::family(1);
     let mut config = kge::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-        (Some(system), Some(NODES), Some(1));
+        (Some(system), Some(NODES), Some(1.into()));
     (config.dim, config.epochs, config.valid_every) = (4, 2, Some(1));
     (config.negatives, config.negative_count) = (negatives, Some(2));
     let report = kge::train(&graph, &config, &Run::alone()).expect("trains");
@@ -40,7 +40,7 @@ fn matrix(system: System) -> Counted {
     let ratings = Ratings::synthetic(synthetic).expect("there is such a matrix");
     let mut config = mf::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-        (Some(system), Some(NODES), Some(1));
+        (Some(system), Some(NODES), Some(1.into()));
     (config.dim, config.epochs) = (4, Some(2));
     let report = mf::train(&ratings, &config, &Run::alone());
     let report = report.expect("trains");
@@ -52,7 +52,7 @@ fn text(system: System) -> Counted {
     let corpus = Corpus::count(Text::generated(1, 200), 1, 1).expect("has words");
     let mut config = wv::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-        (Some(system), Some(NODES), Some(1));
+        (Some(system), Some(NODES), Some(1.into()));
     (config.dim, config.epochs) = (4, Some(2));
     let report = wv::train(&corpus, None, &config, &Run::alone());
     let report = report.expect("trains");
@@ -66,7 +66,7 @@ fn clicks(system: System) -> Counted {
     let clicks = Clicks::synthetic(synthetic).expect("there are such clicks");
     let mut config = ctr::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-        (Some(system), Some(NODES), Some(1));
+        (Some(system), Some(NODES), Some(1.into()));
     (config.dim, config.hidden, config.epochs) = (2, "4".parse().expect("a layer"), Some(2));
     let report = ctr::train(&clicks, &config, &Run::alone()).expect("trains");
     let epochs = report.epochs.iter().map(|epoch| epoch.epoch_stats).collect();
@@ -80,7 +80,7 @@ fn network(system: System) -> Counted {
     let graph = gnn::Graph::synthetic(synthetic).expect("there is such a graph");
     let mut config = gnn::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-        (Some(system), Some(NODES), Some(1));
+        (Some(system), Some(NODES), Some(1.into()));
     (config.dim, config.hidden, config.epochs) = (4, 4, Some(2));
     config.features = Some(FeatureSource::Learned);
     let report = gnn::train(&graph, &config, &Run::alone()).expect("trains");

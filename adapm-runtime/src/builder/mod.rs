@@ -34,7 +34,7 @@ use nodes::NodeEnds;
 use start::{Need, Starting};
 
 pub use nodes::Nodes;
-pub use workers::Workers;
+pub use workers::{InvalidWorkers, Workers};
 
 /// Settings of a cluster; [`Builder::build`] starts it.
 ///

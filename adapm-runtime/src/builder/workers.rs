@@ -1,6 +1,7 @@
 //! The numbers of workers of the nodes of a cluster: one setting, as they are equal or not.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use adapm_core::NodeId;
@@ -56,6 +57,13 @@ impl Workers {
         }
     }
 
+    /// Returns the numbers of workers of the first `nodes` nodes.
+    #[must_use]
+    pub fn of_each(&self, nodes: usize) -> Vec<usize> {
+        let number = |node| self.of(NodeId(u16::try_from(node).unwrap_or(u16::MAX)));
+        (0..nodes).map(number).collect()
+    }
+
     /// Returns the length of the list, if it is one.
     #[must_use]
     pub fn listed(&self) -> Option<usize> {
@@ -84,6 +92,25 @@ impl<const N: usize> From<[usize; N]> for Workers {
     }
 }
 
+/// A text that is no [`Workers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("give a whole number of at least 1, or one for each node, such as 2,1,1")]
+pub struct InvalidWorkers;
+
+/// As they are printed.
+impl FromStr for Workers {
+    type Err = InvalidWorkers;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWorkers> {
+        let number = |text: &str| text.trim().parse().ok().filter(|number| *number > 0);
+        let list: Option<Vec<usize>> = text.split(',').map(number).collect();
+        match list.ok_or(InvalidWorkers)?.as_slice() {
+            [number] => Ok(Self::from(*number)),
+            list => Ok(Self::from(list.to_vec())),
+        }
+    }
+}
+
 /// As on the command line: `2`, or `2,1,1`.
 impl fmt::Display for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -94,5 +121,30 @@ impl fmt::Display for Workers {
                 f.write_str(&numbers.join(","))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_a_number_or_one_for_each_node() {
+        for (text, workers) in [("2", Workers::from(2)), ("2,1,1", Workers::from([2, 1, 1]))] {
+            assert_eq!(text.parse(), Ok(workers.clone()));
+            assert_eq!(workers.to_string(), text);
+        }
+        assert_eq!(" 2, 1".parse(), Ok(Workers::from([2, 1])));
+        for text in ["", "0", "2,0", "2,", ",", "-1", "two", "2;1", "2.5"] {
+            assert_eq!(text.parse::<Workers>(), Err(InvalidWorkers), "{text}");
+        }
+    }
+
+    #[test]
+    fn nodes_without_a_number_have_no_workers() {
+        let workers = Workers::from([2, 1]);
+        assert_eq!([0, 1, 2].map(|node| workers.of(NodeId(node))), [2, 1, 0]);
+        assert_eq!([0, 1, 2, 3].map(|nodes| workers.all(nodes)), [0, 2, 3, 3]);
+        assert_eq!(Workers::from(usize::MAX).all(2), usize::MAX);
     }
 }

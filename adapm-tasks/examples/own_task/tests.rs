@@ -17,7 +17,7 @@ fn rows() -> Rows {
 
 fn cluster(system: Option<System>, nodes: usize) -> ClusterConfig {
     let mut cluster = ClusterConfig::default();
-    (cluster.system, cluster.nodes, cluster.workers) = (system, Some(nodes), Some(1));
+    (cluster.system, cluster.nodes, cluster.workers) = (system, Some(nodes), Some(1.into()));
     cluster
 }
 

@@ -73,7 +73,7 @@ fn evaluate<P: Program>(
             origin: json::Origin::new(given, began),
             system: name_of(args.cluster.system),
             nodes: report.nodes,
-            workers: report.workers,
+            workers: report.workers.clone(),
             transport: processes.transport(),
             data: &source.text,
             generated: source.is_generated,
@@ -129,7 +129,7 @@ fn result<P: Program>(
     let items = report.figures.as_ref().map_or(0, P::Figures::items);
     let done = format!("{} in {}", format::count(items), format::seconds(report.seconds));
     table.row([P::LABELS.items, &done]);
-    report::took_part(&mut table, processes, report.nodes, report.workers);
+    report::took_part(&mut table, processes, report.nodes, &report.workers);
     report::manager(&mut table, &report.stats);
     let quality = P::evaluation_quality(&args.flags, subject, report);
     format!("{heading}\n{quality}{}", table.render())

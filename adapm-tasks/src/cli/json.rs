@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use crate::run::ManagerStats;
+use adapm_runtime::Workers;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -134,6 +135,14 @@ pub(crate) struct Run<'a, O, S> {
     pub(crate) saved: Option<String>,
 }
 
+/// Writes numbers of workers: one number, or a list with one for each node.
+pub(crate) fn workers<S: Serializer>(workers: &Workers, serializer: S) -> Result<S::Ok, S::Error> {
+    match workers.listed() {
+        None => workers.all(1).serialize(serializer),
+        Some(nodes) => workers.of_each(nodes).serialize(serializer),
+    }
+}
+
 /// An evaluation; `own` is what is the task's.
 #[derive(Serialize)]
 pub(crate) struct Evaluation<'a, O> {
@@ -142,7 +151,8 @@ pub(crate) struct Evaluation<'a, O> {
     pub(crate) origin: Origin<'a>,
     pub(crate) system: &'static str,
     pub(crate) nodes: usize,
-    pub(crate) workers: usize,
+    #[serde(serialize_with = "workers")]
+    pub(crate) workers: Workers,
     pub(crate) transport: Option<&'static str>,
     pub(crate) data: &'a str,
     pub(crate) generated: bool,

@@ -2,6 +2,7 @@
 //! interface), as far as they are the same whatever is trained or evaluated.
 
 use crate::run::{ClusterConfig, Epoch, ManagerStats, TrainReport};
+use adapm_runtime::Workers;
 use serde::Serialize;
 
 use crate::cli::format;
@@ -14,7 +15,8 @@ use crate::cli::table::{Align, Table};
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) nodes: usize,
-    pub(crate) workers: usize,
+    #[serde(serialize_with = "json::workers")]
+    pub(crate) workers: Workers,
     /// Epochs of the run; of one that was stopped those that there were to be.
     pub(crate) epochs: u32,
     /// Seconds of the training of each epoch that is over.
@@ -53,7 +55,7 @@ impl Summary {
         let epochs = if is_complete { seconds.len() as u32 } else { report.epochs_max };
         Self {
             nodes: report.nodes,
-            workers: report.workers,
+            workers: report.workers.clone(),
             epochs,
             seconds,
             loss: report.epochs.last().map(|epoch| epoch.loss),
@@ -102,40 +104,47 @@ impl Summary {
             });
             table.row(["evaluation", &format!("{}{test}", format::seconds(evaluation))]);
         }
-        took_part(&mut table, processes, self.nodes, self.workers);
+        took_part(&mut table, processes, self.nodes, &self.workers);
         manager(&mut table, &self.stats);
         table.render()
     }
 }
 
 /// `4 nodes x 1 worker, in this process`.
-pub(crate) fn cluster(nodes: usize, workers: usize) -> String {
-    let (nodes, workers) = (format::plural(nodes, "node"), format::plural(workers, "worker"));
-    format!("{nodes} x {workers}, in this process")
+pub(crate) fn cluster(nodes: usize, workers: &Workers) -> String {
+    format!("{} {}, in this process", format::plural(nodes, "node"), of_nodes(workers))
+}
+
+/// `x 2 workers`, or `with 2,1,1 workers`.
+fn of_nodes(workers: &Workers) -> String {
+    match workers.listed() {
+        None => format!("x {}", format::plural(workers.all(1), "worker")),
+        Some(_) => format!("with {workers} workers"),
+    }
 }
 
 /// Returns [`topology`] as it is known before a run.
 pub(crate) fn planned_topology(processes: &Processes, cluster: &ClusterConfig) -> String {
-    topology(processes, processes.nodes(cluster.nodes), workers_asked(cluster))
+    topology(processes, processes.nodes(cluster.nodes), workers_asked(cluster).as_ref())
 }
 
 /// Returns the workers of each node that are asked for; plain arrays have one.
-fn workers_asked(cluster: &ClusterConfig) -> Option<usize> {
-    if cluster.system.is_none() { Some(1) } else { cluster.workers }
+fn workers_asked(cluster: &ClusterConfig) -> Option<Workers> {
+    if cluster.system.is_none() { Some(Workers::from(1)) } else { cluster.workers.clone() }
 }
 
 /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
-fn topology(processes: &Processes, nodes: usize, workers: Option<usize>) -> String {
+fn topology(processes: &Processes, nodes: usize, workers: Option<&Workers>) -> String {
     match processes.company() {
-        None => cluster(nodes, self::workers(workers, nodes)),
+        None => cluster(nodes, &self::workers(workers, nodes)),
         Some(_) => self::processes(nodes, workers),
     }
 }
 
 /// Workers of each node: as asked for, else as many as there are cores for a node, at least one.
-pub(crate) fn workers(asked: Option<usize>, nodes: usize) -> usize {
+pub(crate) fn workers(asked: Option<&Workers>, nodes: usize) -> Workers {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    asked.unwrap_or_else(|| (cores / nodes.max(1)).max(1))
+    asked.cloned().unwrap_or_else(|| (cores / nodes.max(1)).max(1).into())
 }
 
 /// Workers of all nodes; `None` if they are processes that have yet to agree on them.
@@ -143,21 +152,21 @@ pub(crate) fn workers_of_all(processes: &Processes, cluster: &ClusterConfig) -> 
     let asked = workers_asked(cluster);
     let is_known = processes.company().is_none() || asked.is_some();
     let nodes = processes.nodes(cluster.nodes);
-    is_known.then(|| nodes * workers(asked, nodes))
+    is_known.then(|| workers(asked.as_ref(), nodes).all(nodes))
 }
 
 /// `4 processes x 1 worker`; without a number of workers all have as many as the one with the
 /// fewest cores.
-fn processes(processes: usize, workers: Option<usize>) -> String {
+fn processes(processes: usize, workers: Option<&Workers>) -> String {
     let processes = format!("{processes} process{}", if processes == 1 { "" } else { "es" });
     match workers {
-        Some(workers) => format!("{processes} x {}", format::plural(workers, "worker")),
+        Some(workers) => format!("{processes} {}", of_nodes(workers)),
         None => format!("{processes}, workers by their cores"),
     }
 }
 
 /// Processes and their workers: before the run they had not yet agreed on how many.
-pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: usize) {
+pub(crate) fn took_part(table: &mut Table, processes: &Processes, nodes: usize, workers: &Workers) {
     let Some(company) = processes.company() else { return };
     table.row(["cluster", &topology(processes, nodes, Some(workers))]);
     let membership = company.group.membership();

@@ -213,7 +213,7 @@ fn keep<P: Program>(
 /// If they have none.
 pub(crate) fn check_manager(cluster: &ClusterConfig, processes: &Processes) -> Result<(), Failure> {
     let nodes = processes.nodes(cluster.nodes);
-    let is_one = nodes == 1 && cluster.workers.is_none_or(|workers| workers == 1);
+    let is_one = nodes == 1 && cluster.workers.as_ref().is_none_or(|workers| workers.all(1) == 1);
     if cluster.system.is_none() && processes.company().is_none() && !is_one {
         return Err(Failure::NoManager);
     }
@@ -269,6 +269,9 @@ fn preface<P: Program>(
     plan.row("seed", &args.config.run().seed.to_string(), &["seed"]);
     plan.row("cluster", &report::planned_topology(processes, cluster), &report::CLUSTER_FLAGS);
     plan.row("system", name_of(cluster.system), &["system", "localize-ahead", "ahead"]);
+    if let Some(most) = cluster.rounds_per_second {
+        plan.row("rounds", &format!("at most {most} a second"), &["rounds-per-second"]);
+    }
     if let Some(name) = &args.settings.recipe {
         plan.row("recipe", &recipe::find(P::NAME, name)?.expected(), &["recipe"]);
     }

@@ -173,8 +173,8 @@ mod tests {
         let clicks = clicks(1_003);
         for block in [1, 7, 64, 2_000] {
             let dealt = |epoch| {
-                let slot = |number| WorkerSlot { number, all: 3, index: 0, here: 3, of_node: 1 };
-                [0, 1, 2].map(|number| clicks.dealt_in_blocks(block, slot(number), 5, epoch))
+                let dealt = |slot| clicks.dealt_in_blocks(block, slot, 5, epoch);
+                WorkerSlot::all_of(&[2, 1], false).map(dealt).collect::<Vec<_>>()
             };
             let mut all = dealt(1).concat();
             all.sort_unstable();

@@ -90,9 +90,9 @@ impl<'a> Prediction<'a> {
         Self { clicks, config, network, chunks, rows, split, is_trained, steps: 1.0 }
     }
 
-    /// Returns the same model trained by so many workers in all.
-    pub(crate) fn by_workers(self, workers: usize) -> Self {
-        Self { steps: STEPS_OF_WORKER * workers as f32, ..self }
+    /// Returns the same model trained by so many workers of each node.
+    pub(crate) fn by_workers(self, workers: &[usize]) -> Self {
+        Self { steps: STEPS_OF_WORKER * workers.iter().sum::<usize>() as f32, ..self }
     }
 
     /// Returns the same model judged by these examples.
@@ -395,7 +395,7 @@ mod tests {
     fn config(nodes: usize, workers: usize) -> TrainConfig {
         let mut config = TrainConfig { dim: 4, epochs: Some(2), ..TrainConfig::default() };
         (config.hidden, config.batch) = (Hidden(vec![16]), 64);
-        (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(workers));
+        (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(workers.into()));
         config
     }
 
@@ -468,8 +468,7 @@ mod tests {
     fn a_loader_can_begin_at_any_batch() {
         let (clicks, config) = (clicks(), config(2, 2));
         let task = Prediction::new(&clicks, &config);
-        for number in 0..4 {
-            let slot = WorkerSlot { number, all: 4, index: number % 2, here: 2, of_node: 2 };
+        for slot in WorkerSlot::all_of(&[2, 2], true) {
             assert!(assert_begins_anywhere(&task, slot, 2) > 20);
         }
     }

@@ -102,7 +102,7 @@ pub(crate) struct WholeRunIntent {
 impl WholeRunIntent {
     /// Returns that of the worker in `slot`.
     pub(crate) fn of(slot: WorkerSlot) -> Self {
-        Self { is_done: !slot.number.is_multiple_of(slot.of_node) }
+        Self { is_done: slot.id > 0 }
     }
 
     /// Signals it, from `clock` on, if that is still to be done.

@@ -34,8 +34,8 @@ pub(crate) struct Network<'a> {
     features: &'a Features,
     model: &'a Architecture,
     config: &'a TrainConfig,
-    /// Of the whole run: all of them step on the layers at once.
-    workers: usize,
+    /// Of each node of the run: all of them step on the layers at once.
+    workers: Vec<usize>,
     /// The node of the run that each node of the graph is trained on by.
     parts: OnceLock<Vec<u32>>,
 }
@@ -66,15 +66,16 @@ pub(crate) struct WorkerState {
 
 impl<'a> Network<'a> {
     /// Trains a model of this form on a graph, whose features are `features`, scaled or not, with
-    /// so many workers in all.
+    /// so many workers of each node of the run.
     pub(crate) fn new(
         graph: &'a Graph,
         features: &'a Features,
         model: &'a Architecture,
         config: &'a TrainConfig,
-        workers: usize,
+        workers: &[usize],
     ) -> Self {
-        Self { graph, features, model, config, workers, parts: OnceLock::new() }
+        let (workers, parts) = (workers.to_vec(), OnceLock::new());
+        Self { graph, features, model, config, workers, parts }
     }
 
     fn learns_features(&self) -> bool {
@@ -82,14 +83,15 @@ impl<'a> Network<'a> {
     }
 
     /// Returns the node of the run that each node of the graph is trained on by.
-    fn parts(&self, nodes: usize) -> &[u32] {
+    fn parts(&self) -> &[u32] {
         self.parts.get_or_init(|| {
-            let (graph, seed) = (self.graph, self.config.run.seed);
+            let (graph, seed, workers) = (self.graph, self.config.run.seed, &*self.workers);
+            let nodes = workers.len();
             match (&graph.dealt, self.config.partition(self.model)) {
                 _ if nodes == 1 => vec![0; graph.nodes()],
                 (Some(parts), _) => parts.iter().map(|part| part % nodes as u32).collect(),
                 (None, Partition::Random) => {
-                    let dealt = partition::random(graph.train().len(), nodes, seed);
+                    let dealt = partition::random(graph.train().len(), workers, seed);
                     let mut parts = vec![0; graph.nodes()];
                     graph.train().iter().zip(dealt).for_each(|(node, part)| {
                         parts[*node as usize] = part;
@@ -99,7 +101,7 @@ impl<'a> Network<'a> {
                 (None, Partition::Grown) => {
                     let mut chosen = vec![false; graph.nodes()];
                     graph.train().iter().for_each(|node| chosen[*node as usize] = true);
-                    partition::grown(graph.adjacency(), &chosen, nodes, seed)
+                    partition::grown(graph.adjacency(), &chosen, workers, seed)
                 }
             }
         })
@@ -108,11 +110,11 @@ impl<'a> Network<'a> {
     /// Returns the nodes that a worker trains on in an epoch, in order: those of its node, shuffled
     /// anew and dealt to its workers.
     fn dealt(&self, slot: WorkerSlot, epoch: u32) -> Vec<u32> {
-        let (parts, node) = (self.parts(slot.nodes()), slot.node());
+        let (parts, node) = (self.parts(), slot.node);
         let is_here = |train: &&u32| parts[**train as usize] as usize == node;
         let mut nodes: Vec<u32> = self.graph.train().iter().filter(is_here).copied().collect();
         nodes.shuffle(&mut generator(self.config.run.seed, [ORDER, epoch.into(), node as u64]));
-        nodes.into_iter().skip(slot.number % slot.of_node).step_by(slot.of_node).collect()
+        nodes.into_iter().skip(slot.id).step_by(slot.of_node).collect()
     }
 
     fn content(&self, epoch: u32, targets: &[u32]) -> Content {
@@ -152,7 +154,7 @@ impl<'a> Network<'a> {
             }
         }
         let (values, updates) = (&values[of_layers..], &mut updates[of_layers..]);
-        let steps = self.workers as f32;
+        let steps = self.workers.iter().sum::<usize>() as f32;
         self.model.chunks().update(rule, steps, values, &pass.gradients, updates)
     }
 }

@@ -267,7 +267,7 @@ mod tests {
         let shape = Shape { entities: 11, relations: 1, entity_len: 2, relation_len: 2 };
         let planner = Planner { shape, negatives, inverse_offset: None };
         let parts = Parts::new();
-        let order = Order::new(1, &train, 1, WorkerSlot::ONLY, &parts);
+        let order = Order::new(1, &train, 1, (WorkerSlot::ONLY, &[1]), &parts);
         let mut loader = Loader { train: &train, order, planner, chunk, sampled: 6 };
         let (mut recorder, (queue, mut batches)) = (Recorder(Vec::new(), 0), queue::queue(100));
         queue.fill(Cursor::START, 2, 1, |start, queue| {

@@ -12,6 +12,7 @@
 //! partitioning massive graphs, WSDM 2013, who bound the moves between parts instead; HET-GMP, too,
 //! partitions its graph of samples and embeddings before it trains).
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rand::RngExt;
@@ -33,6 +34,8 @@ pub(crate) struct Order<'a> {
     dealing: Dealing<'a>,
     seed: u64,
     slot: WorkerSlot,
+    /// Of each node.
+    workers: &'a [usize],
     positions: Vec<u32>,
 }
 
@@ -57,13 +60,13 @@ enum Dealing<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// Returns the part of the worker in `slot`, where `step` facts are one step; `parts` are
-    /// shared with the other workers of the process.
+    /// Returns the part of the worker in `slot`, of nodes with so many `workers` each, where `step`
+    /// facts are one step; `parts` are shared with the other workers of the process.
     pub(crate) fn new(
         seed: u64,
         train: &'a [Triple],
         step: usize,
-        slot: WorkerSlot,
+        (slot, workers): (WorkerSlot, &'a [usize]),
         parts: &'a Parts,
     ) -> Self {
         let entities = train.iter().flat_map(|triple| [triple.subject, triple.object]);
@@ -73,11 +76,11 @@ impl<'a> Order<'a> {
         let dealing = match step {
             _ if !by_entity => Dealing::Chance,
             0 | 1 => Dealing::Part(parts.get_or_init(|| {
-                partition(train, &degrees, slot.nodes(), &mut random::generator(seed, [PARTS]))
+                partition(train, &degrees, workers, &mut random::generator(seed, [PARTS]))
             })),
             _ => Dealing::Entity,
         };
-        Self { train, degrees, dealing, seed, slot, positions: Vec::new() }
+        Self { train, degrees, dealing, seed, slot, workers, positions: Vec::new() }
     }
 
     /// Deals and shuffles for an epoch, from 1, and returns the positions. The parts' sizes differ
@@ -95,13 +98,24 @@ impl<'a> Order<'a> {
     }
 
     fn deal(&mut self, epoch: u32) {
-        let (len, workers, of_node) = (self.train.len(), self.slot.all, self.slot.of_node as u32);
+        let (len, workers) = (self.train.len(), self.slot.all);
+        // The numbers of the workers of each node.
+        let mut first = 0;
+        let of_nodes = self.workers.iter().map(|workers| {
+            first += workers;
+            first - workers..first
+        });
+        let of_nodes: Vec<Range<usize>> = of_nodes.collect();
         // The same for all workers.
         let dealer = &mut random::generator(self.seed, [DEALING, epoch.into()]);
         let slots: Vec<u32> = match &self.dealing {
             Dealing::Chance => Vec::new(),
             Dealing::Part(nodes) if epoch > 1 => {
-                nodes.iter().map(|node| node * of_node + dealer.random_range(0..of_node)).collect()
+                let of = |node: &u32| {
+                    let numbers = &of_nodes[*node as usize];
+                    (numbers.start as u32) + dealer.random_range(0..numbers.len() as u32)
+                };
+                nodes.iter().map(of).collect()
             }
             Dealing::Entity | Dealing::Part(_) => {
                 self.degrees.iter().map(|_| dealer.random_range(0..workers as u32)).collect()
@@ -119,9 +133,13 @@ impl<'a> Order<'a> {
                 if slots.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
             if room[slot] == 0 && !slots.is_empty() {
                 // Another worker of the same node.
-                let first = slot - slot % of_node as usize;
-                slot =
-                    (first..first + of_node as usize).find(|slot| room[*slot] > 0).unwrap_or(slot);
+                let same = of_nodes.iter().find(|numbers| numbers.contains(&slot));
+                slot = same
+                    .cloned()
+                    .into_iter()
+                    .flatten()
+                    .find(|slot| room[*slot] > 0)
+                    .unwrap_or(slot);
             }
             if room[slot] == 0 {
                 left_over.push(position as u32);
@@ -140,7 +158,7 @@ impl<'a> Order<'a> {
     /// same entity follow each other.
     fn gather(&mut self, shuffler: &mut Xoshiro256PlusPlus) {
         let Dealing::Part(nodes) = &self.dealing else { return };
-        let (train, node) = (self.train, self.slot.node() as u32);
+        let (train, node) = (self.train, self.slot.node as u32);
         let foreign = |position: u32| {
             let triple = &train[position as usize];
             [triple.subject, triple.object]
@@ -167,16 +185,17 @@ impl<'a> Order<'a> {
 pub(crate) type Parts = OnceLock<Vec<u32>>;
 
 /// Returns the part of each entity, `[degrees.len()]`, so that the parts' entities are the rarer
-/// ones of about as many facts each.
+/// ones of about as many facts for each of their `workers`.
 ///
 /// Looks [`SCANS`] times at all facts; 4 bytes for each entity, and one more for each entity and
 /// part meanwhile.
 pub(crate) fn partition(
     train: &[Triple],
     degrees: &[u32],
-    parts: usize,
+    workers: &[usize],
     dealer: &mut Xoshiro256PlusPlus,
 ) -> Vec<u32> {
+    let (parts, all) = (workers.len(), workers.iter().sum::<usize>());
     let mut of: Vec<u32> = degrees.iter().map(|_| dealer.random_range(0..parts as u32)).collect();
     if parts == 1 {
         return of;
@@ -185,7 +204,8 @@ pub(crate) fn partition(
     train.iter().for_each(|triple| weights[rarer(degrees, triple)] += 1);
     let mut loads = vec![0_u64; parts];
     of.iter().zip(&weights).for_each(|(part, weight)| loads[*part as usize] += u64::from(*weight));
-    let fair = train.len().div_ceil(parts) as u64;
+    let fair: Vec<u64> =
+        workers.iter().map(|workers| (train.len() * workers).div_ceil(all) as u64).collect();
     let mut votes = vec![0_u32; degrees.len().div_ceil(BLOCKS) * parts];
     for block in (0..BLOCKS).cycle().take(SCANS) {
         count_votes(train, &of, block, parts, &mut votes);
@@ -197,8 +217,8 @@ pub(crate) fn partition(
             let (before, weight) = (of[entity] as usize, u64::from(weights[entity]));
             loads[before] -= weight;
             let score = |part: usize| {
-                let room =
-                    (fair * (STEEPNESS + 1)).saturating_sub((loads[part] + weight) * STEEPNESS);
+                let room = (fair[part] * (STEEPNESS + 1))
+                    .saturating_sub((loads[part] + weight) * STEEPNESS);
                 u128::from(votes[member * parts + part]) * u128::from(room)
             };
             let better = |best, part| if score(part) > score(best) { part } else { best };

@@ -35,6 +35,8 @@ pub(crate) struct Embeddings<'a> {
     /// Empty until facts are dealt by them.
     pub(crate) parts: &'a Parts,
     pub(crate) sizes: Sizes,
+    /// Of each node.
+    pub(crate) workers: &'a [usize],
     /// The priors, if frequency counts: of the facts that are trained on, for valid, and of all
     /// training triples, for test.
     pub(crate) priors: Option<&'a [Prior; 2]>,
@@ -113,7 +115,8 @@ impl<'a> Task for Embeddings<'a> {
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         let planner =
             Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let order = Order::new(config.run.seed, &graph.train, sizes.chunk, slot, parts);
+        let order =
+            Order::new(config.run.seed, &graph.train, sizes.chunk, (slot, self.workers), parts);
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();
@@ -300,14 +303,15 @@ mod tests {
             for negatives in [Negatives::Shared, Negatives::Independent] {
                 let run = RunConfig { seed, ..RunConfig::default() };
                 let config = TrainConfig { run, negatives, ..TrainConfig::default() };
-                for (nodes, of_node) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-                    let all = nodes * of_node;
+                for workers in [&[1][..], &[2], &[1, 1], &[2, 2], &[2, 1]] {
+                    let all = workers.iter().sum();
                     let sizes = Sizes { chunk: step, ..Sizes::new(&graph, &config, all) };
                     let (parts, chosen) = (&Parts::new(), &Chosen::default());
                     let (graph, config) = (&graph, &config);
-                    let task = Embeddings { graph, config, parts, sizes, priors: None, chosen };
-                    for number in [0, all - 1] {
-                        let slot = WorkerSlot { number, all, index: 0, here: of_node, of_node };
+                    let priors = None;
+                    let task = Embeddings { graph, config, parts, sizes, workers, priors, chosen };
+                    let slots: Vec<_> = WorkerSlot::all_of(workers, true).collect();
+                    for slot in [slots[0], slots[slots.len() - 1]] {
                         let batches = assert_begins_anywhere(&task, slot, 3);
                         assert!(batches > 8, "{step} {batches}");
                     }

@@ -45,11 +45,13 @@ pub fn train(
         let whole = graph;
         let graph = held.as_ref().unwrap_or(graph);
         let (parts, chosen) = (Parts::new(), Chosen::default());
-        let sizes = Sizes::new(graph, config, started.workers());
+        let sizes = Sizes::new(graph, config, started.topology.all());
+        let workers = started.topology.workers;
         let is_selected = !config.run.no_eval && !graph.valid.is_empty();
         let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
         let priors = priors.as_ref();
-        let task = Embeddings { graph, config, parts: &parts, sizes, priors, chosen: &chosen };
+        let (parts, chosen) = (&parts, &chosen);
+        let task = Embeddings { graph, config, parts, sizes, workers, priors, chosen };
         let (train, valid) = (graph.train.len(), graph.valid.len());
         let valid_every = config.valid_every_of(train, valid, graph.entities.len());
         let trained = started.train(&task, Settings::of(config, config.epochs, valid_every))?;

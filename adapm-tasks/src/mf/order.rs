@@ -37,6 +37,7 @@ use crate::mf::cells::Cell;
 use crate::mf::config::Order;
 use crate::mf::residuals::Residuals;
 use crate::mf::tiles::{CHUNK_ROWS, Group, Sweep, Tile, Visit, cut, deal, lengths, row_bounds};
+use crate::run::WorkerSlot;
 use crate::run::queue::Round;
 use crate::run::random;
 use crate::run::task::Tell;
@@ -176,9 +177,8 @@ impl Schedule {
 pub(crate) struct Division<'a> {
     residuals: &'a Residuals<'a>,
     order: Order,
-    nodes: usize,
     /// Of each node.
-    workers: usize,
+    workers: Vec<usize>,
     /// Seed of the order of cells within tiles.
     seed: u64,
     /// Bounds of the rows of nodes, or of workers.
@@ -203,17 +203,17 @@ impl<'a> Division<'a> {
     pub(crate) fn new(
         residuals: &'a Residuals<'a>,
         order: Order,
-        nodes: usize,
-        workers: usize,
+        workers: &[usize],
         seed: u64,
     ) -> Self {
-        let cells = (0..nodes).map(|_| OnceLock::new()).collect();
-        Self { residuals, order, nodes, workers, seed, bounds: OnceLock::new(), cells }
+        let cells = workers.iter().map(|_| OnceLock::new()).collect();
+        let workers = workers.to_vec();
+        Self { residuals, order, workers, seed, bounds: OnceLock::new(), cells }
     }
 
     /// Workers of all nodes.
     pub(crate) fn workers(&self) -> usize {
-        self.nodes * self.workers
+        self.workers.iter().sum()
     }
 
     /// Parts of an epoch between which workers wait for each other.
@@ -221,7 +221,7 @@ impl<'a> Division<'a> {
         if self.order == Order::Dsgd { self.workers() } else { 1 }
     }
 
-    /// Returns the part of a worker, by its number among those of all nodes.
+    /// Returns the part of the worker in `slot`.
     ///
     /// Costs 8 bytes a cell, and 4 bytes a row for each group of columns it has cells in: for
     /// `columnwise` once for the workers of a node; 12 bytes a cell for `plain`, and as many while
@@ -229,22 +229,22 @@ impl<'a> Division<'a> {
     ///
     /// Goes over the cells twice, and reports its progress. What the workers of a node share is
     /// made by as many threads.
-    pub(crate) fn part(&self, worker: usize, tell: &Tell<'_>) -> Part {
+    pub(crate) fn part(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Part {
         let (residuals, seed) = (self.residuals, self.seed);
         let sweep = |rows, threads| Sweep { residuals, rows, threads, passes: 2, tell };
         if self.order == Order::Columnwise {
-            let bounds = self.bounds.get_or_init(|| row_bounds(residuals, self.nodes));
-            let (node, index) = (worker / self.workers, worker % self.workers);
+            let bounds = self.bounds.get_or_init(|| row_bounds(residuals, &self.workers));
+            let WorkerSlot { node, id: index, of_node, .. } = slot;
             let cells = self.cells[node].get_or_init(|| {
-                let sweep = sweep(bounds[node]..bounds[node + 1], self.workers);
+                let sweep = sweep(bounds[node]..bounds[node + 1], of_node);
                 let lengths = lengths(&sweep);
-                Arc::new(cut(&sweep, &lengths, deal(&lengths, self.workers), seed))
+                Arc::new(cut(&sweep, &lengths, deal(&lengths, of_node), seed))
             });
             return Part::Blocks { all: Arc::clone(cells), own: index..index + 1 };
         }
         let all = self.workers();
-        let bounds = self.bounds.get_or_init(|| row_bounds(residuals, all));
-        let rows = bounds[worker]..bounds[worker + 1];
+        let bounds = self.bounds.get_or_init(|| row_bounds(residuals, &vec![1; all]));
+        let rows = bounds[slot.number]..bounds[slot.number + 1];
         if self.order == Order::Plain {
             let mut cells = Vec::with_capacity(residuals.cells_in(rows.clone()) as usize);
             Sweep { passes: 1, ..sweep(rows, 1) }.pass(0, |cell| cells.push(cell));
@@ -295,15 +295,15 @@ mod tests {
         Ratings::synthetic(config).expect("valid")
     }
 
-    fn visits(order: Order, nodes: usize, workers: usize) -> Vec<Visits> {
+    fn visits(order: Order, workers: &[usize]) -> Vec<Visits> {
         let ratings = ratings();
         let residuals = Residuals::new(&ratings, Vec::new());
-        let division = Division::new(&residuals, order, nodes, workers, 5);
+        let division = Division::new(&residuals, order, workers, 5);
         let all = division.workers();
         assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
-        (0..all)
-            .map(|worker| Visits::new(division.part(worker, &|_, _| {}), 5, worker, all))
-            .collect()
+        let visits =
+            |slot: WorkerSlot| Visits::new(division.part(slot, &|_, _| {}), 5, slot.number, all);
+        WorkerSlot::all_of(workers, true).map(visits).collect()
     }
 
     /// Returns the chunks of an epoch, round by round.
@@ -350,8 +350,8 @@ mod tests {
             .for_each(0..90, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
         expected.sort_unstable();
         for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
-            for (nodes, workers) in [(1, 1), (2, 1), (2, 3), (1, 50)] {
-                let all = visits(order, nodes, workers);
+            for workers in [&[1][..], &[1, 1], &[3, 3], &[50], &[1, 4, 2]] {
+                let all = visits(order, workers);
                 let are_few = all.len() < 8;
                 let epoch = |epoch| {
                     let of_all = all.iter().flat_map(|visits| visited(&chunks(visits, epoch)));
@@ -361,7 +361,7 @@ mod tests {
                 assert!(!are_few || first != second, "the same in both");
                 for epoch in [&mut first, &mut second] {
                     epoch.sort_unstable();
-                    assert!(*epoch == expected, "{order:?} {nodes} {workers}");
+                    assert!(*epoch == expected, "{order:?} {workers:?}");
                 }
             }
         }
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn columnwise_gives_rows_to_nodes_and_columns_to_workers() {
-        let all = visits(Order::Columnwise, 2, 2);
+        let all = visits(Order::Columnwise, &[2, 2]);
         let cells: Vec<Vec<Visited>> =
             all.iter().map(|visits| visited(&chunks(visits, 1))).collect();
         let distinct = |worker: usize, of: fn(&Visited) -> u32| {
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn in_a_sub_epoch_no_two_workers_of_dsgd_meet() {
         let workers = 4;
-        let all = visits(Order::Dsgd, 2, 2);
+        let all = visits(Order::Dsgd, &[2; 2]);
         for epoch in 1..=3 {
             let sub_epochs: Vec<Vec<Vec<Visited>>> = all
                 .iter()
@@ -439,7 +439,7 @@ mod tests {
         for order in [Order::Columnwise, Order::Plain] {
             let ratings = Ratings::synthetic(SyntheticConfig::default()).expect("valid");
             let residuals = Residuals::new(&ratings, Vec::new());
-            let part = Division::new(&residuals, order, 1, 1, 5).part(0, &|_, _| {});
+            let part = Division::new(&residuals, order, &[1], 5).part(WorkerSlot::ONLY, &|_, _| {});
             let (visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
             let refused = visits.round(Round { epoch: 1, index: 0 }, 0, &mut |chunk| {
                 taken += 1;

@@ -40,6 +40,7 @@ use crate::mf::prediction::{Products, RatingMetrics, gain};
 use crate::mf::ratings::{Held, Ratings, Train};
 use crate::mf::residuals::{Residuals, divide, draw};
 use crate::mf::step::{Start, Weights, WorkerState};
+use crate::run::WorkerSlot;
 use crate::run::managed::Arrays;
 use crate::run::observer::{Observer, Work};
 use crate::run::parameters::Parameters;
@@ -286,8 +287,8 @@ impl<'a> Fit<'a> {
     /// Trains on all cells but those at the places `held`.
     fn new(ratings: &'a Ratings, held: Vec<usize>, config: &TrainConfig, seed: u64) -> Self {
         let residuals = Residuals::new(ratings, held);
-        let part =
-            Division::new(&residuals, config.order(SELECTION), 1, 1, seed).part(0, &|_, _| {});
+        let part = Division::new(&residuals, config.order(SELECTION), &[1], seed)
+            .part(WorkerSlot::ONLY, &|_, _| {});
         let (rule, start) = (Rule::of(config), Start::of(config, seed));
         let shape = ratings.shape(rule.value_len());
         Self {

@@ -43,22 +43,16 @@ pub(crate) struct Loader {
 }
 
 impl<'a> Factorization<'a> {
-    /// Factorizes by so many nodes with so many workers each.
+    /// Factorizes by so many workers of each node.
     pub(crate) fn new(
         ratings: &'a Ratings,
         config: &'a TrainConfig,
         prepared: &'a Prepared<'a>,
-        nodes: usize,
-        workers: usize,
+        workers: &[usize],
     ) -> Self {
         let residuals = &prepared.residuals;
-        let division = Division::new(
-            residuals,
-            config.order(prepared.selection),
-            nodes,
-            workers,
-            config.run.seed,
-        );
+        let order = config.order(prepared.selection);
+        let division = Division::new(residuals, order, workers, config.run.seed);
         Self {
             ratings,
             config,
@@ -119,7 +113,7 @@ impl<'a> Task for Factorization<'a> {
     }
 
     fn loader(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Loader {
-        let part = self.division.part(slot.number, tell);
+        let part = self.division.part(slot, tell);
         let visits = Visits::new(part, self.config.run.seed, slot.number, slot.all);
         Loader { visits, has_rows: false, columns: Vec::new() }
     }
@@ -302,13 +296,9 @@ mod tests {
                 let config = TrainConfig { run, order, ..TrainConfig::default() };
                 let stop = AtomicBool::new(false);
                 let prepared = Prepared::new(&ratings, &config, &NoProgress, &stop);
-                for (nodes, workers) in [(1, 1), (1, 2), (2, 1), (2, 2)] {
-                    let task = Factorization::new(&ratings, &config, &prepared, nodes, workers);
-                    let all = nodes * workers;
-                    for number in 0..all {
-                        let index = number % workers;
-                        let (here, of_node) = (workers, workers);
-                        let slot = WorkerSlot { number, all, index, here, of_node };
+                for workers in [&[1][..], &[2], &[1, 1], &[2, 2], &[2, 1]] {
+                    let task = Factorization::new(&ratings, &config, &prepared, workers);
+                    for slot in WorkerSlot::all_of(workers, true) {
                         let batches = assert_begins_anywhere(&task, slot, 2);
                         assert!(batches > 4, "{order:?} {batches}");
                     }

@@ -177,20 +177,21 @@ pub(crate) fn cut(
     counts.into_iter().map(|count| groups.by_ref().take(count).collect()).collect()
 }
 
-/// Cuts the rows into `parts` contiguous ranges with about equal numbers of cells: their bounds,
-/// one more than ranges.
-pub(crate) fn row_bounds(residuals: &Residuals<'_>, parts: usize) -> Vec<u32> {
-    let total = u128::from(residuals.len());
+/// Cuts the rows into contiguous ranges with about equal numbers of cells for each of their
+/// `workers`: their bounds, one more than ranges.
+pub(crate) fn row_bounds(residuals: &Residuals<'_>, workers: &[usize]) -> Vec<u32> {
+    let (total, parts) = (u128::from(residuals.len()), workers.len());
+    let all: usize = workers.iter().sum();
     let mut bounds = vec![0];
+    let mut until = workers[0];
     let mut before: u64 = 0;
     for row in 0..residuals.rows() {
         if bounds.len() >= parts {
             break;
         }
         before += residuals.cells_in(row..row + 1);
-        while bounds.len() < parts
-            && u128::from(before) * parts as u128 >= total * bounds.len() as u128
-        {
+        while bounds.len() < parts && u128::from(before) * all as u128 >= total * until as u128 {
+            until += workers[bounds.len()];
             bounds.push(row + 1);
         }
     }
@@ -376,11 +377,16 @@ mod tests {
         let ratings = ratings(60, 40, 500);
         let residuals = Residuals::new(&ratings, Vec::new());
         for parts in [1, 2, 4, 7, 100] {
-            let bounds = row_bounds(&residuals, parts);
+            let bounds = row_bounds(&residuals, &vec![2; parts]);
             assert!(bounds.is_sorted() && bounds.len() == parts + 1);
             assert_eq!((bounds[0], bounds[parts]), (0, 60));
             let most = bounds.windows(2).map(|two| residuals.cells_in(two[0]..two[1])).max();
             assert!(most.expect("a part") <= 500 / parts as u64 + 30, "{parts}");
+        }
+        let bounds = row_bounds(&residuals, &[3, 1, 1]);
+        for (rows, share) in bounds.windows(2).zip([300, 100, 100]) {
+            let cells = residuals.cells_in(rows[0]..rows[1]);
+            assert!(cells.abs_diff(share) <= 30, "{cells} {share}");
         }
     }
 

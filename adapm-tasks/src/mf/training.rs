@@ -51,7 +51,7 @@ fn train_started(
     let prepared = &if stopped { prepared.without_choice(config) } else { prepared };
     let raised = AtomicBool::new(true);
     let started = &Started { stop: if stopped { &raised } else { stop }, ..*started };
-    let task = &Factorization::new(ratings, config, prepared, topology.nodes, topology.workers);
+    let task = &Factorization::new(ratings, config, prepared, topology.workers);
     let settings = Settings::of(config, prepared.epochs, config.valid_every);
     let trained = started.train(task, settings)?;
     let valid = trained.chosen_valid().copied();

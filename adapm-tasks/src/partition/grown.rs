@@ -12,13 +12,18 @@ use rand::seq::SliceRandom as _;
 use crate::partition::{Adjacency, GROWN};
 use crate::run::generator;
 
-/// Returns the part of each node. Parts have about equally many of the `chosen` nodes, and of all:
-/// at most a twentieth more than their share, or one.
-pub(crate) fn grown(graph: Adjacency<'_>, chosen: &[bool], parts: usize, seed: u64) -> Vec<u32> {
+/// Returns the part of each node. A part has as large a share of the `chosen` nodes, and of all, as
+/// of the `workers`: at most a twentieth more, or one.
+pub(crate) fn grown(
+    graph: Adjacency<'_>,
+    chosen: &[bool],
+    workers: &[usize],
+    seed: u64,
+) -> Vec<u32> {
     assert_eq!(graph.nodes(), chosen.len(), "a choice for each node");
     let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
-    order.shuffle(&mut generator(seed, [GROWN, parts as u64]));
-    let mut sizes = Sizes::new(chosen, parts);
+    order.shuffle(&mut generator(seed, [GROWN, workers.len() as u64]));
+    let mut sizes = Sizes::new(chosen, workers);
     let mut part_of = grow(graph, &order, &mut sizes);
     for _ in 0..ROUNDS {
         if !propagate(graph, &order, &mut part_of, &mut sizes) {
@@ -31,23 +36,29 @@ pub(crate) fn grown(graph: Adjacency<'_>, chosen: &[bool], parts: usize, seed: u
 /// Nodes of each part, and how many it may have.
 struct Sizes<'a> {
     chosen: &'a [bool],
+    workers: &'a [usize],
     of_chosen: Vec<usize>,
     of_all: Vec<usize>,
-    chosen_max: usize,
-    all_max: usize,
+    chosen_max: Vec<usize>,
+    all_max: Vec<usize>,
 }
 
 impl<'a> Sizes<'a> {
-    fn new(chosen: &'a [bool], parts: usize) -> Self {
-        let max = |count: usize| (count + count / 20).div_ceil(parts).max(count.div_ceil(parts));
-        let (of_chosen, of_all) = (vec![0; parts], vec![0; parts]);
+    fn new(chosen: &'a [bool], workers: &'a [usize]) -> Self {
+        let all: usize = workers.iter().sum();
+        let max = |count: usize| {
+            let share = |count: usize, of: &usize| (count * of).div_ceil(all);
+            workers.iter().map(|of| share(count + count / 20, of).max(share(count, of))).collect()
+        };
+        let (of_chosen, of_all) = (vec![0; workers.len()], vec![0; workers.len()]);
         let count = chosen.iter().filter(|is_chosen| **is_chosen).count();
-        Self { chosen, of_chosen, of_all, chosen_max: max(count), all_max: max(chosen.len()) }
+        let (chosen_max, all_max) = (max(count), max(chosen.len()));
+        Self { chosen, workers, of_chosen, of_all, chosen_max, all_max }
     }
 
     fn has_room(&self, part: usize, node: u32) -> bool {
-        let fits = !self.chosen[node as usize] || self.of_chosen[part] < self.chosen_max;
-        fits && self.of_all[part] < self.all_max
+        let fits = !self.chosen[node as usize] || self.of_chosen[part] < self.chosen_max[part];
+        fits && self.of_all[part] < self.all_max[part]
     }
 
     fn add(&mut self, part: usize, node: u32) {
@@ -60,10 +71,16 @@ impl<'a> Sizes<'a> {
         self.of_chosen[part] -= usize::from(self.chosen[node as usize]);
     }
 
-    /// Returns the part with the fewest chosen nodes, of those the one with the fewest nodes.
+    /// Returns the part with the fewest chosen nodes a worker, of those the one with the fewest
+    /// nodes.
     fn least(&self) -> usize {
-        let sizes = self.of_chosen.iter().zip(&self.of_all).enumerate();
-        sizes.min_by_key(|(_, size)| *size).map_or(0, |(part, _)| part)
+        let of_worker = |part: usize| {
+            let sizes = [self.of_chosen[part], self.of_all[part]];
+            sizes.map(|size| size as f64 / self.workers[part] as f64)
+        };
+        let fewer =
+            |least: usize, part| if of_worker(part) < of_worker(least) { part } else { least };
+        (0..self.workers.len()).fold(0, fewer)
     }
 }
 
@@ -153,24 +170,36 @@ mod tests {
         let chosen: Vec<bool> = (0..graph.nodes()).map(|node| node % 3 == 0).collect();
         for parts in [1, 2, 3, 4] {
             for seed in 0..5 {
-                let of = grown(graph, &chosen, parts, seed);
-                assert_eq!(of, grown(graph, &chosen, parts, seed));
+                let of = grown(graph, &chosen, &vec![2; parts], seed);
+                assert_eq!(of, grown(graph, &chosen, &vec![2; parts], seed));
                 let mut sizes = vec![0; parts];
                 let chosen = of.iter().zip(&chosen).filter(|(_, is_chosen)| **is_chosen);
                 chosen.for_each(|(part, _)| sizes[*part as usize] += 1);
                 let share = 134_usize.div_ceil(parts);
                 assert!(sizes.iter().all(|size| *size <= share + share / 20 + 1), "{sizes:?}");
                 assert!(sizes.iter().all(|size| *size * 10 >= share * 8), "{sizes:?}");
-                let by_chance = cut(graph, &random(graph.nodes(), parts, seed));
+                let by_chance = cut(graph, &random(graph.nodes(), &vec![1; parts], seed));
                 assert!(3 * cut(graph, &of) <= by_chance, "{parts} {seed}: {by_chance}");
             }
         }
     }
 
     #[test]
+    fn a_part_for_more_workers_is_larger() {
+        let (starts, neighbours) = groups(40);
+        let graph = Adjacency { starts: &starts, neighbours: &neighbours };
+        let chosen = vec![true; graph.nodes()];
+        for seed in 0..5 {
+            let of = grown(graph, &chosen, &[3, 1], seed);
+            let first = of.iter().filter(|part| **part == 0).count();
+            assert!(first.abs_diff(graph.nodes() * 3 / 4) <= graph.nodes() / 20, "{first}");
+        }
+    }
+
+    #[test]
     fn a_graph_without_edges_is_dealt_evenly() {
         let graph = Adjacency { starts: &[0; 8], neighbours: &[] };
-        let of = grown(graph, &[true; 7], 3, 1);
+        let of = grown(graph, &[true; 7], &[1; 3], 1);
         let size = |part| of.iter().filter(|of| **of == part).count();
         assert_eq!(
             {

@@ -1,11 +1,13 @@
-//! Partitions of the nodes of a graph into parts of equal size, with few edges between them.
+//! Partitions of the nodes of a graph into parts with few edges between them, of a size that is
+//! proportional to the workers that each part is for.
 //!
 //! | partition | parts |
 //! | --- | --- |
 //! | [`grown`] | grown in the graph from random starts, then moved towards their neighbours |
 //! | [`random`] | dealt at random |
 //!
-//! Parts follow from the graph, the seed and their number, so that all processes have the same.
+//! Parts follow from the graph, the seed and the numbers of workers, so that all processes have the
+//! same.
 
 mod grown;
 
@@ -36,10 +38,14 @@ impl<'a> Adjacency<'a> {
     }
 }
 
-/// Returns the part of each of `nodes` nodes, dealt at random: sizes differ by one at most.
-pub(crate) fn random(nodes: usize, parts: usize, seed: u64) -> Vec<u32> {
-    let mut of: Vec<u32> = (0..nodes).map(|node| (node % parts) as u32).collect();
-    of.shuffle(&mut generator(seed, [DEALT, parts as u64]));
+/// Returns the part of each of `nodes` nodes, dealt at random to the `workers` of parts: no worker
+/// has more than one node more than another.
+pub(crate) fn random(nodes: usize, workers: &[usize], seed: u64) -> Vec<u32> {
+    let most = workers.iter().max().copied().unwrap_or(0);
+    let of_turn = |turn| workers.iter().enumerate().filter(move |(_, workers)| **workers > turn);
+    let turns = (0..most).flat_map(|turn| of_turn(turn).map(|(part, _)| part as u32)).cycle();
+    let mut of: Vec<u32> = turns.take(nodes).collect();
+    of.shuffle(&mut generator(seed, [DEALT, workers.len() as u64]));
     of
 }
 
@@ -53,10 +59,13 @@ mod tests {
 
     #[test]
     fn random_parts_are_of_equal_size_and_follow_from_the_seed() {
-        let parts = random(103, 4, 7);
+        let parts = random(103, &[1; 4], 7);
         let mut sizes = [0; 4];
         parts.iter().for_each(|part| sizes[*part as usize] += 1);
         assert!(sizes.iter().all(|size| (25..=26).contains(size)), "{sizes:?}");
-        assert!(parts == random(103, 4, 7) && parts != random(103, 4, 8));
+        assert!(parts == random(103, &[2; 4], 7) && parts != random(103, &[1; 4], 8));
+        let mut sizes = [0; 2];
+        random(8, &[3, 1], 7).iter().for_each(|part| sizes[*part as usize] += 1);
+        assert_eq!(sizes, [6, 2]);
     }
 }

@@ -2,7 +2,9 @@
 //! checks of them, and their names.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
+use adapm_runtime::Workers;
 use adapm_runtime::trace::Tracer;
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -64,9 +66,14 @@ pub struct ClusterConfig {
     /// as many as there are processes]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub nodes: Option<usize>,
-    /// Workers (threads) of each node [default: cores / nodes of the host, at least 1]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
-    pub workers: Option<usize>,
+    /// Workers (threads) of each node; 2,1,1: of each of three nodes [default: cores / nodes of the
+    /// host, at least 1]
+    #[arg(long, value_name = "N")]
+    #[serde(with = "crate::run::flags::workers_given")]
+    pub workers: Option<Workers>,
+    /// Rounds a second at most, in which nodes exchange intents and changes [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub rounds_per_second: Option<NonZeroU32>,
     /// Parameter management system; none: plain arrays and one worker, to compare with
     #[arg(long, value_name = "NAME", default_value = System::Adapm.name(), value_parser = manager())]
     #[serde(with = "crate::run::flags::manager_name")]
@@ -75,7 +82,7 @@ pub struct ClusterConfig {
 
 impl Default for ClusterConfig {
     fn default() -> Self {
-        Self { nodes: None, workers: None, system: Some(System::Adapm) }
+        Self { nodes: None, workers: None, rounds_per_second: None, system: Some(System::Adapm) }
     }
 }
 
@@ -193,6 +200,16 @@ pub enum ConfigError {
     #[error("0 nodes cannot train; give at least 1")]
     NoNodes,
     /// Zero workers.
+    #[error(
+        "workers {given} are of other nodes than the {nodes} of the run; give a number for each"
+    )]
+    WorkerList {
+        /// The list.
+        given: Workers,
+        /// Nodes of the run.
+        nodes: usize,
+    },
+    /// Nothing to work.
     #[error("0 workers cannot train; give at least 1 per node")]
     NoWorkers,
     /// More nodes than keys.

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use adapm_core::NodeId;
+use adapm_runtime::Workers;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -61,7 +62,7 @@ impl RunFingerprint {
             .with("program", env!("CARGO_PKG_VERSION"))
             .with(TASK, task)
             .with("system", name_of(cluster.system))
-            .with("workers", or_default(cluster.workers));
+            .with("workers", or_default(cluster.workers.as_ref()));
         settings_of(settings).into_iter().fold(first, |fingerprint, (name, value)| {
             let is_known = ["system", "nodes", "workers"].contains(&name.as_str());
             if is_known { fingerprint } else { fingerprint.with(&name, value) }
@@ -156,15 +157,15 @@ fn check_equal(name: &str, values: impl Iterator<Item = String>) -> Result<(), T
 /// nodes are processes.
 pub(crate) fn workers(
     peers: &Peers<'_>,
-    asked: Option<usize>,
+    asked: Option<&Workers>,
     nodes: usize,
-) -> Result<usize, TaskError> {
+) -> Result<Vec<usize>, TaskError> {
     match (asked, peers.exchange()) {
-        (Some(workers), _) => Ok(workers),
-        (None, Some(exchange)) => exchange::workers_for_all(exchange),
+        (Some(workers), _) => Ok(workers.of_each(nodes)),
+        (None, Some(exchange)) => Ok(vec![exchange::workers_for_all(exchange)?; nodes]),
         (None, None) => {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            Ok((cores / nodes).max(1))
+            Ok(vec![(cores / nodes).max(1); nodes])
         }
     }
 }

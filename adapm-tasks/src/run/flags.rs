@@ -85,6 +85,38 @@ pub(crate) mod manager_name {
     }
 }
 
+/// Numbers of workers that may be left to the program: a number, or the text of a list.
+pub(crate) mod workers_given {
+    use adapm_runtime::Workers;
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize, Serialize)]
+    #[serde(untagged)]
+    enum Given {
+        Number(usize),
+        List(String),
+    }
+
+    pub(crate) fn serialize<S: Serializer>(
+        workers: &Option<Workers>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let text = workers.as_ref().map(Workers::to_string);
+        text.map(|text| text.parse().map_or(Given::List(text), Given::Number)).serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Workers>, D::Error> {
+        let workers = Option::<Given>::deserialize(deserializer)?.map(|given| match given {
+            Given::Number(number) => Ok(Workers::from(number)),
+            Given::List(text) => text.parse(),
+        });
+        workers.transpose().map_err(D::Error::custom)
+    }
+}
+
 /// A value as the text that is typed for it.
 pub(crate) mod by_text {
     use std::fmt::Display;

@@ -60,7 +60,9 @@ pub(crate) fn train_each_and<T: Task>(
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
-    let setup = Setup { system, nodes, workers, seed, group: None, scheme, trace: None };
+    let (workers, rounds_per_second) = (&[workers; NODES], None);
+    let (group, trace) = (None, None);
+    let setup = Setup { system, nodes, workers, rounds_per_second, seed, group, scheme, trace };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
     let started =
@@ -76,7 +78,7 @@ pub(crate) fn train_each_and<T: Task>(
         })
         .collect();
     let states: Vec<RunState<'_, T::Evaluation>> = (0..NODES)
-        .map(|n| RunState::new(WORKERS, &peers[n], observers[n], &stops[n], &stats[n]))
+        .map(|n| RunState::new(vec![WORKERS; NODES], &peers[n], observers[n], &stops[n], &stats[n]))
         .collect();
     let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
@@ -85,8 +87,7 @@ pub(crate) fn train_each_and<T: Task>(
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&states).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
-        let (number, all) = (node * WORKERS + index, NODES * WORKERS);
-        let slot = WorkerSlot { number, all, index, here: WORKERS, of_node: WORKERS };
+        let slot = WorkerSlot::of(&[WORKERS; NODES], (node, index), true);
         let handle = worker.intent_handle();
         let localizes = system.localizes();
         let signaler = if localizes {

@@ -8,6 +8,7 @@
 //! asks for the values of keys at their home. Only a checkpoint needs all, on node 0.
 
 use std::convert::Infallible;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,7 +31,9 @@ use crate::run::topology::{Topology, home, is_here};
 pub(crate) struct Setup<'a> {
     pub(crate) system: System,
     pub(crate) nodes: usize,
-    pub(crate) workers: usize,
+    /// Of each node.
+    pub(crate) workers: &'a [usize],
+    pub(crate) rounds_per_second: Option<NonZeroU32>,
     pub(crate) seed: u64,
     /// The group that joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
@@ -43,9 +46,11 @@ pub(crate) struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
-        let Topology { system, nodes, workers, peers } = topology;
+        let Topology { system, nodes, workers, rounds_per_second, peers } = topology;
         let (group, scheme, trace) = (peers.group(), None, None);
-        system.map(|system| Self { system, nodes, workers, seed, group, scheme, trace })
+        let setup =
+            |system| Self { system, nodes, workers, rounds_per_second, seed, group, scheme, trace };
+        system.map(setup)
     }
 
     /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
@@ -59,7 +64,8 @@ impl<'a> Setup<'a> {
     ) -> Result<Cluster<f32>, TaskError> {
         let layout = shape.layout()?;
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
-        let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers);
+        let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
+        let builder = self.rounds_per_second.into_iter().fold(builder, Builder::rounds_per_second);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));

@@ -1,6 +1,8 @@
 //! Results of training and of evaluation: what those of all tasks have, and beside it what a task
 //! found itself.
 
+use adapm_runtime::Workers;
+
 use crate::run::observer::{Epoch, ManagerStats};
 
 /// Result of a training run, complete or stopped: the same on all nodes if they are processes, but
@@ -33,8 +35,8 @@ pub struct TrainReport<F, C, X = ()> {
     pub stopped: bool,
     /// Nodes that took part.
     pub nodes: usize,
-    /// Workers per node that took part.
-    pub workers: usize,
+    /// Workers of each node that took part.
+    pub workers: Workers,
     /// Results that only this task has.
     pub own: X,
 }
@@ -83,8 +85,8 @@ pub struct EvalReport<F, X = ()> {
     pub stopped: bool,
     /// Nodes that took part.
     pub nodes: usize,
-    /// Workers per node that took part.
-    pub workers: usize,
+    /// Workers of each node that took part.
+    pub workers: Workers,
     /// Results that only this task has.
     pub own: X,
 }

@@ -64,9 +64,9 @@ impl<'a, F> Run<'a, F> {
         Self { stop, ..self }
     }
 
-    /// Trains the task that `task` returns for a number of workers of all nodes. Valid is evaluated
-    /// after every `valid_every` epochs, at least 1, and after the last. `name` is the task's; all
-    /// processes compare it. `data` is a number that differs between data that differ
+    /// Trains the task that `task` returns for the number of workers of each node. Valid is
+    /// evaluated after every `valid_every` epochs, at least 1, and after the last. `name` is the
+    /// task's; all processes compare it. `data` is a number that differs between data that differ
     /// ([`Digest`](crate::run::Digest)). The parameters come in key order, each as long as
     /// [`Task::best_shape`] says.
     ///
@@ -81,7 +81,7 @@ impl<'a, F> Run<'a, F> {
         data: u64,
         config: &impl Config,
         (epochs, valid_every): (u32, u32),
-        task: impl FnOnce(usize) -> T,
+        task: impl FnOnce(&[usize]) -> T,
     ) -> Result<TrainReport<F, Arc<Vec<f32>>>, TaskError>
     where
         T: Task<Evaluation: Evaluation<Figures = F>>,
@@ -96,7 +96,7 @@ impl<'a, F> Run<'a, F> {
                     .with("epochs between evaluations", valid_every.to_string())
             },
             |started| {
-                let task = task(started.workers());
+                let task = task(started.topology.workers);
                 if task.examples() == 0 {
                     return Err(ConfigError::NothingToTrain.into());
                 }
@@ -153,14 +153,21 @@ impl<'a, F> Run<'a, F> {
         work: impl FnOnce(&Started<'_, F>) -> Result<R, TaskError>,
     ) -> Result<R, TaskError> {
         self.peers.told_of(|| {
-            let ClusterConfig { system, workers, .. } = *cluster;
+            let ClusterConfig { system, ref workers, rounds_per_second, .. } = *cluster;
             let nodes = self.nodes(cluster);
-            let own = topology::check(system, nodes, workers, &self.peers)
+            let own = topology::check(system, nodes, workers.as_ref(), &self.peers)
                 .map_err(TaskError::from)
                 .and(checked)
                 .map(|()| fingerprint().with("nodes", nodes.to_string()));
             let keep = consistency::check(&self.peers, own)?;
-            let topology = Topology::new(system, nodes, workers, &self.peers)?;
+            let peers = &self.peers;
+            // Plain arrays have one worker.
+            let workers = match system {
+                Some(_) => consistency::workers(peers, workers.as_ref(), nodes)?,
+                None => vec![1],
+            };
+            let (nodes, workers) = (workers.len(), &*workers);
+            let topology = Topology { system, nodes, workers, rounds_per_second, peers };
             let Self { observer, stop, .. } = *self;
             work(&Started { keep, topology, observer, stop })
         })

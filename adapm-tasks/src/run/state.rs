@@ -28,6 +28,8 @@ pub(crate) struct RunState<'a, E: Evaluation> {
     stop: &'a AtomicBool,
     stats: &'a (dyn Fn() -> ManagerStats + Sync),
     /// One tally for each worker of this process.
+    /// Workers of each process.
+    by_process: Vec<usize>,
     tallies: Vec<Tally>,
     /// The first phase that some worker did not complete.
     cut: AtomicU64,
@@ -84,19 +86,30 @@ impl<E: Evaluation> Default for Verdicts<E> {
 }
 
 impl<'a, E: Evaluation> RunState<'a, E> {
-    /// Returns the state of the `workers` workers of this process.
+    /// Returns the state of this process's workers, of the numbers `by_process`.
     pub(crate) fn new(
-        workers: usize,
+        by_process: Vec<usize>,
         peers: &'a Peers<'a>,
         observer: &'a dyn Observer<E::Figures>,
         stop: &'a AtomicBool,
         stats: &'a (dyn Fn() -> ManagerStats + Sync),
     ) -> Self {
-        let tallies = (0..workers).map(|_| Tally::default()).collect();
+        let tallies = (0..by_process[peers.node()]).map(|_| Tally::default()).collect();
         let (cut, failure, verdicts) =
             (AtomicU64::new(u64::MAX), Mutex::default(), Mutex::default());
         let has_failed = AtomicBool::new(false);
-        Self { observer, peers, stop, stats, tallies, cut, failure, has_failed, verdicts }
+        Self {
+            observer,
+            peers,
+            stop,
+            stats,
+            by_process,
+            tallies,
+            cut,
+            failure,
+            has_failed,
+            verdicts,
+        }
     }
 
     /// Returns true if this worker has to leave `phase` here; then notifies the others.
@@ -250,7 +263,7 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         phase: u64,
         answers: &mut Answers<E::Answer>,
     ) -> Option<()> {
-        (summary.phase == phase && summary.tallies.len() == self.tallies.len()).then_some(())?;
+        (summary.phase == phase && summary.tallies.len() == self.by_process[node]).then_some(())?;
         if summary.is_cut {
             self.cut(phase);
         }
@@ -260,8 +273,8 @@ impl<'a, E: Evaluation> RunState<'a, E> {
 
     /// Returns the numbers of the workers of process `node`, and how many all processes have.
     fn workers(&self, node: usize) -> (Range<usize>, usize) {
-        let here = self.tallies.len();
-        (node * here..(node + 1) * here, here * self.peers.processes())
+        let first = self.by_process[..node].iter().sum();
+        (first..first + self.by_process[node], self.by_process.iter().sum())
     }
 }
 

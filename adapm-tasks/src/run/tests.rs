@@ -36,7 +36,8 @@ const SETTINGS: Settings<'static> = Settings {
 /// Returns the nodes and workers of a system; plain arrays have one of each.
 fn cluster(system: Option<System>) -> ClusterConfig {
     let (nodes, workers) = if system.is_some() { (NODES, WORKERS) } else { (1, 1) };
-    ClusterConfig { system, nodes: Some(nodes), workers: Some(workers) }
+    let (nodes, workers) = (Some(nodes), Some(workers.into()));
+    ClusterConfig { system, nodes, workers, ..ClusterConfig::default() }
 }
 
 /// Workers of all nodes of [`cluster`].
@@ -66,9 +67,10 @@ fn try_train(
     observer: &dyn Observer<Figures>,
     stop: &AtomicBool,
 ) -> Result<Trained<Figures>, TaskError> {
-    let (peers, nodes) = (Peers::alone(), cluster.nodes.expect("is given"));
-    let topology =
-        Topology::new(cluster.system, nodes, cluster.workers, &peers).expect("makes sense");
+    let (peers, nodes) = (&Peers::alone(), cluster.nodes.expect("is given"));
+    let workers = &*cluster.workers.expect("are given").of_each(nodes);
+    let (system, rounds_per_second) = (cluster.system, None);
+    let topology = Topology { system, nodes, workers, rounds_per_second, peers };
     let started = Started { keep, topology, observer, stop };
     started.train(task, SETTINGS)
 }

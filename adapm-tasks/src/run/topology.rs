@@ -1,12 +1,13 @@
 //! The topology of a run: nodes, workers, processes, and which numbers of them make sense; and the
 //! place of each worker among them.
 
+use std::num::NonZeroU32;
+
 use adapm_core::{Key, Layout, NodeId};
-use adapm_runtime::{System, Worker};
+use adapm_runtime::{System, Worker, Workers};
 use rand::seq::SliceRandom as _;
 
 use crate::run::config::ConfigError;
-use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
@@ -17,42 +18,34 @@ use crate::run::random::generator;
 pub(crate) struct Topology<'a> {
     pub(crate) system: Option<System>,
     pub(crate) nodes: usize,
-    /// Workers of each node.
-    pub(crate) workers: usize,
+    /// Of each node.
+    pub(crate) workers: &'a [usize],
+    pub(crate) rounds_per_second: Option<NonZeroU32>,
     pub(crate) peers: &'a Peers<'a>,
 }
 
-impl<'a> Topology<'a> {
-    /// As many nodes as asked for; collective if they are processes.
-    pub(crate) fn new(
-        system: Option<System>,
-        nodes: usize,
-        workers: Option<usize>,
-        peers: &'a Peers<'a>,
-    ) -> Result<Self, TaskError> {
-        if system.is_none() {
-            return Ok(Self { system, nodes: 1, workers: 1, peers });
-        }
-        let workers = consistency::workers(peers, workers, nodes)?;
-        Ok(Self { system, nodes, workers, peers })
+impl Topology<'_> {
+    /// Workers of each process.
+    pub(crate) fn by_process(self) -> Vec<usize> {
+        if self.peers.processes() > 1 { self.workers.to_vec() } else { vec![self.all()] }
     }
 
-    /// Workers of this process.
-    pub(crate) fn here(self) -> usize {
-        self.nodes * self.workers / self.peers.processes()
+    /// Workers of all nodes.
+    pub(crate) fn all(self) -> usize {
+        self.workers.iter().sum()
     }
 
     /// Returns the place of a worker.
     pub(crate) fn slot(self, worker: &Worker<f32>) -> WorkerSlot {
         let (node, id) = (worker.node().index(), worker.id().index());
-        let number = node * self.workers + id;
-        let index = if self.peers.processes() > 1 { id } else { number };
-        WorkerSlot {
-            number,
-            all: self.nodes * self.workers,
-            index,
-            here: self.here(),
-            of_node: self.workers,
+        WorkerSlot::of(self.workers, (node, id), self.peers.processes() > 1)
+    }
+
+    /// Returns the numbers of workers as they are printed.
+    pub(crate) fn printed(self) -> Workers {
+        match self.workers {
+            [first, others @ ..] if others.iter().all(|other| other == first) => (*first).into(),
+            list => list.to_vec().into(),
         }
     }
 
@@ -71,12 +64,16 @@ impl<'a> Topology<'a> {
 pub(crate) fn check(
     system: Option<System>,
     nodes: usize,
-    workers: Option<usize>,
+    workers: Option<&Workers>,
     peers: &Peers<'_>,
 ) -> Result<(), ConfigError> {
-    match (nodes, workers) {
-        (0, _) => Err(ConfigError::NoNodes),
-        (_, Some(0)) => Err(ConfigError::NoWorkers),
+    let listed = workers.and_then(|workers| Some((workers, workers.listed()?)));
+    match (nodes, workers, listed) {
+        (0, ..) => Err(ConfigError::NoNodes),
+        (_, _, Some((given, length))) if length != nodes => {
+            Err(ConfigError::WorkerList { given: given.clone(), nodes })
+        }
+        (_, Some(workers), _) if workers.of_each(nodes).contains(&0) => Err(ConfigError::NoWorkers),
         _ if system.is_none() && peers.processes() > 1 => Err(ConfigError::NoSystem),
         _ => Ok(()),
     }
@@ -106,29 +103,41 @@ pub struct WorkerSlot {
     pub index: usize,
     /// Workers of this process.
     pub here: usize,
-    /// Workers of each node; a process has one node, or all.
+    /// The node it is of.
+    pub node: usize,
+    /// Nodes of the run; a process has one node, or all.
+    pub nodes: usize,
+    /// Its number among the workers of its node.
+    pub id: usize,
+    /// Workers of its node.
     pub of_node: usize,
 }
 
 impl WorkerSlot {
     /// The only worker.
-    pub(crate) const ONLY: Self = Self { number: 0, all: 1, index: 0, here: 1, of_node: 1 };
+    pub(crate) const ONLY: Self =
+        Self { number: 0, all: 1, index: 0, here: 1, node: 0, nodes: 1, id: 0, of_node: 1 };
+
+    /// Returns the place of worker `id` of `node`, among nodes with so many `workers` each, which
+    /// are processes if `apart`.
+    pub(crate) fn of(workers: &[usize], (node, id): (usize, usize), apart: bool) -> Self {
+        let (of_node, all) = (workers[node], workers.iter().sum());
+        let number = workers[..node].iter().sum::<usize>() + id;
+        let (index, here) = if apart { (id, of_node) } else { (number, all) };
+        Self { number, all, index, here, node, nodes: workers.len(), id, of_node }
+    }
+
+    /// Returns the places of all workers.
+    #[cfg(test)]
+    pub(crate) fn all_of(workers: &[usize], apart: bool) -> impl Iterator<Item = Self> {
+        let ids = workers.iter().enumerate();
+        let places = ids.flat_map(|(node, workers)| (0..*workers).map(move |id| (node, id)));
+        places.map(move |place| Self::of(workers, place, apart))
+    }
 
     /// Returns true if this worker decides for those of its process.
     pub(crate) fn is_first(self) -> bool {
         self.index == 0
-    }
-
-    /// Nodes of the run.
-    #[must_use]
-    pub fn nodes(self) -> usize {
-        self.all / self.of_node
-    }
-
-    /// Returns the node this worker is of.
-    #[must_use]
-    pub fn node(self) -> usize {
-        self.number / self.of_node
     }
 
     /// Returns the examples, of so many, that this worker trains on in an epoch, in the order in
@@ -146,7 +155,8 @@ impl WorkerSlot {
     /// of a process, one after the other, are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
         let bound = |index: usize| keys * index as u64 / self.here as u64;
-        let (process, processes) = (self.number / self.here, self.all / self.here);
+        let is_alone = self.here == self.all;
+        let (process, processes) = if is_alone { (0, 1) } else { (self.node, self.nodes) };
         let range = (bound(self.index)..bound(self.index + 1)).map(Key);
         range.filter(move |key| is_here(*key, process, processes))
     }
@@ -172,8 +182,10 @@ mod tests {
 
     #[test]
     fn every_epoch_deals_all_examples_once_and_differently() {
-        let slot = |number| WorkerSlot { number, all: 3, index: 0, here: 1, of_node: 1 };
-        let dealt = |seed, epoch| [0, 1, 2].map(|number| slot(number).deal(100, seed, epoch));
+        let dealt = |seed, epoch| {
+            let slots = WorkerSlot::all_of(&[2, 1], true);
+            slots.map(|slot| slot.deal(100, seed, epoch)).collect::<Vec<_>>()
+        };
         for epoch in 1..4 {
             let mut all = dealt(7, epoch).concat();
             all.sort_unstable();
@@ -187,23 +199,49 @@ mod tests {
 
     #[test]
     fn the_workers_of_a_process_copy_what_is_at_home_there() {
-        for (nodes, workers) in [(1, 1), (1, 3), (2, 2), (3, 4)] {
-            let mut seen = Vec::new();
-            for node in 0..nodes {
-                let slot = |index| WorkerSlot {
-                    number: node * workers + index,
-                    all: nodes * workers,
-                    index,
-                    here: workers,
-                    of_node: workers,
-                };
-                let keys: Vec<Key> =
-                    (0..workers).flat_map(|index| slot(index).copied(100)).collect();
+        for workers in [&[1][..], &[3], &[2, 2], &[4, 4, 4], &[1, 3]] {
+            let (nodes, mut seen) = (workers.len(), Vec::new());
+            for (node, of_node) in workers.iter().enumerate() {
+                let copied = |id| WorkerSlot::of(workers, (node, id), true).copied(100);
+                let keys: Vec<Key> = (0..*of_node).flat_map(copied).collect();
                 assert!(keys.is_sorted() && keys.iter().all(|key| is_here(*key, node, nodes)));
                 seen.extend(keys);
             }
             seen.sort_unstable();
             assert!(seen.into_iter().eq((0..100).map(Key)));
         }
+    }
+
+    #[test]
+    fn places_follow_from_the_numbers_of_workers() {
+        let of = |apart| WorkerSlot::all_of(&[2, 1], apart).collect::<Vec<_>>();
+        let numbers = |slots: &[WorkerSlot], of: fn(&WorkerSlot) -> [usize; 4]| {
+            slots.iter().map(of).collect::<Vec<_>>()
+        };
+        let place = |slot: &WorkerSlot| [slot.number, slot.node, slot.id, slot.of_node];
+        assert_eq!(numbers(&of(true), place), [[0, 0, 0, 2], [1, 0, 1, 2], [2, 1, 0, 1]]);
+        let process = |slot: &WorkerSlot| [slot.index, slot.here, slot.all, slot.nodes];
+        assert_eq!(numbers(&of(true), process), [[0, 2, 3, 2], [1, 2, 3, 2], [0, 1, 3, 2]]);
+        assert_eq!(numbers(&of(false), process), [[0, 3, 3, 2], [1, 3, 3, 2], [2, 3, 3, 2]]);
+    }
+
+    #[test]
+    fn numbers_that_make_no_sense_are_refused() {
+        let peers = Peers::alone();
+        let checked = |nodes, workers: &Workers| {
+            let system = Some(System::Adapm);
+            check(system, nodes, Some(workers), &peers).map_err(|error| error.to_string())
+        };
+        assert_eq!(checked(3, &Workers::from([2, 1, 1])), Ok(()));
+        for list in [vec![2, 1], vec![1; 4]] {
+            let text = Workers::from(list).to_string();
+            let error = format!(
+                "workers {text} are of other nodes than the 3 of the run; give a number for each"
+            );
+            assert_eq!(checked(3, &text.parse().expect("numbers")), Err(error));
+        }
+        let none = ConfigError::NoWorkers.to_string();
+        assert_eq!(checked(2, &Workers::from([1, 0])), Err(none.clone()));
+        assert_eq!(checked(2, &Workers::from(0)), Err(none));
     }
 }

@@ -32,11 +32,6 @@ pub(crate) struct Started<'a, F> {
 }
 
 impl<F> Started<'_, F> {
-    /// Workers of all nodes.
-    pub(crate) fn workers(&self) -> usize {
-        self.topology.nodes * self.topology.workers
-    }
-
     /// Trains, evaluates test, and brings the parameters together in key order. Raising the stop
     /// flag ends it within a batch, with the results so far. Collective if nodes are processes.
     ///
@@ -83,7 +78,7 @@ impl<F> Started<'_, F> {
             stats,
             stopped,
             nodes: topology.nodes,
-            workers: topology.workers,
+            workers: topology.printed(),
             own: (),
         };
         Ok((report, if stopped { Vec::new() } else { verdicts.answers.into_items() }))
@@ -104,7 +99,8 @@ impl<F> Started<'_, F> {
         let answers = Answers::to(evaluation);
         let tell = &|done, all| observer.working(Work::Initializing, done, all);
         let Some(setup) = Setup::of(topology, 0) else {
-            let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
+            let state =
+                RunState::new(vec![1], topology.peers, observer, stop, &ManagerStats::default);
             state.verdicts().answers = answers;
             let mut arrays = Arrays::fill(shape.clone(), None, 0, initial, tell);
             let Ok(()) =
@@ -114,7 +110,7 @@ impl<F> Started<'_, F> {
         };
         let cluster = setup.start(shape, None, initial, tell)?;
         let stats = || cluster.stats().into();
-        let state = RunState::new(topology.here(), topology.peers, observer, stop, &stats);
+        let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
         state.verdicts().answers = answers;
         let results = cluster.run(|mut worker| {
             let slot = topology.slot(&worker);
@@ -165,7 +161,8 @@ impl<T: Task> TrainingRun<'_, T> {
         memory::check(topology, Need::of(topology, &shape, &task.best_shape(), copies))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
-            let state = RunState::new(1, topology.peers, observer, stop, &ManagerStats::default);
+            let state =
+                RunState::new(vec![1], topology.peers, observer, stop, &ManagerStats::default);
             let arrays = Arrays::fill(shape, distribution, settings.seed, &*initial, tell);
             let part = Session::new(&job(&state), WorkerSlot::ONLY, arrays).run(NoSignaler)?;
             return Ok((vec![part], state.into_verdicts(), valid.is_some()));
@@ -175,7 +172,7 @@ impl<T: Task> TrainingRun<'_, T> {
         let initial = move |key, value: &mut [f32]| initial(key, value);
         let cluster = setup.start(&shape, distribution.as_ref(), initial, tell)?;
         let stats = || cluster.stats().into();
-        let state = RunState::new(topology.here(), topology.peers, observer, stop, &stats);
+        let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
         let job = job(&state);
         let results = cluster.run(|worker| {
             let handle = worker.intent_handle();
@@ -227,7 +224,7 @@ impl<T: Task> TrainingRun<'_, T> {
             last: None,
             stopped,
             nodes: topology.nodes,
-            workers: topology.workers,
+            workers: topology.printed(),
         };
         if let Some((figures, seconds)) = verdicts.test {
             // A stop requested after the last figure stops nothing.

@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn negatives_are_drawn_ahead_where_what_is_local_is_not_all() {
         let sampling = |system, nodes, scheme| {
-            let cluster = ClusterConfig { system, nodes: Some(nodes), workers: None };
+            let cluster = ClusterConfig { system, nodes: Some(nodes), ..ClusterConfig::default() };
             TrainConfig { cluster, scheme, ..TrainConfig::default() }.sampling()
         };
         let usual = |system, nodes| sampling(Some(system), nodes, None);

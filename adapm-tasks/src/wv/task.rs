@@ -351,9 +351,8 @@ mod tests {
             let cluster = ClusterConfig { system, ..ClusterConfig::default() };
             let config = TrainConfig { run, cluster, sample: 0.01, ..TrainConfig::default() };
             let task = WordVectors::new(&corpus, None, &config).unwrap();
-            for (all, of_node) in [(1, 1), (4, 2), (3, 1)] {
-                for number in 0..all {
-                    let slot = WorkerSlot { number, all, index: 0, here: 1, of_node };
+            for workers in [&[1][..], &[2, 2], &[2, 1]] {
+                for slot in WorkerSlot::all_of(workers, true) {
                     let batches = assert_begins_anywhere(&task, slot, 2);
                     assert!(batches > 20, "{batches}");
                 }

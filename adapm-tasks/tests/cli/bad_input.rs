@@ -41,6 +41,9 @@ fn impossible_numbers_and_words_are_refused() {
     for (flag, value) in [
         ("--nodes", "0"),
         ("--workers", "0"),
+        ("--workers", "2,0"),
+        ("--workers", "2;1"),
+        ("--rounds-per-second", "0"),
         ("--nodes", "two"),
         ("--epochs", "0"),
         ("--epochs", "-1"),

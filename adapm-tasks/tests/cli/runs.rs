@@ -94,6 +94,33 @@ fn json_holds_an_object_per_epoch_and_one_of_the_run() {
     assert!(ran.stderr.contains("epoch   3"), "{ran:?}");
 }
 
+/// Nodes of two workers and of one, in one process and as processes; at ten rounds a second.
+#[test]
+fn nodes_may_have_numbers_of_workers_of_their_own() {
+    let folder = folder("unequal");
+    ring(&folder);
+    let flags = ["--json", "--workers", "2,1", "--rounds-per-second", "10", "--seed", "7"];
+    let in_one = succeeded(run(&train(&folder, &[&["--nodes", "2"], flags.as_slice()].concat())));
+    let apart = ["launch", "--nodes", "2", "--"];
+    let apart = succeeded(run(&[apart.as_slice(), &train(&folder, &flags)].concat()));
+    for ran in [in_one, apart] {
+        let objects = objects(&ran);
+        let [epochs @ .., last] = objects.as_slice() else { panic!("{ran:?}") };
+        assert_eq!(last["workers"], serde_json::json!([2, 1]), "{last}");
+        assert_eq!(last["settings"]["workers"], "2,1", "{last}");
+        assert_eq!(last["settings"]["rounds-per-second"], 10, "{last}");
+        assert!(epochs.len() == 3 && epochs.iter().all(|epoch| epoch["triples"] == 42), "{ran:?}");
+        assert_numbers(last, &["mrr"]);
+        for words in ["with 2,1 workers", "at most 10 a second"] {
+            assert!(ran.stderr.contains(words), "{words} in {ran:?}");
+        }
+    }
+    let refused = run(&train(&folder, &["--nodes", "3", "--workers", "2,1"]));
+    assert_ne!(refused.code, Some(0), "{refused:?}");
+    let error = "workers 2,1 are of other nodes than the 3 of the run; give a number for each";
+    assert!(refused.stderr.contains(error), "{refused:?}");
+}
+
 /// The settings are the whole truth: given back as flags, they give the same model.
 #[test]
 fn the_settings_of_an_object_repeat_the_run() {

@@ -17,7 +17,7 @@ fn refusal(change: impl FnOnce(&mut TrainConfig)) -> ConfigError {
 fn impossible_configurations_are_refused() {
     let keys = graph().entities().len() as u64 + graph().relations().len() as u64;
     assert_eq!(refusal(|config| config.cluster.nodes = Some(0)), ConfigError::NoNodes);
-    assert_eq!(refusal(|config| config.cluster.workers = Some(0)), ConfigError::NoWorkers);
+    assert_eq!(refusal(|config| config.cluster.workers = Some(0.into())), ConfigError::NoWorkers);
     let refused = refusal(|config| {
         (config.cluster.system, config.cluster.nodes) = (Some(System::Adapm), Some(5000))
     });

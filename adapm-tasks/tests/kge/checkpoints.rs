@@ -72,7 +72,7 @@ fn ranks_are_the_same_on_any_number_of_nodes() {
         let ranks = |system, nodes| {
             let mut config = EvalConfig::default();
             (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                (system, Some(nodes), Some(2));
+                (system, Some(nodes), Some(2.into()));
             let report = evaluate(&graph, &loaded, &config, &Run::alone()).expect("ranks");
             assert_eq!(report.own.ranks.len(), 2 * graph.test().len());
             (report.figures, report.own.ranks)

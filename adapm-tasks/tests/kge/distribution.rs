@@ -13,7 +13,7 @@ fn every_system_trains_on_three_nodes() {
             let config = small(|config| {
                 (config.cluster.system, config.cluster.nodes, config.negatives) =
                     (Some(system), Some(3), negatives);
-                config.cluster.workers = Some(2);
+                config.cluster.workers = Some(2.into());
                 config.negative_count = Some(16);
                 config.epochs = 2;
                 config.chunk = Some(64);

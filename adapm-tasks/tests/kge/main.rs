@@ -20,7 +20,7 @@ use adapm_tasks::run::Run;
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.cluster.system = None;
-    config.cluster.workers = Some(1);
+    config.cluster.workers = Some(1.into());
     config.dim = 16;
     config.chunk = Some(128);
     config.negative_count = Some(64);

@@ -44,7 +44,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
     let mrr = |report: &TrainReport| report.test.expect("evaluated").mrr;
     assert!(mrr(&reports[0]) > 0.9 && mrr(&alone) > 0.9, "{} {}", mrr(&reports[0]), mrr(&alone));
     for report in &reports {
-        assert_eq!((report.nodes, report.workers, report.stopped), (3, 1, false));
+        assert_eq!((report.nodes, &report.workers, report.stopped), (3, &1.into(), false));
         assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
         assert_eq!(report.chosen_epoch, reports[0].chosen_epoch);
         let told = |report: &TrainReport| {
@@ -75,7 +75,7 @@ fn every_system_trains_in_processes() {
     for system in System::ALL {
         let config = config(|config| {
             (config.cluster.system, config.cluster.workers, config.epochs) =
-                (Some(system), Some(2), 4);
+                (Some(system), Some(2.into()), 4);
             (config.negative_count, config.run.keep) = (Some(16), Keep::Nothing);
         });
         let reports = train_all(system.name(), 2, &graph, &config);
@@ -98,7 +98,7 @@ fn ranks_are_the_same_in_any_number_of_processes() {
         (config.cluster.system, config.cluster.nodes) = (None, Some(1));
         let expected = evaluate(&graph, &checkpoint, &config, &Run::alone()).expect("ranks");
         for nodes in [1, 2, 4] {
-            (config.cluster.system, config.cluster.workers) = (Some(System::Adapm), Some(2));
+            (config.cluster.system, config.cluster.workers) = (Some(System::Adapm), Some(2.into()));
             let reports = as_each(&format!("ranks-{model}-{nodes}"), nodes, |_, group| {
                 evaluate(&graph, &checkpoint, &config, &Run::in_group(group)).expect("ranks")
             });

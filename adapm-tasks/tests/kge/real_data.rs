@@ -36,7 +36,7 @@ fn umls_is_learnt_on_two_nodes_in_one_process_and_in_two() {
     let graph = Graph::load(&folder).expect("well formed");
     let config = small(|config| {
         (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-            (Some(System::Adapm), Some(2), Some(1));
+            (Some(System::Adapm), Some(2), Some(1.into()));
         (config.dim, config.chunk, config.epochs, config.n3) = (32, Some(64), 10, Some(0.005));
     });
     let in_one = run(&graph, &config).expect("trains");

@@ -36,7 +36,7 @@ fn a_stopped_run_keeps_its_epochs_and_best_parameters() {
         let stop = AtomicBool::new(false);
         let config = small(|config| {
             (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                (system, Some(nodes), Some(workers));
+                (system, Some(nodes), Some(workers.into()));
             config.epochs = 1000;
         });
         let report = train(

@@ -14,7 +14,7 @@ fn choices_that_make_no_sense_are_named() {
             other => panic!("{other:?}"),
         };
     assert_eq!(refused(&|config| config.cluster.nodes = Some(0)), ConfigError::NoNodes);
-    assert_eq!(refused(&|config| config.cluster.workers = Some(0)), ConfigError::NoWorkers);
+    assert_eq!(refused(&|config| config.cluster.workers = Some(0.into())), ConfigError::NoWorkers);
     let text = |change: &dyn Fn(&mut TrainConfig)| refused(change).to_string();
     assert_eq!(text(&|config| config.dim = 0), "dim 0: give a whole number from 1 to 65536");
     assert_eq!(
@@ -37,7 +37,7 @@ fn training_that_diverges_names_key_step_and_learning_rate() {
     for (nodes, workers) in [(1, 1), (2, 2)] {
         let config = small(|config| {
             (config.optimizer, config.learning_rate) = (Optimizer::Sgd, Some(1e6));
-            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(workers));
+            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(workers.into()));
         });
         let error = run(&ratings(), &config).expect_err("diverges");
         let text = error.to_string();

@@ -30,7 +30,7 @@ fn ratings() -> Ratings {
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     (config.cluster.workers, config.dim, config.epochs, config.no_hold_back) =
-        (Some(1), 4, Some(15), true);
+        (Some(1.into()), 4, Some(15), true);
     (config.learning_rate, config.l2, config.initial_deviation) = (Some(0.1), Some(0.01), 0.3);
     change(&mut config);
     config

@@ -23,7 +23,7 @@ fn processes_train_as_well_as_one_and_report_the_same() {
         });
         assert!(rmse(&reports[0]) < 1.05 * alone, "{order}: {} {alone}", rmse(&reports[0]));
         for report in &reports {
-            assert_eq!((report.nodes, report.workers, report.stopped), (2, 1, false));
+            assert_eq!((report.nodes, &report.workers, report.stopped), (2, &1.into(), false));
             assert_eq!((report.test, report.stats), (reports[0].test, reports[0].stats));
             assert!(report.epochs.iter().all(|epoch| epoch.examples == 5_000));
         }

@@ -24,7 +24,7 @@ pub(crate) fn ratings(name: &str, test: &str) -> (Ratings, Shape) {
 
 fn defaults(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
-    config.cluster.workers = Some(1);
+    config.cluster.workers = Some(1.into());
     change(&mut config);
     config
 }
@@ -113,7 +113,7 @@ fn one_worker_repeats_bit_for_bit_and_a_checkpoint_predicts_the_same() {
         let checkpoint: Checkpoint = first.checkpoint.expect("asked for");
         for nodes in [1, 2, 3] {
             let mut config = EvalConfig::default();
-            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(1));
+            (config.cluster.nodes, config.cluster.workers) = (Some(nodes), Some(1.into()));
             let report = evaluate(&ratings, &checkpoint, &config, &Run::alone());
             let report = report.expect("predicts");
             assert_eq!(

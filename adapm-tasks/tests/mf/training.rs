@@ -19,7 +19,7 @@ fn every_system_converges_to_the_same_error() {
         for (nodes, workers) in [(1, 2), (2, 1), (4, 1)] {
             let config = steady(|config| {
                 (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                    (Some(system), Some(nodes), Some(workers));
+                    (Some(system), Some(nodes), Some(workers.into()));
             });
             let report = run(&ratings, &config).expect("trains");
             let rmse = rmse(&report);
@@ -37,7 +37,7 @@ fn every_order_optimizer_and_penalty_learns() {
             for (system, nodes, workers) in [(None, 1, 1), (Some(System::Adapm), 2, 2)] {
                 let config = small(|config| {
                     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                        (system, Some(nodes), Some(workers));
+                        (system, Some(nodes), Some(workers.into()));
                     config.epochs = Some(10);
                     (config.order, config.optimizer) = (Some(order), optimizer);
                     (config.learning_rate, config.penalty, config.l2) =
@@ -75,10 +75,10 @@ fn one_worker_does_the_same_with_a_manager_and_without_and_every_time() {
 #[test]
 fn in_blocks_nobody_meets_so_systems_and_nodes_make_no_difference_beyond_the_blocks() {
     let ratings = ratings();
-    let of = |system, nodes, workers| {
+    let of = |system, nodes, workers: usize| {
         let config = small(|config| {
             (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                (Some(system), Some(nodes), Some(workers));
+                (Some(system), Some(nodes), Some(workers.into()));
             (config.order, config.epochs) = (Some(Order::Dsgd), Some(3));
         });
         run(&ratings, &config).expect("trains").checkpoint.expect("asked for")
@@ -119,7 +119,7 @@ fn a_stopped_run_keeps_its_epochs() {
         let stop = AtomicBool::new(false);
         let config = small(|config| {
             (config.cluster.nodes, config.cluster.workers, config.order, config.epochs) =
-                (Some(2), Some(2), Some(order), Some(10_000));
+                (Some(2), Some(2.into()), Some(order), Some(10_000));
         });
         let report = train(
             &ratings(),

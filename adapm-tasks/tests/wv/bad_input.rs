@@ -70,7 +70,7 @@ fn two_words_in_one_sentence_are_enough_and_more_workers_than_lines_are_harmless
     let file = File::new("two", b"a b");
     let config = small(|config| {
         (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-            (Some(adapm_tasks::System::Adapm), Some(2), Some(3));
+            (Some(adapm_tasks::System::Adapm), Some(2), Some(3.into()));
         // How many negatives are the word itself would differ from epoch to epoch.
         (config.sample, config.negatives) = (0.0, 0);
         (config.epochs, config.learning_rate) = (Some(30), 1.0);

@@ -12,7 +12,7 @@ fn every_system_trains_on_three_nodes() {
     for system in System::ALL {
         let config = small(|config| {
             (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-                (Some(system), Some(3), Some(2));
+                (Some(system), Some(3), Some(2.into()));
             (config.sample, config.epochs) = (0.0, Some(8));
         });
         let report = run(&corpus, &config).unwrap_or_else(|error| panic!("{system}: {error}"));
@@ -55,7 +55,7 @@ fn answers_are_the_same_on_any_number_of_nodes_and_workers() {
     ] {
         let mut config = EvalConfig::default();
         (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
-            (system, Some(nodes), Some(workers));
+            (system, Some(nodes), Some(workers.into()));
         let evaluated = evaluate(&checkpoint.vectors(), &questions, &config, &Run::alone());
         assert_eq!(evaluated.expect("answers").figures, report.test, "{system:?} {nodes}");
         config.words = Some(300);

@@ -17,7 +17,7 @@ use adapm_tasks::wv::{Analogies, Corpus, Text, TrainConfig, TrainReport, train};
 fn small(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
     let mut config = TrainConfig::default();
     config.cluster.system = None;
-    config.cluster.workers = Some(1);
+    config.cluster.workers = Some(1.into());
     config.dim = 16;
     config.epochs = Some(2);
     config.learning_rate = 0.1;

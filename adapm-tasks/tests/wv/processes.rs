@@ -13,13 +13,13 @@ fn processes_train_and_answer_alike_and_node_0_has_the_vectors() {
     let (corpus, questions) = (corpus(2000), Analogies::generated());
     let config = small(|config| {
         (config.cluster.system, config.cluster.workers, config.epochs, config.sample) =
-            (Some(System::Adapm), Some(2), Some(3), 0.0);
+            (Some(System::Adapm), Some(2.into()), Some(3), 0.0);
     });
     let mut reports = as_each("train", 2, |_, group| {
         train(&corpus, Some(&questions), &config, &Run::in_group(group)).expect("trains")
     });
     for report in &reports {
-        assert_eq!((report.nodes, report.workers, report.stopped), (2, 2, false));
+        assert_eq!((report.nodes, &report.workers, report.stopped), (2, &2.into(), false));
         assert!(report.epochs.is_sorted_by(|a, b| a.loss > b.loss));
         assert_eq!(report.epochs[2].examples, corpus.words());
         assert_eq!((&report.test, report.stats), (&reports[0].test, reports[0].stats));

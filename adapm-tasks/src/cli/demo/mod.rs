@@ -69,7 +69,7 @@ fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
         table.row([output.bold(job.name).to_string(), job.data.clone()]);
         table.row(["", &job.plan]);
     }
-    let cluster = report::cluster(args.nodes, report::workers(None, args.nodes));
+    let cluster = report::cluster(args.nodes, &report::workers(None, args.nodes));
     table.row(["cluster", &cluster]);
     let names = SYSTEMS.map(System::name).join(", ");
     let heading = output.bold("adapm demo");

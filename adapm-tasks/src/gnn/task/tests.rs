@@ -14,7 +14,8 @@ fn graph(nodes: u32) -> Graph {
 }
 
 fn cluster(system: Option<System>, nodes: usize) -> ClusterConfig {
-    ClusterConfig { system, nodes: Some(nodes), workers: Some(1) }
+    let (nodes, workers) = (Some(nodes), Some(1.into()));
+    ClusterConfig { system, nodes, workers, ..ClusterConfig::default() }
 }
 
 fn config(features: FeatureSource, cluster: ClusterConfig) -> TrainConfig {
@@ -63,14 +64,15 @@ fn a_loader_begins_at_any_batch_and_each_node_is_trained_on_once_an_epoch() {
         let mut config = config(features, ClusterConfig::default());
         (config.batch, config.partition) = (10, Some(partition));
         let model = config.architecture(&graph).expect("there are features");
-        for (nodes, workers) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1)] {
+        for workers in [&[1][..], &[2], &[1, 1], &[2, 2], &[1, 1, 1], &[3, 1]] {
             let mut seen = Vec::new();
-            let task = Network::new(&graph, &graph.features, &model, &config, 3);
-            for number in 0..nodes * workers {
-                let (index, all) = (number % workers, nodes * workers);
-                let slot = WorkerSlot { number, all, index, here: workers, of_node: workers };
+            let task = Network::new(&graph, &graph.features, &model, &config, workers);
+            let fair = graph.train().len() / workers.iter().sum::<usize>();
+            for slot in WorkerSlot::all_of(workers, true) {
                 assert!(assert_begins_anywhere(&task, slot, 2) > 2);
-                seen.extend(task.dealt(slot, 1));
+                let dealt = task.dealt(slot, 1);
+                assert!(dealt.len().abs_diff(fair) <= 1 + fair / 5, "{} {workers:?}", dealt.len());
+                seen.extend(dealt);
                 assert_ne!(task.dealt(slot, 1), task.dealt(slot, 2));
             }
             seen.sort_unstable();
@@ -85,9 +87,9 @@ fn samples_and_dropout_of_a_batch_do_not_depend_on_the_number_of_nodes() {
     let content = |nodes: usize| {
         let config = config(FeatureSource::Given, cluster(Some(System::Adapm), nodes));
         let model = config.architecture(&graph).expect("there are features");
-        let task = Network::new(&graph, &graph.features, &model, &config, 3);
-        let slot = WorkerSlot { number: 0, all: nodes, index: 0, here: 1, of_node: 1 };
-        task.dealt(slot, 1);
+        let workers = vec![1; nodes];
+        let task = Network::new(&graph, &graph.features, &model, &config, &workers);
+        task.dealt(WorkerSlot::of(&workers, (0, 0), true), 1);
         task.content(1, &graph.train()[..5])
     };
     let (one, four) = (content(1), content(4));

@@ -13,18 +13,14 @@ fn facts() -> Vec<Triple> {
     (0..100).flat_map(|entity| [fact(entity, (entity + 1) % 100), fact(100, entity)]).collect()
 }
 
-/// Nodes of one worker each.
-fn slot(number: usize, all: usize) -> WorkerSlot {
-    WorkerSlot { number, all, index: 0, here: 1, of_node: 1 }
-}
-
 fn parts<'a>(
     train: &'a [Triple],
     step: usize,
-    workers: usize,
+    workers: &'a [usize],
     shared: &'a Parts,
 ) -> Vec<Order<'a>> {
-    (0..workers).map(|worker| Order::new(9, train, step, slot(worker, workers), shared)).collect()
+    let order = |slot| Order::new(9, train, step, (slot, workers), shared);
+    WorkerSlot::all_of(workers, true).map(order).collect()
 }
 
 #[test]
@@ -32,7 +28,7 @@ fn parts_cover_the_data_once_and_differ_between_epochs() {
     let train = facts();
     for step in [1, 4, 256] {
         let shared = Parts::new();
-        let mut parts = parts(&train, step, 3, &shared);
+        let mut parts = parts(&train, step, &[1; 3], &shared);
         let mut epoch =
             |epoch| parts.iter_mut().map(|part| part.epoch(epoch).to_vec()).collect::<Vec<_>>();
         let epochs = [1, 2].map(&mut epoch);
@@ -50,7 +46,7 @@ fn parts_cover_the_data_once_and_differ_between_epochs() {
 /// one, which is as rare, and with entity 100.
 fn together(train: &[Triple], step: usize) -> usize {
     let shared = Parts::new();
-    let mut parts = parts(train, step, 2, &shared);
+    let mut parts = parts(train, step, &[1; 2], &shared);
     let mut epoch =
         |epoch| parts.iter_mut().map(|part| part.epoch(epoch).to_vec()).collect::<Vec<_>>();
     let pairs = |epoch: Vec<Vec<u32>>| {
@@ -80,14 +76,15 @@ fn two_families() -> Vec<Triple> {
 }
 
 fn slots() -> [WorkerSlot; 4] {
-    [0, 1, 2, 3].map(|number| WorkerSlot { number, all: 4, index: number % 2, here: 2, of_node: 2 })
+    let slots: Vec<_> = WorkerSlot::all_of(&[2, 2], true).collect();
+    slots.try_into().expect("there are four")
 }
 
 #[test]
 fn a_node_keeps_its_part_of_the_graph_and_its_workers_share_it_anew() {
     let train = two_families();
     let shared = Parts::new();
-    let mut orders = slots().map(|slot| Order::new(5, &train, 1, slot, &shared));
+    let mut orders = slots().map(|slot| Order::new(5, &train, 1, (slot, &[2, 2]), &shared));
     let mut epoch = |epoch| {
         let parts = orders.each_mut().map(|order| order.epoch(epoch).to_vec());
         (0..train.len() as u32)
@@ -120,7 +117,8 @@ fn nodes_in_one_process_deal_as_processes_do() {
     for slot in slots() {
         let shared = [Parts::new(), Parts::new()];
         let together = WorkerSlot { here: 4, index: slot.number, ..slot };
-        let epoch = |slot, shared| Order::new(5, &train, 1, slot, shared).epoch(1).to_vec();
+        let epoch =
+            |slot, shared| Order::new(5, &train, 1, (slot, &[2, 2]), shared).epoch(1).to_vec();
         assert_eq!(epoch(slot, &shared[0]), epoch(together, &shared[1]));
     }
 }
@@ -130,11 +128,11 @@ fn facts_with_an_entity_of_another_part_follow_each_other() {
     let train = two_families();
     for slot in slots() {
         let shared = Parts::new();
-        let mut order = Order::new(5, &train, 1, slot, &shared);
+        let mut order = Order::new(5, &train, 1, (slot, &[2, 2]), &shared);
         let first = order.epoch(1).to_vec();
         let positions = order.epoch(2).to_vec();
         assert_ne!(first, positions);
-        let node = slot.node() as u32;
+        let node = slot.node as u32;
         let Dealing::Part(nodes) = &order.dealing else { panic!("steps are one fact") };
         let foreign = |position: &u32| {
             let Triple { subject, object, .. } = train[*position as usize];
@@ -156,12 +154,12 @@ fn facts_with_an_entity_of_another_part_follow_each_other() {
 #[test]
 fn more_workers_than_facts_leave_some_without() {
     let train = facts();
-    let lens: Vec<usize> = parts(&train[..2], 1, 4, &Parts::new())
+    let lens: Vec<usize> = parts(&train[..2], 1, &[1; 4], &Parts::new())
         .iter_mut()
         .map(|part| part.epoch(1).len())
         .collect();
     assert_eq!(lens.iter().sum::<usize>(), 2);
-    assert!(Order::new(9, &[], 256, WorkerSlot::ONLY, &Parts::new()).epoch(1).is_empty());
+    assert!(Order::new(9, &[], 256, (WorkerSlot::ONLY, &[1]), &Parts::new()).epoch(1).is_empty());
 }
 
 /// Returns four families of 30 that know each other well, and few of the others.
@@ -191,8 +189,14 @@ fn few_facts_are_between_parts_of_the_same_size() {
     let degrees = degrees(&train);
     // By chance, a half, two thirds and three quarters of the facts are between parts.
     for (parts, mean_max) in [(1, 0.0), (2, 0.2), (3, 0.4), (4, 0.5)] {
-        let of =
-            |seed| partition(&train, &degrees, parts, &mut Xoshiro256PlusPlus::seed_from_u64(seed));
+        let of = |seed| {
+            partition(
+                &train,
+                &degrees,
+                &vec![1; parts],
+                &mut Xoshiro256PlusPlus::seed_from_u64(seed),
+            )
+        };
         assert_eq!(of(1), of(1), "a function of the seed");
         let mut between = 0;
         for seed in 0..20 {
@@ -217,7 +221,28 @@ fn few_facts_are_between_parts_of_the_same_size() {
 #[test]
 fn no_facts_and_more_parts_than_entities_are_fine() {
     let mut dealer = Xoshiro256PlusPlus::seed_from_u64(1);
-    assert!(partition(&[], &[], 3, &mut dealer).is_empty());
+    assert!(partition(&[], &[], &[1; 3], &mut dealer).is_empty());
     let train = [Triple { subject: 0, relation: 0, object: 1 }];
-    assert!(partition(&train, &[1, 1], 9, &mut dealer).iter().all(|part| *part < 9));
+    assert!(partition(&train, &[1, 1], &[1; 9], &mut dealer).iter().all(|part| *part < 9));
+}
+
+/// Machines that differ (AdaPM §4.2): each worker has its share, and a node keeps its part.
+#[test]
+fn a_node_with_more_workers_has_a_larger_part() {
+    let train = two_families();
+    let (workers, shared) = (&[3, 1], Parts::new());
+    let mut orders = parts(&train, 1, workers, &shared);
+    let mut epoch = |epoch| {
+        let of = orders.iter_mut().map(|order| order.epoch(epoch).to_vec());
+        of.collect::<Vec<Vec<u32>>>()
+    };
+    let [one, other] = [2, 3].map(&mut epoch);
+    for of in [&one, &other] {
+        assert!(of.iter().all(|part| part.len().abs_diff(train.len() / 4) <= 1));
+        let mut all = of.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(0..train.len() as u32));
+    }
+    let stay = one[3].iter().filter(|fact| other[3].contains(fact)).count();
+    assert!(stay > one[3].len() * 9 / 10, "{stay} of {}", one[3].len());
 }

@@ -27,7 +27,8 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
         cluster: ClusterConfig {
             system: Some(System::Classic),
             nodes: Some(NODES),
-            workers: Some(WORKERS),
+            workers: Some(WORKERS.into()),
+            rounds_per_second: None,
         },
         dim: 8,
         chunk: Some(64),
@@ -63,6 +64,7 @@ fn train_each(
         config: configs[node],
         parts: &parts[node],
         sizes: Sizes::new(graph, configs[node], NODES * WORKERS),
+        workers: &[WORKERS; NODES],
         priors: None,
         chosen: &chosen,
     });

@@ -72,7 +72,7 @@ fn a_stop_on_test_leaves_no_figures_and_says_so() {
         // One worker, which has more batches than one.
         let task = Count { has_valid, ..best_in(EPOCHS, 1) };
         let (stop, mut cluster) = (AtomicBool::new(false), cluster(Some(System::Adapm)));
-        (cluster.nodes, cluster.workers) = (Some(1), Some(1));
+        (cluster.nodes, cluster.workers) = (Some(1), Some(1.into()));
         let trained = train_and(Keep::Nothing, &task, cluster, &StopInTest(&stop), &stop);
         assert_eq!((trained.test, trained.stopped), (None, true));
         assert_eq!((trained.epochs.len(), trained.chosen_epoch), (EPOCHS as usize, EPOCHS));

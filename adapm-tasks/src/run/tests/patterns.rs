@@ -39,14 +39,7 @@ const EPOCHS: u32 = 2;
 const SEEDS: u64 = 5;
 
 fn slots() -> impl Iterator<Item = WorkerSlot> {
-    let of = |number| WorkerSlot {
-        number,
-        all: NODES * WORKERS,
-        index: number % WORKERS,
-        here: WORKERS,
-        of_node: WORKERS,
-    };
-    (0..NODES * WORKERS).map(of)
+    WorkerSlot::all_of(&[WORKERS; NODES], true)
 }
 
 /// Returns the steps of a worker that signals intent `ahead` clocks before its first access, or as
@@ -132,7 +125,7 @@ fn of_factorization_in_every_order() {
     for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
         let config = mf::TrainConfig { order: Some(order), dim: 4, ..mf::TrainConfig::default() };
         let prepared = Prepared::new(&ratings, &config, &NoProgress, &AtomicBool::new(false));
-        keeps_every_invariant(&Factorization::new(&ratings, &config, &prepared, NODES, WORKERS));
+        keeps_every_invariant(&Factorization::new(&ratings, &config, &prepared, &[WORKERS; NODES]));
     }
 }
 
@@ -163,6 +156,7 @@ fn of_embeddings_with_either_way_of_sampling() {
             config: &config,
             parts: &OnceLock::new(),
             sizes,
+            workers: &[WORKERS; NODES],
             priors: None,
             chosen: &Chosen::default(),
         });
@@ -205,5 +199,5 @@ fn of_graph_networks_with_features_to_learn() {
     };
     let model = config.architecture(&graph).expect("features are learned");
     let features = graph.features.clone();
-    keeps_every_invariant(&Network::new(&graph, &features, &model, &config, NODES * WORKERS));
+    keeps_every_invariant(&Network::new(&graph, &features, &model, &config, &[WORKERS; NODES]));
 }
