@@ -26,7 +26,7 @@ pub fn train(
     run: &Run<'_, ClickMetrics>,
 ) -> Result<TrainReport, TaskError> {
     let epochs = (config.passes(clicks.train_len()), config.valid_every);
-    let task = |workers: &[usize]| Prediction::new(clicks, config).by_workers(workers);
+    let task = |workers: Vec<usize>| Prediction::new(clicks, config).by_workers(&workers);
     let trained = run.train(NAME, clicks.digest, config, epochs, task)?;
     let head = Head::of(clicks, config);
     Ok(trained.with((), |values| Saved { task: NAME, head: head.clone(), values }))

@@ -32,7 +32,7 @@ pub fn train(
     }
     let model = &config.architecture(graph)?;
     let features = &*features_of(graph, model);
-    let task = |workers: &[usize]| Network::new(graph, features, model, config, workers);
+    let task = |workers: Vec<usize>| Network::new(graph, features, model, config, &workers);
     let epochs = (config.passes(graph.train().len()), config.valid_every);
     let trained = run.train(NAME, graph.digest(), config, epochs, task)?;
     Ok(trained.with((), |values| Saved { task: NAME, head: model.clone(), values }))

@@ -123,8 +123,9 @@ pub fn conclude(
     let model = Model { kind: ModelKind::Complex, dim: 2 };
     let ranking =
         Ranking::new(&graph, Split::Test, model, Shape::of(&graph, model, false, 1), false);
-    let state =
-        RunState::<Ranking<'_>>::new(workers, &peers, &NoProgress, &stop, &ManagerStats::default);
+    let by_process = vec![workers; peers.processes()];
+    let stats = ManagerStats::default;
+    let state = RunState::<Ranking<'_>>::new(by_process, &peers, &NoProgress, &stop, &stats);
     state.verdicts().answers = Answers::to(&ranking);
     let totals = state.conclude(PHASE, ManagerStats::default(), true)?;
     let figures = ranking.figures(state.into_verdicts().answers.items());

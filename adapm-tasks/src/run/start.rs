@@ -81,7 +81,7 @@ impl<'a, F> Run<'a, F> {
         data: u64,
         config: &impl Config,
         (epochs, valid_every): (u32, u32),
-        task: impl FnOnce(&[usize]) -> T,
+        task: impl FnOnce(Vec<usize>) -> T,
     ) -> Result<TrainReport<F, Arc<Vec<f32>>>, TaskError>
     where
         T: Task<Evaluation: Evaluation<Figures = F>>,
@@ -96,7 +96,7 @@ impl<'a, F> Run<'a, F> {
                     .with("epochs between evaluations", valid_every.to_string())
             },
             |started| {
-                let task = task(started.topology.workers);
+                let task = task(started.topology.workers.to_vec());
                 if task.examples() == 0 {
                     return Err(ConfigError::NothingToTrain.into());
                 }
