@@ -280,16 +280,19 @@ where
     fn check(&self) -> Result<(), BuildError> {
         let Settings { layout, nodes, workers, .. } = &self.settings;
         let channels = self.settings.channels.unwrap_or(1);
-        // Any node and channel will do, but for the numbers of a list.
         let listed = workers.listed();
-        for node in 0..listed.unwrap_or(1).clamp(1, nodes.count().max(1)) {
-            let node = NodeId(u16::try_from(node).unwrap_or(u16::MAX));
-            NodeConfig::new(node, nodes.count(), workers.of(node))
-                .on_channel(ChannelId(0), channels)
-                .check(layout)?;
-        }
         if let Some(given) = listed.filter(|given| *given != nodes.count()) {
             return Err(BuildError::WorkerList { given, nodes: nodes.count() });
+        }
+        let numbers = match listed {
+            Some(1..) => workers.of_each(nodes.count()),
+            _ => vec![workers.of(NodeId(0))],
+        };
+        for workers in numbers {
+            // Any channel will do: the numbers are the same for all.
+            NodeConfig::new(nodes.own().unwrap_or_default(), nodes.count(), workers)
+                .on_channel(ChannelId(0), channels)
+                .check(layout)?;
         }
         if channels > usize::from(u16::MAX) {
             return Err(ConfigError::Channels { channels }.into());

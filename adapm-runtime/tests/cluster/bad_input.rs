@@ -97,6 +97,7 @@ fn clusters_that_cannot_work_are_not_built() {
     assert_eq!(refusal(new().nodes(0)), config(ConfigError::Nodes { nodes: 0 }));
     assert_eq!(refusal(new().workers(0)), config(ConfigError::Workers { workers: 0 }));
     let listed = |list: Vec<usize>| refusal(new().nodes(3).workers(list));
+    assert_eq!(refusal(new().nodes(0).workers(vec![])), config(ConfigError::Nodes { nodes: 0 }));
     for given in [0, 2, 4] {
         let error = BuildError::WorkerList { given, nodes: 3 };
         assert_eq!(listed(vec![1; given]), error);
