@@ -244,5 +244,6 @@ fn a_node_with_more_workers_has_a_larger_part() {
         assert!(all.into_iter().eq(0..train.len() as u32));
     }
     let stay = one[3].iter().filter(|fact| other[3].contains(fact)).count();
-    assert!(stay > one[3].len() * 9 / 10, "{stay} of {}", one[3].len());
+    // By chance, a quarter would.
+    assert!(stay > one[3].len() * 3 / 4, "{stay} of {}", one[3].len());
 }
