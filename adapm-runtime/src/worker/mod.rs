@@ -319,7 +319,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     ///     Ok::<u32, OpError>(own.sum())
     /// })?;
     /// assert_eq!(shares, [0 + 3 + 6, 1 + 4, 2 + 5]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(cluster.shutdown()?)
+    /// cluster.shutdown()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn number(&self) -> usize {
