@@ -79,7 +79,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
                 .collect(),
             clocks: Arc::new(Clocks::new(workers)),
             workers: (0..workers).map(|_| WorkerShared::default()).collect(),
-            first_worker: plan.workers.before(node),
+            first_worker: plan.workers.all(node.index()),
             all_workers: plan.workers.all(plan.nodes),
             sampling: plan.sampling.clone(),
             supply: plan.supply,

@@ -18,7 +18,7 @@ use adapm_core::NodeId;
 /// use adapm_runtime::Workers;
 ///
 /// let workers = Workers::from([2, 1, 1]);
-/// assert_eq!((workers.of(NodeId(0)), workers.before(NodeId(2)), workers.all(3)), (2, 3, 4));
+/// assert_eq!((workers.of(NodeId(0)), workers.all(2), workers.all(3)), (2, 3, 4));
 /// assert_eq!(workers.to_string(), "2,1,1");
 /// assert_eq!(Workers::from(2).all(3), 6);
 /// ```
@@ -41,14 +41,8 @@ impl Workers {
         }
     }
 
-    /// Returns the number of workers of the nodes before `node`: the number of its first worker
-    /// among all.
-    #[must_use]
-    pub fn before(&self, node: NodeId) -> usize {
-        self.all(node.index())
-    }
-
-    /// Returns the number of workers of the first `nodes` nodes.
+    /// Returns the number of workers of the first `nodes` nodes: that of the first worker of the
+    /// next node among all.
     #[must_use]
     pub fn all(&self, nodes: usize) -> usize {
         match &self.0 {

@@ -235,9 +235,9 @@ named!(Partition, Partition::Grown => "grown", Partition::Random => "random");
 
 /// Training nodes, each as often as it is trained on, that are enough to learn from.
 const NODES_ENOUGH: usize = 500_000;
-/// The default weight of the squared norm beside the summed loss of all training nodes: the most
-/// that costs generated graphs of 200 to 10,000 training nodes less than 0.01 of their accuracy, as
-/// graphs of few nodes with many features (Citeseer) gain by it.
+/// The default weight of the squared norm beside the summed loss of all training nodes: the largest
+/// of those tried that cost generated graphs of 200 to 10,000 training nodes less than 0.01 of
+/// their accuracy, as graphs of few nodes with many features (Citeseer) gain by it.
 const PRIOR: f32 = 0.12;
 const HIDDEN_MAX: u64 = 1 << 14;
 const BATCH_MAX: u64 = 1 << 20;

@@ -106,6 +106,11 @@ impl<'a> Order<'a> {
             first - workers..first
         });
         let of_nodes: Vec<Range<usize>> = of_nodes.collect();
+        // By worker, those of its node.
+        let same: Vec<&Range<usize>> = of_nodes
+            .iter()
+            .flat_map(|numbers| std::iter::repeat_n(numbers, numbers.len()))
+            .collect();
         // The same for all workers.
         let dealer = &mut random::generator(self.seed, [DEALING, epoch.into()]);
         let slots: Vec<u32> = match &self.dealing {
@@ -133,13 +138,7 @@ impl<'a> Order<'a> {
                 if slots.is_empty() { dealer.random_range(0..workers) } else { by_entity() };
             if room[slot] == 0 && !slots.is_empty() {
                 // Another worker of the same node.
-                let same = of_nodes.iter().find(|numbers| numbers.contains(&slot));
-                slot = same
-                    .cloned()
-                    .into_iter()
-                    .flatten()
-                    .find(|slot| room[*slot] > 0)
-                    .unwrap_or(slot);
+                slot = same[slot].clone().find(|slot| room[*slot] > 0).unwrap_or(slot);
             }
             if room[slot] == 0 {
                 left_over.push(position as u32);

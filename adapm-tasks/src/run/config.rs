@@ -199,7 +199,7 @@ pub enum ConfigError {
     /// Zero nodes.
     #[error("0 nodes cannot train; give at least 1")]
     NoNodes,
-    /// Zero workers.
+    /// Numbers of workers that are not one for each node.
     #[error(
         "workers {given} are of other nodes than the {nodes} of the run; give a number for each"
     )]
@@ -209,7 +209,7 @@ pub enum ConfigError {
         /// Nodes of the run.
         nodes: usize,
     },
-    /// Nothing to work.
+    /// Zero workers.
     #[error("0 workers cannot train; give at least 1 per node")]
     NoWorkers,
     /// More nodes than keys.

@@ -102,8 +102,11 @@ pub(crate) mod workers_given {
         workers: &Option<Workers>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let text = workers.as_ref().map(Workers::to_string);
-        text.map(|text| text.parse().map_or(Given::List(text), Given::Number)).serialize(serializer)
+        let given = workers.as_ref().map(|workers| match workers.listed() {
+            None => Given::Number(workers.all(1)),
+            Some(_) => Given::List(workers.to_string()),
+        });
+        given.serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
