@@ -6,7 +6,7 @@
 use core::fmt::{self, Display, Write};
 use core::net::SocketAddr;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Tick};
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::value::LEN_MAX;
 use crate::wire::{FRAME_BYTES_MAX, PROTOCOL_VERSION};
@@ -126,6 +126,16 @@ pub enum OpError {
         start: Clock,
         /// Clock after the window.
         end: Clock,
+    },
+    /// A tick below an earlier one of the same worker, or of a worker that has ended.
+    #[error("tick {tick} of worker {worker} is behind {last}: ticks only rise")]
+    TickBack {
+        /// The worker.
+        worker: WorkerId,
+        /// The tick.
+        tick: Tick,
+        /// The worker's last tick.
+        last: Tick,
     },
     /// The node has no such worker.
     #[error("worker {worker} does not exist on this node")]

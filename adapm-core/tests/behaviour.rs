@@ -201,6 +201,12 @@ fn a_set_is_read_back_and_added_to() -> Case {
             for push in pushes {
                 assert!(cluster.is_done(push?));
             }
+            // Copies that nothing refreshes may lack the pushes until then.
+            for who in cluster.workers().filter(|_| !cluster.setup().refreshes).collect::<Vec<_>>()
+            {
+                cluster.quiesce(who)?;
+            }
+            cluster.settle()?;
             let reads = [N0, N1, N2].map(|node| cluster.pull(of(node), &[key]));
             cluster.settle()?;
             for read in reads {

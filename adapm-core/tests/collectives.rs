@@ -9,7 +9,7 @@ use adapm_core::engine::{Event, Initial, Input, Op, OpBody, OpId, Output};
 use adapm_core::error::{Fault, InputError, ProtocolError};
 use adapm_core::policy::Adaptive;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::{Barrier, Body, Quiesce, SyncRequest, SyncResponse};
+use adapm_core::wire::message::{Barrier, Body, Mark, Quiesce, SyncRequest, SyncResponse};
 use adapm_core::{Instant, Layout, NodeId, WorkerId};
 use adapm_verify::ReferenceStore;
 
@@ -185,7 +185,7 @@ fn an_answer_to_no_mark_is_refused() {
     let mut node = engine(N0);
     let answer = SyncResponse { synced: true, ..SyncResponse::default() };
     refuses(&mut node, N1, Said(Body::SyncResponse(answer)));
-    let mark = SyncRequest { sync: true, ..SyncRequest::default() };
+    let mark = SyncRequest { mark: Mark::Sync, ..SyncRequest::default() };
     for _ in 0..2 {
         // Nothing is due, so each is answered at once, and the next may come.
         accepts(&mut node, N1, Said(Body::SyncRequest(mark.clone())));

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use adapm_core::clock::Tick;
 use adapm_core::error::DecodeError;
 use adapm_core::transport::Frame;
 use adapm_core::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Quiesce,
-    Residence, Retry, SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Mark, Operation, Owners,
+    Quiesce, Residence, Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::wire::{self, Message, PROTOCOL_VERSION};
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
@@ -97,6 +98,8 @@ fn name(body: &Body) -> &'static str {
         Body::Barrier(Barrier::Ended) => "barrier_ended",
         Body::Barrier(Barrier::Passed { .. }) => "barrier_passed",
         Body::Barrier(Barrier::Missing { .. }) => "barrier_missing",
+        Body::Barrier(Barrier::Clock { .. }) => "barrier_clock",
+        Body::Barrier(Barrier::Least { .. }) => "barrier_least",
         Body::Quiesce(Quiesce::Arrived { .. }) => "quiesce_arrived",
         Body::Quiesce(Quiesce::Leaving) => "quiesce_leaving",
         Body::Quiesce(Quiesce::Probe { .. }) => "quiesce_probe",
@@ -114,6 +117,8 @@ fn messages() -> Vec<Message> {
         Barrier::Ended,
         Barrier::Passed { number: 300 },
         Barrier::Missing { number: 4, nodes: vec![NodeId(1), NodeId(200)] },
+        Barrier::Clock { tick: Tick::new(2, 5) },
+        Barrier::Least { tick: Tick::INFINITY },
     ] {
         messages.push(Message::bare(Body::Barrier(barrier)));
     }
@@ -137,7 +142,7 @@ fn entries() -> Vec<Message> {
         releases: keys(&[3]),
         intents: asked(&[(0, 0), (u64::MAX, 1)]),
         localizes: asked(&[(1 << 32, Counter::MAX.0)]),
-        sync: true,
+        mark: Mark::Sync,
         ticket: Ticket(1 << 63),
     };
     let grants = Grants {

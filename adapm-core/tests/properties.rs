@@ -44,6 +44,19 @@ fn signals_taken_back_keep_every_invariant() {
     run_all(SEEDS_OF_A_KIND, random::setup_with_take_backs, "one_seed_with_take_backs");
 }
 
+/// Workers wait for each other at ticks, under every system that bounds how far they are apart: no
+/// read is staler than the bound, and nobody waits who may go on.
+#[test]
+fn bounded_workers_keep_every_invariant() {
+    run_all(SEEDS_OF_A_KIND, random::setup_with_ticks, "one_seed_with_ticks");
+}
+
+#[test]
+fn bounded_survivors_of_a_loss_keep_every_invariant() {
+    let make = random::setup_with_ticks_and_losses;
+    run_all(SEEDS_OF_A_KIND / 2, make, "one_seed_with_ticks_and_losses");
+}
+
 /// Runs all schedules, prints those that fail, and counts arrivals of entries by kind and state.
 fn run_all(seeds: u64, make: MakeSetup, again: &str) -> Pairs {
     let seeds = number("ADAPM_SEEDS").unwrap_or(seeds);
@@ -98,6 +111,18 @@ fn one_seed_with_losses() {
 #[test]
 fn one_seed_with_take_backs() {
     tell_seed(random::setup_with_take_backs);
+}
+
+/// Does the same with workers that wait at ticks.
+#[test]
+fn one_seed_with_ticks() {
+    tell_seed(random::setup_with_ticks);
+}
+
+/// Does the same with both.
+#[test]
+fn one_seed_with_ticks_and_losses() {
+    tell_seed(random::setup_with_ticks_and_losses);
 }
 
 fn tell_seed(make: MakeSetup) {

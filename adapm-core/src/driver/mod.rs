@@ -27,7 +27,7 @@ use crate::policy::Policy;
 use crate::store::Store;
 use crate::time::Instant;
 use crate::wire::Message;
-use crate::wire::message::Body;
+use crate::wire::message::{Body, Mark};
 
 /// Services that a driver needs from the program around it.
 pub trait Host<V> {
@@ -61,7 +61,7 @@ impl<S: Store, P: Policy> Driver<S, P> {
     ///
     /// Reports dirty keys first where the input needs that: before an operation, whose worker may
     /// have pushed to the same keys; before a timeout, which may begin a round; before a
-    /// `wait_sync` request, whose caller waits for all earlier pushes of all workers.
+    /// marked request, whose caller waits for all earlier pushes of all workers.
     ///
     /// # Errors
     /// An invalid input, with the party to blame; nothing of it has been applied.
@@ -128,7 +128,7 @@ fn needs_dirty_keys<V>(input: &Input<'_, V>) -> bool {
     match input {
         Input::Op(_) | Input::Timeout(_) => true,
         Input::Message(_, message) => {
-            matches!(&*message.body, Body::SyncRequest(request) if request.sync)
+            matches!(&*message.body, Body::SyncRequest(request) if request.mark != Mark::None)
         }
         Input::Intent(_) | Input::TakeBack(_) | Input::PeerLost(_) | Input::Heard(_) => false,
     }

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Tick};
 use crate::config::NodeConfig;
 use crate::engine::effect::Effect;
 use crate::engine::entry::Access;
@@ -71,6 +71,8 @@ pub(super) struct Ctx<E: Env> {
     pub(super) observer: Option<Box<dyn Observe + Send>>,
     /// True if the policy has an observer.
     policy_observes: bool,
+    /// True if a pull of an absent key sets up a replica.
+    pub(super) keeps: bool,
     /// True once main copies are known to exist, or need not exist.
     is_populated: bool,
     pub(super) stats: Stats,
@@ -90,6 +92,7 @@ impl<E: Env> Ctx<E> {
     ) -> Self {
         Self {
             policy_observes: policy.observer().is_some(),
+            keeps: policy.keep(Tick::default()).is_some(),
             is_populated: layout.kind() == Kind::Sparse,
             now: Instant::ZERO,
             round: 0,

@@ -26,6 +26,8 @@ pub(super) enum Effect {
     Unpark(Key),
     /// To the intents: `asked` was asked for `key`, which is reported to have moved since.
     AskedBefore { key: Key, asked: NodeId },
+    /// To the intents: a pull waits for `key`, which is absent, and its copy is to be kept.
+    Keep(Key),
     /// To the operations: one key of this operation is done.
     Finish(OpId),
     /// To the round: a replica of `key` has become dirty.

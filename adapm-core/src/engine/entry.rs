@@ -116,6 +116,8 @@ pub(super) struct Request {
     pub(super) round: u32,
     /// True for a localize.
     pub(super) localize: bool,
+    /// True if a pull asked between two rounds: no round waits for the answer.
+    pub(super) at_once: bool,
 }
 
 /// Low bits of a round's number that are kept: no entry stays unanswered for as many rounds as

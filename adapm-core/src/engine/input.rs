@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Tick};
 use crate::id::{Key, NodeId, WorkerId};
 use crate::wire::Message;
 
@@ -96,7 +96,20 @@ pub enum OpBody<V> {
     /// done, and every push made before is in the main copy and all replicas. Does not wait for
     /// operations after the calls.
     Quiesce,
-    /// The worker has ended: barriers and quiesces no longer wait for it. Done at once.
+    /// The worker has reached `tick`, under a system that bounds how far workers are apart
+    /// ([`Policy::bound`](crate::policy::Policy::bound)); done at once under all others. On every
+    /// channel: each knows only the updates of its own keys.
+    ///
+    /// If it `waits`, done when no worker is more than the bound behind: accesses after that see
+    /// every update that any worker has made before the tick that is the bound earlier. Otherwise
+    /// done at once. Ticks of a worker never fall ([`OpError::TickBack`](crate::error::OpError)).
+    Tick {
+        /// The tick.
+        tick: Tick,
+        /// True if the worker goes on only when the others have come near enough.
+        waits: bool,
+    },
+    /// The worker has ended: barriers, quiesces and ticks no longer wait for it. Done at once.
     ///
     /// From here on its clock must be [`Clock::INFINITY`] in every timeout; otherwise its intents
     /// never expire, and no node can leave.

@@ -40,6 +40,7 @@ mod steps;
 mod watch;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 pub use ctx::{Initial, create_main_copies};
 pub use input::{Input, Intent, Op, OpBody, OpId, SignalId};
@@ -57,7 +58,7 @@ use crate::policy::Policy;
 use crate::stats::Stats;
 use crate::store::Store;
 use crate::time::Instant;
-use crate::wire::message::Body;
+use crate::wire::message::{Body, Mark};
 use crate::wire::{Message, shape};
 
 use collective::{Begun, Collectives};
@@ -110,7 +111,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             ownership: Ownership::new(config.nodes),
             residences: Residences::new(config.nodes),
             round: Round::new(config.nodes),
-            collectives: Collectives::new(config.nodes, config.workers),
+            collectives: Collectives::new(config.nodes, config.workers, policy.bound()),
             watch: Watch::new(config.nodes),
             ctx: Ctx::new(config, layout, store, policy, initial),
         })
@@ -214,6 +215,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         if !self.ownership.is_answering() {
             self.progress_syncs();
+            self.progress_ticks();
             self.ctx.flush();
             self.ownership.send_news(&mut self.ctx);
             self.answer_probes();
@@ -248,6 +250,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     }
                 }
                 Effect::AskedBefore { key, asked } => self.intents.note_asked_before(key, asked),
+                Effect::Keep(key) => self.keep(key),
                 Effect::Finish(op) => self.operations.finish(&mut self.ctx, op),
                 Effect::Dirtied(key) => self.round.note_dirty(&[key]),
                 Effect::Changed(key) => self.ownership.mark_stale(&self.ctx, key, None),
@@ -278,7 +281,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// `is_meant` returns true.
     fn begun(&self, is_meant: impl Fn(Option<Access>) -> bool) -> Begun {
         let ops = self.operations.unfinished(is_meant);
-        Begun { ops, round: self.ctx.round, requests: self.intents.unanswered() }
+        let asked: Vec<Key> = self.intents.asked_at_once().collect();
+        let requests = self.intents.unanswered() - asked.len();
+        Begun { ops, round: self.ctx.round, requests, asked }
     }
 
     /// Advances calls of `wait_sync`.
@@ -288,12 +293,30 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
         let (operations, round) = (&self.operations, &self.round);
         let nodes = self.ctx.nodes();
-        let concerned = || nodes.clone().filter(|node| round.is_concerned(*node));
-        self.collectives.progress_syncs(
-            &mut self.ctx,
-            |op| operations.is_unfinished(op),
-            concerned,
-        );
+        let (ctx, settles_only) = (&self.ctx, self.collectives.settles_only());
+        let concerned = |mark| match mark {
+            Mark::Check if settles_only => round.unsettled(ctx),
+            _ => nodes.clone().filter(|node| round.is_concerned(*node)).collect(),
+        };
+        let done = self.collectives.progress_syncs(|op| operations.is_unfinished(op), concerned);
+        self.collectives.end_syncs(&mut self.ctx, done);
+    }
+
+    /// Advances workers that wait for a tick.
+    fn progress_ticks(&mut self) {
+        while self.collectives.is_bounded() {
+            if let Some(tick) = self.collectives.next_expiry() {
+                self.intents.end_kept(&mut self.ctx, tick);
+                self.follow_effects();
+            }
+            self.collectives.pass_ticks(&mut self.ctx, self.intents.oldest_kept());
+            if !self.collectives.may_settle_ticks() {
+                return;
+            }
+            let begun = self.begun(|access| matches!(access, Some(Access::Push | Access::Set)));
+            self.collectives.settle_ticks(begun);
+            self.progress_syncs();
+        }
     }
 
     fn handle_message(&mut self, from: NodeId, message: Message) -> Result<(), ProtocolError> {

@@ -31,6 +31,7 @@
 
 use alloc::vec::Vec;
 
+use crate::clock::Tick;
 use crate::config::NodeConfig;
 use crate::engine::Engine;
 use crate::engine::budget::RequestDrafts;
@@ -52,8 +53,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Err(OpError::UnknownWorker { worker: op.worker });
         }
         let Op { id, worker, body } = op;
-        let collective =
-            matches!(body, OpBody::WaitSync | OpBody::Barrier | OpBody::Quiesce | OpBody::Leave);
+        let collective = matches!(
+            body,
+            OpBody::WaitSync
+                | OpBody::Barrier
+                | OpBody::Quiesce
+                | OpBody::Tick { waits: true, .. }
+                | OpBody::Leave
+        );
         if collective && let Some(node) = self.ctx.first_lost {
             self.ctx.fail(id, OpError::lost(node));
             return Ok(());
@@ -89,7 +96,15 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
             OpBody::Barrier => self.collectives.call_barrier(&mut self.ctx, worker, id),
             OpBody::Quiesce => self.collectives.call_quiesce(&mut self.ctx, worker, id),
-            OpBody::End => self.collectives.end_worker(&mut self.ctx, worker, id),
+            OpBody::Tick { tick, waits } => {
+                self.collectives.tick(&mut self.ctx, (worker, id), tick, waits)?;
+            }
+            OpBody::End => {
+                self.collectives.end_worker(&mut self.ctx, worker, id);
+                if self.collectives.has_ended() {
+                    self.intents.end_kept(&mut self.ctx, Tick::INFINITY);
+                }
+            }
             OpBody::Leave => self.collectives.leave(&mut self.ctx, id),
         }
         Ok(())
@@ -176,7 +191,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let sends_set = change.has_set && candidate.goes;
             let set =
                 if sends_set { self.operations.send_set(candidate.key, change.len) } else { None };
-            self.round.draft(&mut self.ctx, candidate, set, &mut drafts);
+            if self.round.draft(&mut self.ctx, candidate, set, &mut drafts) {
+                self.intents.note_gone(candidate.key);
+            }
         }
         for node in self.ctx.peers() {
             let begin_mark = || self.collectives.begin_mark(node);
@@ -270,7 +287,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     self.ctx.install_replica(key, version, value, there);
                     self.round.note_replica(from);
                     let request = self.intents.note_replica(&mut self.ctx, key);
-                    self.note_answered(request);
+                    self.note_answered(key, request);
                     self.operations.advance(&mut self.ctx, &self.intents, key);
                     self.look_again(key);
                     self.unpark_later(key);
@@ -279,7 +296,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     self.ctx.store.with_slot(key, |mut slot| slot.refuse());
                     self.ctx.learn(key, there);
                     let request = self.intents.note_refused(key);
-                    self.note_answered(request);
+                    self.note_answered(key, request);
+                    self.intents.note_gone(key);
                     self.absent_again(key);
                 }
             }
@@ -299,16 +317,28 @@ impl<S: Store, P: Policy> Engine<S, P> {
     ) {
         self.ctx.take_ownership(key, state, former, version, value);
         let request = self.intents.note_owned(&mut self.ctx, key);
-        self.note_answered(request);
+        self.note_answered(key, request);
+        self.intents.note_gone(key);
         self.operations.advance(&mut self.ctx, &self.intents, key);
         self.unpark_later(key);
     }
 
     /// Records the answer to an intent or localize of this node for an absent key.
-    fn note_answered(&mut self, request: Option<Request>) {
+    fn note_answered(&mut self, key: Key, request: Option<Request>) {
         if let Some(request) = request {
-            self.collectives.note_answered(request);
+            self.collectives.note_answered(key, request);
             self.round.note_answered(&self.ctx, request);
+        }
+    }
+
+    /// Asks for `key` on behalf of the pulls that wait for it, unless that is done already.
+    pub(super) fn keep(&mut self, key: Key) {
+        let is_absent = self.ctx.state(key) == State::None && !self.intents.knows(key);
+        if is_absent
+            && self.operations.activity(key) == Activity::Waiting
+            && let Some(end) = self.ctx.policy.keep(self.collectives.least_tick())
+        {
+            self.intents.keep(&mut self.ctx, key, end);
         }
     }
 
@@ -359,7 +389,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     pub(super) fn note_turned_away(&mut self, key: Key) {
         self.ctx.store.with_slot(key, |mut slot| slot.refuse());
         let request = self.intents.note_turned_away(key);
-        self.note_answered(request);
+        self.note_answered(key, request);
+        self.intents.note_gone(key);
         self.absent_again(key);
     }
 

@@ -7,12 +7,13 @@
 mod adaptive;
 mod fixed;
 pub mod poisson;
+mod stale;
 mod system;
 pub mod timing;
 
 use alloc::boxed::Box;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Tick};
 use crate::config::NodeConfig;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
@@ -20,7 +21,8 @@ use crate::observe::Observe;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse};
-pub use system::{System, SystemPolicy, UnknownSystem};
+pub use stale::{Bounded, Essp, Ssp};
+pub use system::{InvalidSystem, System, SystemPolicy};
 
 /// The owner's knowledge when an intent for one of its keys reaches it.
 ///
@@ -124,6 +126,28 @@ pub enum Supply {
     Everything,
     /// Nothing: accesses of absent keys go to their owners; intent is not signalled (AdaPM §A.2).
     Nothing,
+    /// A pull of an absent key sets up a replica ([`Policy::keep`]); intent is not signalled
+    /// (AdaPM §A.3).
+    Access,
+}
+
+/// A bound on how far workers are apart, in ticks ([`Tick`]): a worker passes tick `t` once no
+/// worker is behind `t.before(ticks)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bound {
+    /// Ticks by which a worker may be ahead of the slowest. 0: workers go on together.
+    pub ticks: u64,
+    /// The way in which the copies of a node get the updates that its workers must see.
+    pub by: By,
+}
+
+/// The way in which replicas become fresh enough for the tick of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum By {
+    /// Replicas set up by a pull end in time ([`Policy::keep`]); they are not refreshed.
+    Expiry,
+    /// Replicas are refreshed.
+    Refresh,
 }
 
 /// A policy: decides technique and timing for one engine.
@@ -176,6 +200,30 @@ pub trait Policy {
     fn replicates(&self) -> bool {
         true
     }
+
+    /// Returns how far workers may be apart. `None`: as far as they like, and ticks cost nothing.
+    /// The same for all engines of a cluster, for the whole run; asked once.
+    fn bound(&self) -> Option<Bound> {
+        None
+    }
+
+    /// Returns the tick from which workers of this node must not read the replica that a pull of an
+    /// absent key sets up now; [`Tick::INFINITY`] for one that stays. `None`: the pull goes to the
+    /// owner and sets up nothing.
+    ///
+    /// Every update made before `least` is in the main copies.
+    fn keep(&self, least: Tick) -> Option<Tick> {
+        let _ = least;
+        None
+    }
+
+    /// Returns the number of changes of `key` that a replica may lack before its owner refreshes
+    /// it. 0: it is refreshed after each. `u32::MAX`: only a `wait_sync` or a quiesce refreshes it.
+    /// What one round brings from one node is one change, and a node's own is none.
+    fn lag(&self, key: Key) -> u32 {
+        let _ = key;
+        0
+    }
 }
 
 /// Delegates every method, including those with a default: a [`SystemPolicy`] is such a box.
@@ -202,5 +250,17 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 
     fn replicates(&self) -> bool {
         (**self).replicates()
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        (**self).bound()
+    }
+
+    fn keep(&self, least: Tick) -> Option<Tick> {
+        (**self).keep(least)
+    }
+
+    fn lag(&self, key: Key) -> u32 {
+        (**self).lag(key)
     }
 }

@@ -4,33 +4,41 @@
 //! techniques.
 
 use alloc::boxed::Box;
+use alloc::string::{String, ToString};
 use core::fmt;
 use core::str::FromStr;
 
 use crate::policy::{
-    Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply,
+    Adaptive, Bounded, Classic, Essp, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy,
+    Ssp, Supply,
 };
 
-/// Declares the systems: each with its name on the command line, a short summary, and its policy
-/// for a node with a given number of workers.
+/// Declares the systems: each with its parameter and a usual value of it, if it has one, its name
+/// on the command line, a short summary, and its policy for a node with a given number of workers.
 macro_rules! systems {
-    ($($(#[$attribute:meta])* $system:ident $name:literal $summary:literal $workers:pat => $policy:expr;)+) => {
-        /// A parameter manager of the papers, printed by its name.
+    ($(
+        $(#[$attribute:meta])*
+        $system:ident $({ $(#[$about:meta])* $parameter:ident: $usual:literal })?
+        $name:literal $summary:literal $workers:pat => $policy:expr;
+    )+) => {
+        /// A parameter manager of the papers, printed by its name: `adapm`, or `ssp:3` for one with
+        /// a parameter.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         #[non_exhaustive]
         pub enum System {
-            $($(#[$attribute])* $system,)+
+            $($(#[$attribute])* $system $({ $(#[$about])* $parameter: u32 })?,)+
         }
 
         impl System {
-            /// All systems.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$system),+];
+            /// All systems; those with a parameter with a usual value of it.
+            pub const ALL: [Self; [$($name),+].len()] =
+                [$(Self::$system $({ $parameter: $usual })?),+];
 
-            /// Returns the name on the command line.
+            /// Returns the name on the command line, without the parameter.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Self::$system => $name,)+
+                    $(Self::$system { .. } => $name,)+
                 }
             }
 
@@ -38,7 +46,26 @@ macro_rules! systems {
             #[must_use]
             pub const fn summary(self) -> &'static str {
                 match self {
-                    $(Self::$system => $summary,)+
+                    $(Self::$system { .. } => $summary,)+
+                }
+            }
+
+            /// Returns the name and the value of the parameter, if the system has one.
+            #[must_use]
+            pub const fn parameter(self) -> Option<(&'static str, u32)> {
+                match self {
+                    $(Self::$system $({ $parameter })? => {
+                        $(if true { return Some((stringify!($parameter), $parameter)); })?
+                        None
+                    })+
+                }
+            }
+
+            /// Returns the same system with another value of its parameter, if it has one.
+            #[must_use]
+            pub const fn with_parameter(self, value: u32) -> Self {
+                match self {
+                    $(Self::$system { .. } => Self::$system $({ $parameter: value })?,)+
                 }
             }
 
@@ -46,7 +73,7 @@ macro_rules! systems {
             #[must_use]
             pub fn policy(self, workers: usize) -> SystemPolicy {
                 match self {
-                    $(Self::$system => {
+                    $(Self::$system $({ $parameter })? => {
                         let $workers = workers;
                         Box::new($policy)
                     })+
@@ -74,15 +101,64 @@ systems! {
     Full "full" "every node holds a replica of everything" _ => Full;
     /// Relocation by localize (Lapse §3).
     Lapse "lapse" "relocation only, by `localize`" _ => Lapse;
+    /// Stale synchronous parallel: a replica for some clocks, set up by access (AdaPM §A.3).
+    Ssp {
+        /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
+        staleness: 3
+    } "ssp" "Petuum: replicas for some clocks, by access" _ => Ssp { staleness: staleness.into() };
+    /// Eager SSP: a replica for the rest of the run, set up by access (AdaPM §A.3).
+    Essp {
+        /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
+        staleness: 3
+    } "essp" "Petuum: replicas for the whole run, by access" _ => Essp { staleness: staleness.into() };
+    /// Bulk synchronous: a static partition whose workers advance together (OSDI'14 §3.5).
+    Bsp "bsp" "static partition, workers advance together" _ => Bounded { policy: Classic, ticks: 0 };
+    /// Bounded delay: a static partition whose workers are a few clocks apart (OSDI'14 §3.5).
+    BoundedDelay {
+        /// Clocks by which a worker may be ahead of the slowest.
+        delay: 2
+    } "bounded-delay" "static partition, workers some clocks apart" _ => Bounded { policy: Classic, ticks: delay.into() };
+    /// Eventual consistency: a static partition whose workers do not wait (OSDI'14 §3.5).
+    Eventual "eventual" "static partition, workers do not wait" _ => Classic;
 }
 
 /// The policy of a [`System`].
 pub type SystemPolicy = Box<dyn Policy + Send>;
 
-/// An unknown name of a system; see [`System::ALL`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no such system: use one of {}", System::ALL.map(System::name).join(", "))]
-pub struct UnknownSystem;
+/// A text that names no system; see [`System::ALL`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSystem {
+    /// No system has this name.
+    #[error("no such system: use one of {}", System::ALL.map(|system| system.to_string()).join(", "))]
+    Unknown,
+    /// The system has a parameter, and none is given.
+    #[error("{system} needs its {}: {system}:{}", .usual.0, .usual.1)]
+    NoParameter {
+        /// The name.
+        system: &'static str,
+        /// The name of the parameter and a usual value.
+        usual: (&'static str, u32),
+    },
+    /// The parameter is not a number from 0 to 4294967295.
+    #[error("{system}:{given}: {} is a number of clocks, such as {system}:{}", .usual.0, .usual.1)]
+    Parameter {
+        /// The name.
+        system: &'static str,
+        /// The parameter as given.
+        given: String,
+        /// The name of the parameter and a usual value.
+        usual: (&'static str, u32),
+    },
+    /// The system has no parameter.
+    #[error("{system} has no parameter: leave out `:{given}`")]
+    Unparameterized {
+        /// The name.
+        system: &'static str,
+        /// The parameter as given.
+        given: String,
+    },
+}
 
 impl System {
     /// Returns the mechanism that brings copies to the nodes that use them.
@@ -106,15 +182,39 @@ impl System {
 
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name())?;
+        self.parameter().map_or(Ok(()), |(_, value)| write!(f, ":{value}"))
     }
 }
 
+/// Reads a name, and a parameter behind a colon if the system has one.
+///
+/// ```
+/// use adapm_core::policy::System;
+///
+/// assert_eq!("ssp:5".parse(), Ok(System::Ssp { staleness: 5 }));
+/// let error = "ssp".parse::<System>().unwrap_err();
+/// assert_eq!(error.to_string(), "ssp needs its staleness: ssp:3");
+/// ```
 impl FromStr for System {
-    type Err = UnknownSystem;
+    type Err = InvalidSystem;
 
-    fn from_str(name: &str) -> Result<Self, UnknownSystem> {
-        Self::ALL.into_iter().find(|system| system.name() == name).ok_or(UnknownSystem)
+    fn from_str(text: &str) -> Result<Self, InvalidSystem> {
+        let (name, given) = text.split_once(':').map_or((text, None), |(a, b)| (a, Some(b)));
+        let known = Self::ALL.into_iter().find(|system| system.name() == name);
+        let known = known.ok_or(InvalidSystem::Unknown)?;
+        let system = known.name();
+        match (known.parameter(), given) {
+            (None, None) => Ok(known),
+            (Some(usual), None) => Err(InvalidSystem::NoParameter { system, usual }),
+            (None, Some(given)) => {
+                Err(InvalidSystem::Unparameterized { system, given: given.to_string() })
+            }
+            (Some(usual), Some(given)) => given
+                .parse()
+                .map(|value| known.with_parameter(value))
+                .map_err(|_| InvalidSystem::Parameter { system, given: given.to_string(), usual }),
+        }
     }
 }
 
@@ -123,20 +223,25 @@ mod tests {
     use alloc::string::ToString;
 
     use super::*;
-    use crate::clock::Clock;
+    use crate::clock::{Clock, Tick};
     use crate::id::{Key, NodeId, WorkerId};
-    use crate::policy::{Placement, View};
+    use crate::policy::{Bound, By, Placement, View};
 
     #[test]
     fn names_lead_back_to_systems() {
         for system in System::ALL {
             assert_eq!(system.to_string().parse(), Ok(system));
         }
-        assert_eq!("adaptive".parse::<System>(), Err(UnknownSystem));
+        let refused = |text: &str| text.parse::<System>().unwrap_err().to_string();
         assert!(
-            UnknownSystem
-                .to_string()
+            refused("adaptive")
                 .starts_with("no such system: use one of adapm, adapm-no-relocation,")
+        );
+        assert_eq!(refused("essp"), "essp needs its staleness: essp:3");
+        assert_eq!(refused("bsp:0"), "bsp has no parameter: leave out `:0`");
+        assert_eq!(
+            refused("bounded-delay:-1"),
+            "bounded-delay:-1: delay is a number of clocks, such as bounded-delay:2"
         );
     }
 
@@ -161,9 +266,14 @@ mod tests {
                 }
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),
                 System::Full => ((Placement::Replicate, Placement::Replicate), true, true),
-                System::Classic | System::Lapse => {
-                    ((Placement::Keep, Placement::Keep), false, false)
+                System::Ssp { .. } | System::Essp { .. } => {
+                    ((Placement::Replicate, Placement::Replicate), false, false)
                 }
+                System::Classic
+                | System::Lapse
+                | System::Bsp
+                | System::BoundedDelay { .. }
+                | System::Eventual => ((Placement::Keep, Placement::Keep), false, false),
             };
             assert_eq!(
                 (decisions, early < bound, Clock(0) < bound),
@@ -176,13 +286,35 @@ mod tests {
                 "{system}"
             );
             let (supply, replicates) = match system {
-                System::Classic => (Supply::Nothing, false),
+                System::Classic | System::Bsp | System::BoundedDelay { .. } | System::Eventual => {
+                    (Supply::Nothing, false)
+                }
+                System::Ssp { .. } | System::Essp { .. } => (Supply::Access, true),
                 System::Lapse => (Supply::Localize, false),
                 System::Full => (Supply::Everything, true),
                 System::AdapmNoReplication => (Supply::Intent, false),
                 _ => (Supply::Intent, true),
             };
             assert_eq!((system.supply(), system.replicates()), (supply, replicates), "{system}");
+        }
+    }
+
+    #[test]
+    fn each_system_bounds_workers_and_copies_as_its_source_says() {
+        let least = Tick::new(2, 7);
+        for system in System::ALL {
+            let policy = system.policy(1);
+            let by = |by| move |ticks| Some(Bound { ticks, by });
+            let (expiry, refresh) = (by(By::Expiry), by(By::Refresh));
+            let (bound, keep, lag) = match system {
+                System::Ssp { .. } => (expiry(3), Some(Tick::new(2, 11)), u32::MAX),
+                System::Essp { .. } => (refresh(3), Some(Tick::INFINITY), 0),
+                System::Bsp => (refresh(0), None, 0),
+                System::BoundedDelay { .. } => (refresh(2), None, 0),
+                _ => (None, None, 0),
+            };
+            let found = (policy.bound(), policy.keep(least), policy.lag(Key(0)));
+            assert_eq!(found, (bound, keep, lag), "{system}");
         }
     }
 }

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::Tick;
 use crate::id::{Counter, Key, NodeId, Ticket, Version};
 use crate::node_set::NodeSet;
 use crate::value::Block;
@@ -45,7 +46,7 @@ pub enum Body {
     Retry(Retry),
     /// From the old owner to the home: the new owners of keys.
     Residence(Residence),
-    /// Barrier among all workers; node 0 coordinates.
+    /// Barriers and ticks of all workers; node 0 coordinates.
     Barrier(Barrier),
     /// Waves that detect rest; node 0 coordinates.
     Quiesce(Quiesce),
@@ -75,12 +76,24 @@ pub struct SyncRequest {
     pub intents: Asked,
     /// Keys that a worker of the sender wants moved there.
     pub localizes: Asked,
-    /// A mark: the sender waits for everything that is due to it now. The receiver takes the dirty
-    /// flag of every main copy that the sender holds a replica of.
-    pub sync: bool,
+    /// A mark, if the sender waits for everything that is due to it now. The receiver takes the
+    /// dirty flag of every main copy that the sender holds a replica of.
+    pub mark: Mark,
     /// The secret from which the tickets of its intents and localizes derive; [`Ticket::NONE`]
     /// without any.
     pub ticket: Ticket,
+}
+
+/// The purpose of a request besides its entries, weakest first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Mark {
+    /// None: the answer may be cut anywhere.
+    #[default]
+    None,
+    /// The sender waits for all refreshes that are due by the policy.
+    Check,
+    /// The sender waits for everything that its replicas lack.
+    Sync,
 }
 
 /// Answers to intents and localizes. Values: one for each entry whose kind carries one.
@@ -210,7 +223,7 @@ pub struct Residence {
     pub owners: Vec<NodeId>,
 }
 
-/// Steps of a barrier. Rounds of barriers are numbered from 0.
+/// Steps of a barrier, which are numbered from 0, and of ticks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Barrier {
     /// To node 0: all live workers of the sender have arrived at barrier `number`.
@@ -232,6 +245,17 @@ pub enum Barrier {
         /// The nodes.
         #[serde(deserialize_with = "list")]
         nodes: Vec<NodeId>,
+    },
+    /// To node 0: every update that workers of the sender have made before `tick` is in the main
+    /// copies, and none of them will make another one.
+    Clock {
+        /// The tick; never falls.
+        tick: Tick,
+    },
+    /// From node 0: the same of all nodes.
+    Least {
+        /// The tick; never falls.
+        tick: Tick,
     },
 }
 

@@ -12,7 +12,7 @@ pub use message::Message;
 
 /// The protocol version, raised whenever the bytes of any frame change; the first byte of every
 /// head.
-pub const PROTOCOL_VERSION: u8 = 3;
+pub const PROTOCOL_VERSION: u8 = 4;
 
 /// Largest frame, head and values together, in bytes: 17 MiB, two of the longest values and 1 MiB
 /// for the head. Frames of an engine are bounded by

@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 57] = [
+pub(crate) const WITNESSES: [(Check, Bug); 60] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -63,6 +63,9 @@ pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::HonestIsSpared, Bug::BlameLateAnswer),
     (Check::LieSpoilsNothing, Bug::BelieveAnyRetry),
     (Check::LieHoldsUpNothing, Bug::BelieveAnyResidence),
+    (Check::TickPassed, Bug::CountWaiting),
+    (Check::TickTogether, Bug::LeastOfSome),
+    (Check::TickSees, Bug::TellUnsettled),
 ];
 
 /// Checkers for which no planted bug is known that they find alone; the page says why they are

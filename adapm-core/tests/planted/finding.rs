@@ -47,7 +47,9 @@ pub(crate) fn protocol_rows(bugs: &[Bug], checks: impl Fn(Bug) -> Checks + Sync)
             mistake: bug.mistake(),
             place: bug.place().to_string(),
             breaks: bug.invariant().to_string(),
-            suite: if bug.invariant() == 12 {
+            suite: if bug.needs_ticks() {
+                "properties, ticks"
+            } else if bug.invariant() == 12 {
                 "lies"
             } else if bug.needs_loss() {
                 "properties, losses"
@@ -146,7 +148,13 @@ pub(crate) fn detect(seed: u64, bug: Option<Bug>, checks: Checks) -> Option<Viol
         return panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err();
     }
     let loss = bug.map_or(seed % 2 == 1, Bug::needs_loss);
-    let mut setup = if loss { random::setup_with_losses(seed) } else { random::setup(seed) };
+    let ticks = bug.map_or(seed % 3 == 2, Bug::needs_ticks);
+    let mut setup = match (loss, ticks) {
+        (false, false) => random::setup(seed),
+        (false, true) => random::setup_with_ticks(seed),
+        (true, false) => random::setup_with_losses(seed),
+        (true, true) => random::setup_with_ticks_and_losses(seed),
+    };
     (setup.bug, setup.checks, setup.codec) = (bug, checks, false);
     let run = || random::run(setup, seed, STEPS, &mut Pairs::default());
     let violation = panic::catch_unwind(AssertUnwindSafe(run)).ok()?.err()?;

@@ -4,14 +4,15 @@
 //! returns the same message for the same seed or bytes forever. Not here: schedules and inputs of
 //! an engine.
 
+use adapm_core::clock::Tick;
 use adapm_core::error::Fault;
 use adapm_core::id::{ChannelId, Counter, Key, NodeId, Ticket, Version};
 use adapm_core::layout::Layout;
 use adapm_core::transport::Frame;
 use adapm_core::value::{Block, Value};
 use adapm_core::wire::message::{
-    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Message, Operation, Owners,
-    Quiesce, Residence, Retry, SyncRequest, SyncResponse,
+    Answer, Asked, Barrier, Body, Forward, GrantKind, Grants, Keys, Mark, Message, Operation,
+    Owners, Quiesce, Residence, Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::wire::shape;
 
@@ -160,8 +161,13 @@ impl Space<'_> {
     }
 
     fn request(&self, choices: &mut Choices<'_>) -> SyncRequest {
-        let (sync, ticket) = (choices.flag(), Ticket(choices.number()));
-        let mut request = SyncRequest { sync, ticket, ..SyncRequest::default() };
+        let mark = match choices.below(3) {
+            0 => Mark::None,
+            1 => Mark::Check,
+            _ => Mark::Sync,
+        };
+        let ticket = Ticket(choices.number());
+        let mut request = SyncRequest { mark, ticket, ..SyncRequest::default() };
         for key in self.keys(choices).iter().copied() {
             match choices.below(4) {
                 0 => request.intents.push(key, counter(choices)),
@@ -243,10 +249,12 @@ impl Space<'_> {
 
     fn barrier(&self, choices: &mut Choices<'_>) -> Barrier {
         let number = choices.number();
-        match choices.below(4) {
+        match choices.below(6) {
             0 => Barrier::Arrived { number },
             1 => Barrier::Ended,
             2 => Barrier::Passed { number },
+            3 => Barrier::Clock { tick: Tick::new(0, number) },
+            4 => Barrier::Least { tick: Tick::new(0, number) },
             _ => {
                 let mut nodes: Vec<NodeId> =
                     (0..choices.below(4)).map(|_| self.node(choices)).collect();

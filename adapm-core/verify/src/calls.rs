@@ -2,6 +2,7 @@
 
 use core::mem;
 
+use adapm_core::clock::Tick;
 use adapm_core::engine::OpId;
 use adapm_core::id::Key;
 
@@ -47,6 +48,10 @@ pub(crate) enum CallKind {
     Barrier {
         number: usize,
     },
+    /// The worker waits to pass the tick.
+    Tick {
+        tick: Tick,
+    },
     Control,
 }
 
@@ -86,7 +91,10 @@ impl Calls {
     pub fn is_collective(&self, op: OpId) -> bool {
         matches!(
             self.calls[op.0 as usize].kind,
-            CallKind::Quiesce { .. } | CallKind::Barrier { .. } | CallKind::Control
+            CallKind::Quiesce { .. }
+                | CallKind::Barrier { .. }
+                | CallKind::Tick { .. }
+                | CallKind::Control
         )
     }
 
@@ -94,6 +102,15 @@ impl Calls {
     pub fn open_keys(&self) -> impl Iterator<Item = (NodeWorker, Key)> + '_ {
         let open = self.calls.iter().filter(|call| !call.done);
         open.flat_map(|call| call.slow.iter().map(|(access, _)| (call.who, access.key)))
+    }
+
+    /// Returns the workers that wait at a tick, with that tick.
+    pub(crate) fn ticks(&self) -> impl Iterator<Item = (NodeWorker, Tick)> + '_ {
+        let open = self.calls.iter().filter(|call| !call.done);
+        open.filter_map(|call| match call.kind {
+            CallKind::Tick { tick } => Some((call.who, tick)),
+            _ => None,
+        })
     }
 
     /// Returns the number of barriers that the worker has called.

@@ -18,7 +18,7 @@ macro_rules! checks {
             /// All checkers, by invariant.
             pub const ALL: [Self; [$(Self::$check),+].len()] = [$(Self::$check),+];
 
-            /// Returns the number of the invariant that it watches, 1 to 12.
+            /// Returns the number of the invariant that it watches, 1 to 13.
             #[must_use]
             pub const fn invariant(self) -> u8 {
                 match self {
@@ -68,6 +68,7 @@ checks! {
     EndsUnderWrites watches 6: "A `wait_sync` or quiesce ends while workers continue writing and localizing.";
     Hops watches 6: "An entry is not forwarded more often than its key has moved.";
     BarrierMet watches 6: "When a barrier ends, every live worker has called it.";
+    TickPassed watches 6: "At rest no worker waits at a tick that it may pass.";
     EndsOnce watches 6: "An operation ends once.";
     FailsForLoss watches 6: "An operation fails only for a loss that the node has learned of.";
     BereavedEnds watches 6: "Once a node has learned of a loss, no operation waits there.";
@@ -102,6 +103,8 @@ checks! {
     HonestIsSpared watches 12: "Whatever a node sends, no honest node is blamed, by a node or in an error.";
     LieSpoilsNothing watches 12: "Keys that a node has had nothing to do with are sound whatever it sends: one owner, each push once.";
     LieHoldsUpNothing watches 12: "No operation on such a key waits for a lying node.";
+    TickTogether watches 13: "A worker passes a tick only when no live worker is further behind than the bound.";
+    TickSees watches 13: "A read contains every push made before the tick that is the bound before its worker's.";
 }
 
 impl fmt::Display for Check {
@@ -114,16 +117,16 @@ impl fmt::Display for Check {
 ///
 /// A few report conditions in which a run cannot continue; these end the run even if they are off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checks(u64);
+pub struct Checks(u128);
 
 impl Checks {
     /// All checkers.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
     /// No checker.
     pub const NONE: Self = Self(0);
 
-    /// Returns the checkers of the invariant with this number, 1 to 12.
+    /// Returns the checkers of the invariant with this number, 1 to 13.
     #[must_use]
     pub const fn only(invariant: u8) -> Self {
         Self(MASKS[invariant as usize])
@@ -155,8 +158,8 @@ impl Checks {
 }
 
 /// The checkers of each invariant, as bits.
-const MASKS: [u64; 13] = {
-    let mut masks = [0; 13];
+const MASKS: [u128; 14] = {
+    let mut masks = [0; 14];
     let mut at = 0;
     while at < Check::ALL.len() {
         masks[Check::ALL[at].invariant() as usize] |= 1 << at;

@@ -292,7 +292,8 @@ impl Cluster {
                 event => panic!("{node} says {event:?}, which the cluster does not know"),
             }
         }
-        self.give_up_unresponsive(node, unresponsive)
+        self.give_up_unresponsive(node, unresponsive)?;
+        self.follow_meetings()
     }
 
     /// Ends a step of `node`: updates its rows and checks all invariants.

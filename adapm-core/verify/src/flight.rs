@@ -5,7 +5,7 @@ use core::fmt;
 use adapm_core::id::{Counter, Key, NodeId};
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
-    Asked, Barrier, Body, GrantKind, Grants, Operation, Quiesce, SyncRequest, SyncResponse,
+    Asked, Barrier, Body, GrantKind, Grants, Mark, Operation, Quiesce, SyncRequest, SyncResponse,
 };
 
 /// The kind of an entry of a message.
@@ -152,7 +152,7 @@ pub fn origin(from: NodeId, message: &Message) -> Option<NodeId> {
 #[must_use]
 pub fn describe(message: &Message, value_len: impl Fn(Key) -> usize) -> String {
     let name = match &*message.body {
-        Body::SyncRequest(request) if request.sync => "SyncRequest(sync)",
+        Body::SyncRequest(request) if request.mark != Mark::None => "SyncRequest(sync)",
         Body::SyncRequest(_) => "SyncRequest",
         Body::SyncResponse(response) if response.more => "SyncResponse(more)",
         Body::SyncResponse(_) => "SyncResponse",

@@ -42,6 +42,8 @@ pub struct Member {
 pub struct Worker {
     /// Its clock.
     pub clock: Clock,
+    /// Barriers and quiesces that it has called, and ticks since.
+    pub progress: (u64, u64),
     /// Keys that it made dirty, in order, not yet fed to the engine.
     pub dirty: Vec<Key>,
     /// Its waiting or unanswered operations: it uses the slow path for their keys.

@@ -7,8 +7,9 @@
 //! Here: soundness of values, and loss at rest (invariant 2). The order of reads (invariants 8 and
 //! 9) is checked in [`crate::invariants`] on the same record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use adapm_core::clock::Tick;
 use adapm_core::id::{Key, NodeId, WorkerId};
 
 use crate::check::Checks;
@@ -38,6 +39,8 @@ pub struct Access {
     pub kind: AccessKind,
     /// The step in which the worker issued it.
     pub issued: u64,
+    /// The worker's tick then.
+    pub tick: Tick,
     /// The step in which it was done; `None` while it is pending or after it failed.
     pub done: Option<u64>,
     /// True if it failed: it may have been applied or not.
@@ -59,6 +62,8 @@ pub struct Oracle {
     /// The active checkers.
     pub(super) checks: Checks,
     keys: Vec<KeyHistory>,
+    /// The ticks of workers that have raised theirs.
+    ticks: BTreeMap<NodeWorker, Tick>,
 }
 
 #[derive(Clone, Debug)]
@@ -86,13 +91,25 @@ impl Oracle {
             accesses: Vec::new(),
             acknowledged: 0,
         };
-        Self { checks: Checks::ALL, keys: value_lens.iter().map(history).collect() }
+        let keys = value_lens.iter().map(history).collect();
+        Self { checks: Checks::ALL, keys, ticks: BTreeMap::new() }
     }
 
     /// Restricts the oracle to these checkers.
     #[must_use]
     pub fn with_checks(self, checks: Checks) -> Self {
         Self { checks, ..self }
+    }
+
+    /// Records that a worker has reached a tick.
+    pub fn raise(&mut self, worker: NodeWorker, tick: Tick) {
+        self.ticks.insert(worker, tick);
+    }
+
+    /// Returns the tick that a worker has reached.
+    #[must_use]
+    pub fn tick(&self, worker: NodeWorker) -> Tick {
+        self.ticks.get(&worker).copied().unwrap_or_default()
     }
 
     /// Records a pull of `key`.
@@ -248,8 +265,9 @@ impl Oracle {
     }
 
     fn issue(&mut self, worker: NodeWorker, key: Key, kind: AccessKind, issued: u64) -> AccessId {
+        let tick = self.tick(worker);
         let accesses = &mut self.keys[key.0 as usize].accesses;
-        accesses.push(Access { worker, kind, issued, done: None, failed: false });
+        accesses.push(Access { worker, kind, issued, tick, done: None, failed: false });
         AccessId { key, index: accesses.len() - 1 }
     }
 }

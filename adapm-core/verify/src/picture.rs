@@ -37,6 +37,8 @@ pub struct Picture {
     pub(crate) signalled: Vec<(NodeId, Intent)>,
     /// The counter under which each key's home knew its owner after the last step.
     pub(crate) heard: Vec<Counter>,
+    /// Workers that have met, and have not yet begun to wait for the tick behind.
+    pub(crate) met: Vec<NodeWorker>,
 }
 
 impl Picture {
@@ -56,6 +58,7 @@ impl Picture {
             localized: BTreeSet::new(),
             signalled: Vec::new(),
             heard: vec![Counter::default(); value_lens.len()],
+            met: Vec::new(),
             setup,
         }
     }

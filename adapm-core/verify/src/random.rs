@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use adapm_core::id::ChannelId;
 use adapm_core::layout::Layout;
-use adapm_core::policy::{System, SystemPolicy};
+use adapm_core::policy::{Bound, Bounded, By, Policy, System, SystemPolicy};
 
 use crate::network::Pairs;
 use crate::rng::Rng;
@@ -29,8 +29,10 @@ pub fn setup(seed: u64) -> Setup {
     let mut rng = Rng::new(seed ^ SETUP_SALT);
     let nodes = rng.within(3..5);
     let workers = rng.within(2..4);
-    let at = rng.within(0..System::ALL.len() + 2);
-    let system = System::ALL.get(at).copied();
+    let free: Vec<System> =
+        System::ALL.into_iter().filter(|system| system.policy(workers).bound().is_none()).collect();
+    let at = rng.within(0..free.len() + 2);
+    let system = free.get(at).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);
     if system.is_none() {
         setup.policy = Arc::new(move |node| {
@@ -73,6 +75,40 @@ pub fn setup_with_take_backs(seed: u64) -> Setup {
     setup
 }
 
+/// Returns the cluster of a seed under a policy that bounds how far workers are apart: a system of
+/// that kind, or any other with a bound.
+#[must_use]
+pub fn setup_with_ticks(seed: u64) -> Setup {
+    let mut rng = Rng::new(seed ^ TICK_SALT);
+    let staleness = rng.within(0..4) as u32;
+    let system = match rng.within(0..6) {
+        0 | 1 => System::Ssp { staleness },
+        2 | 3 => System::Essp { staleness },
+        4 => System::BoundedDelay { delay: staleness },
+        _ => return bounded(setup(seed), staleness),
+    };
+    let like = setup(seed);
+    let of_system = Setup::new(system, like.nodes, like.workers, 8);
+    let Setup { policy, adaptive, sequential, bound, keeps, refreshes, .. } = of_system;
+    Setup { policy, adaptive, sequential, bound, keeps, refreshes, ..like }
+}
+
+/// Returns the cluster of a seed as [`setup_with_ticks`] does, in which one or two nodes vanish.
+#[must_use]
+pub fn setup_with_ticks_and_losses(seed: u64) -> Setup {
+    Setup { losses: setup_with_losses(seed).losses, ..setup_with_ticks(seed) }
+}
+
+/// Puts a bound on the policy of `setup`, which has none.
+fn bounded(mut setup: Setup, ticks: u32) -> Setup {
+    let free = setup.policy;
+    setup.policy = Arc::new(move |node| {
+        Box::new(Bounded { policy: free(node), ticks: ticks.into() }) as SystemPolicy
+    });
+    setup.bound = Some(Bound { ticks: ticks.into(), by: By::Refresh });
+    setup
+}
+
 /// Runs the schedule of `seed` in `setup` with `steps` steps of hardship; adds the arrivals of
 /// entries, by kind and state, to `pairs`.
 ///
@@ -104,4 +140,5 @@ const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;
 /// Much longer than a schedule runs before it drains.
 const UNRESPONSIVE_NANOS: u64 = 1_000_000_000;
 const LOSS_SALT: u64 = 0x1055_95a1_7000_0002;
+const TICK_SALT: u64 = 0x71c5_95a1_7000_0004;
 const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;

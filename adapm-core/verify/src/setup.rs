@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use adapm_core::clock::Tick;
 use adapm_core::id::{ChannelId, Key, NodeId};
 use adapm_core::layout::Layout;
-use adapm_core::policy::{System, SystemPolicy};
+use adapm_core::policy::{Bound, Policy, System, SystemPolicy};
 
 use crate::check::Checks;
 use crate::planted::{Bug, bug_from_environment};
@@ -30,6 +31,13 @@ pub struct Setup {
     pub adaptive: bool,
     /// True if invariant 9 must hold, as it does without replication.
     pub sequential: bool,
+    /// The bound of the policy ([`Policy::bound`](adapm_core::policy::Policy::bound)): workers have
+    /// ticks, and invariant 13 must hold.
+    pub bound: Option<Bound>,
+    /// True if pulls of absent keys set up replicas.
+    pub keeps: bool,
+    /// True if replicas are refreshed after each change, so that invariant 4 must hold at rest.
+    pub refreshes: bool,
     /// See [`adapm_core::config::NodeConfig::location_caches`].
     pub location_caches: bool,
     /// See [`adapm_core::config::NodeConfig::block_bytes_max`].
@@ -76,6 +84,9 @@ impl Setup {
                     | System::AdapmImmediate
             ),
             sequential: !system.replicates(),
+            bound: system.policy(workers).bound(),
+            keeps: system.policy(workers).keep(Tick::default()).is_some(),
+            refreshes: system.policy(workers).lag(Key(0)) == 0,
             location_caches: true,
             block_bytes_max: 4 << 20,
             grants_max: 512,

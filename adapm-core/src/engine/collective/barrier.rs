@@ -61,7 +61,7 @@ impl Barriers {
         }
     }
 
-    /// Handles any step but [`Barrier::Ended`].
+    /// Handles the steps of a barrier; that a node has ended is not one of them.
     pub(super) fn handle(
         &mut self,
         ctx: &mut Ctx<impl Env>,

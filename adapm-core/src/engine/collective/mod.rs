@@ -1,5 +1,5 @@
-//! Collective calls, which end when all participants have done their part: barrier, quiesce, the
-//! end of a run, `wait_sync` (protocol, "Operations").
+//! Calls that end when all participants have done their part: barrier, quiesce, the end of a run,
+//! `wait_sync`, and ticks (protocol, "Operations", "Ticks").
 //!
 //! Node 0 coordinates calls of all nodes. [`Collectives`] is the machine; its parts are
 //! independent.
@@ -13,23 +13,27 @@ mod calls;
 mod presence;
 mod quiesce;
 mod sync;
+mod tick;
 
 use alloc::vec::Vec;
 
+use crate::clock::Tick;
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::Request;
 use crate::engine::input::OpId;
 use crate::engine::output::{Absent, Collective};
-use crate::error::Fault;
-use crate::id::{ChannelId, NodeId, WorkerId};
+use crate::error::{Fault, OpError};
+use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
+use crate::policy::Bound;
 use crate::time::Instant;
 use crate::wire::Message;
-use crate::wire::message::{Barrier, Body, Quiesce};
+use crate::wire::message::{Barrier, Body, Mark, Quiesce};
 use barrier::Barriers;
 use presence::{COORDINATOR, Presence};
 use quiesce::Quiesces;
 use sync::{Caller, Syncs};
+use tick::Ticks;
 
 pub(super) use sync::Begun;
 
@@ -40,24 +44,27 @@ pub(super) struct Collectives {
     barriers: Barriers,
     quiesces: Quiesces,
     syncs: Syncs,
+    ticks: Ticks,
 }
 
 impl Collectives {
-    pub(super) fn new(nodes: usize, workers: usize) -> Self {
+    pub(super) fn new(nodes: usize, workers: usize, bound: Option<Bound>) -> Self {
         Self {
             presence: Presence::new(workers),
             barriers: Barriers::default(),
             quiesces: Quiesces::new(nodes),
             syncs: Syncs::default(),
+            ticks: Ticks::new(nodes, workers, bound),
         }
     }
 
-    /// Returns true if a barrier, a quiesce or the end of the run is pending.
+    /// Returns true if a barrier, a quiesce, a tick or the end of the run is pending.
     pub(super) fn waits_for_nodes(&self) -> bool {
-        !self.barriers.calls.is_empty() || self.quiesces.is_waiting()
+        !self.barriers.calls.is_empty() || self.quiesces.is_waiting() || self.ticks.is_waiting()
     }
 
-    /// Returns true if a `wait_sync`, or the part of this node in a quiesce, is unfinished.
+    /// Returns true if a `wait_sync`, or the part of this node in a quiesce or a tick, is
+    /// unfinished.
     pub(super) fn waits_for_sync(&self) -> bool {
         !self.syncs.is_empty()
     }
@@ -95,6 +102,7 @@ impl Collectives {
     /// Ends a worker: its intents expire with its clock, and no call waits for it.
     pub(super) fn end_worker(&mut self, ctx: &mut Ctx<impl Env>, worker: WorkerId, op: OpId) {
         self.presence.live[worker.index()] = false;
+        self.ticks.end(worker);
         ctx.done(op, Vec::new());
         if self.presence.live() == 0 && ctx.first_lost.is_none() {
             if ctx.config.node == COORDINATOR {
@@ -114,14 +122,15 @@ impl Collectives {
         from: NodeId,
         step: Barrier,
     ) -> Result<(), Fault> {
-        if step != Barrier::Ended {
-            return self.barriers.handle(ctx, &self.presence, from, step);
+        match step {
+            Barrier::Clock { tick } => self.ticks.handle_clock(ctx, from, tick),
+            Barrier::Least { tick } => self.ticks.handle_least(from, tick),
+            Barrier::Ended if ctx.config.node == COORDINATOR => {
+                self.note_ended(ctx, from);
+                Ok(())
+            }
+            _ => self.barriers.handle(ctx, &self.presence, from, step),
         }
-        if ctx.config.node != COORDINATOR {
-            return Err(Fault::Unexpected);
-        }
-        self.note_ended(ctx, from);
-        Ok(())
     }
 
     /// Records that a node has no live workers left (coordinator only).
@@ -167,13 +176,66 @@ impl Collectives {
         self.syncs.begin(Caller::Wave(wave), begun);
     }
 
+    /// Raises the tick of a worker.
+    pub(super) fn tick(
+        &mut self,
+        ctx: &mut Ctx<impl Env>,
+        call: (WorkerId, OpId),
+        tick: Tick,
+        waits: bool,
+    ) -> Result<(), OpError> {
+        self.ticks.raise(ctx, call, tick, waits)
+    }
+
+    /// Returns true if ticks are bounded.
+    pub(super) fn is_bounded(&self) -> bool {
+        self.ticks.is_bounded()
+    }
+
+    /// Returns true if own workers have ended, all of them.
+    pub(super) fn has_ended(&self) -> bool {
+        self.presence.live() == 0
+    }
+
+    /// Returns a tick such that every update made anywhere before it is in the main copies.
+    pub(super) fn least_tick(&self) -> Tick {
+        self.ticks.least()
+    }
+
+    /// Returns the tick before which kept copies have to be given up, if it has risen.
+    pub(super) fn next_expiry(&mut self) -> Option<Tick> {
+        self.ticks.next_expiry()
+    }
+
+    /// Lets workers pass their ticks; `oldest`: see [`Ticks::pass`].
+    pub(super) fn pass_ticks(&mut self, ctx: &mut Ctx<impl Env>, oldest: Option<Tick>) {
+        self.ticks.pass(ctx, oldest);
+    }
+
+    /// Returns true if it is time to settle what own workers have done before their ticks.
+    pub(super) fn may_settle_ticks(&self) -> bool {
+        self.ticks.may_settle()
+    }
+
+    /// Begins to settle: done once everything in `begun` is.
+    pub(super) fn settle_ticks(&mut self, begun: Begun) {
+        self.ticks.settle();
+        self.syncs.begin(Caller::Tick, begun);
+    }
+
+    /// Returns true if a tick waits for changes to leave, but for no refresh.
+    pub(super) fn settles_only(&self) -> bool {
+        self.ticks.settles_only()
+    }
+
     /// Returns true if a mark could begin towards a peer for which `is_free` returns true.
     pub(super) fn wants_mark(&self, is_free: impl Fn(NodeId) -> bool) -> bool {
         self.syncs.wants_mark(is_free)
     }
 
-    /// Begins a mark towards `node`. Returns false, and begins none, if no call waits for the node.
-    pub(super) fn begin_mark(&mut self, node: NodeId) -> bool {
+    /// Begins a mark towards `node`. Returns [`Mark::None`], and begins none, if no call waits for
+    /// the node.
+    pub(super) fn begin_mark(&mut self, node: NodeId) -> Mark {
         self.syncs.cover(node)
     }
 
@@ -182,23 +244,29 @@ impl Collectives {
         self.syncs.note_synced(node);
     }
 
-    /// Records the answer to an intent or localize of this node.
-    pub(super) fn note_answered(&mut self, request: Request) {
-        self.syncs.note_answered(request);
+    /// Records the answer to an intent or localize of this node for `key`.
+    pub(super) fn note_answered(&mut self, key: Key, request: Request) {
+        self.syncs.note_answered(key, request);
     }
 
-    /// Advances `wait_sync` calls after an operation or an answer. `concerned` lists the peers with
-    /// which changes may still have to be exchanged.
-    pub(super) fn progress_syncs<I: Iterator<Item = NodeId>>(
+    /// Advances `wait_sync` calls after an operation or an answer. Returns those that end.
+    /// `concerned` lists the peers with which changes may still have to be exchanged, for the mark
+    /// that a call needs.
+    pub(super) fn progress_syncs(
         &mut self,
-        ctx: &mut Ctx<impl Env>,
         is_unfinished: impl Fn(OpId) -> bool,
-        concerned: impl Fn() -> I,
-    ) {
-        for caller in self.syncs.progress(is_unfinished, concerned) {
+        concerned: impl Fn(Mark) -> NodeSet,
+    ) -> Vec<Caller> {
+        self.syncs.progress(is_unfinished, concerned)
+    }
+
+    /// Ends `wait_sync` calls.
+    pub(super) fn end_syncs(&mut self, ctx: &mut Ctx<impl Env>, callers: Vec<Caller>) {
+        for caller in callers {
             match caller {
                 Caller::Worker(op) => ctx.done(op, Vec::new()),
                 Caller::Wave(wave) => self.report(ctx, wave, false),
+                Caller::Tick => self.ticks.note_settled(ctx),
             }
         }
     }
@@ -209,6 +277,7 @@ impl Collectives {
         let mut ops: Vec<OpId> = self.syncs.take_ops().collect();
         ops.extend(self.barriers.take_ops());
         ops.extend(self.quiesces.take_ops());
+        ops.extend(self.ticks.take_ops());
         self.presence.ended = NodeSet::new();
         ops
     }

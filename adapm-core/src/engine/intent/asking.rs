@@ -6,9 +6,11 @@ use hashbrown::hash_map::Entry;
 
 use super::Intents;
 use super::state::{IntentFlag, IntentState};
+use crate::clock::Tick;
 use crate::engine::budget::{Candidate, RequestDrafts};
 use crate::engine::ctx::{Ctx, Env};
-use crate::engine::entry::{Activity, Request};
+use crate::engine::entry::{Activity, AskedFor, Request, low_bits};
+use crate::engine::outgoing::Passed;
 use crate::id::{Counter, Key, NodeId, Ticket};
 use crate::route;
 use crate::slot::{Location, PackedState, State};
@@ -90,7 +92,7 @@ impl Intents {
             }
             state.take(IntentFlag::Unsent);
             if !is_here {
-                state.ask(Request { round: ctx.round as u32, localize });
+                state.ask(Request { round: ctx.round as u32, localize, at_once: false });
                 self.unanswered += 1;
             }
             let want = Want { counter, localize, is_here };
@@ -154,6 +156,23 @@ impl Intents {
         }
     }
 
+    /// Asks for `key`, which is absent and not asked for, on behalf of a pull: at once, by an entry
+    /// of its own. The copy stays until `end`.
+    pub(in crate::engine) fn keep(&mut self, ctx: &mut Ctx<impl Env>, key: Key, end: Tick) {
+        let packed = ctx.packed(key);
+        let state = self.states.entry(key).or_default();
+        let Location { node, counter } = asks(ctx, key, packed, state);
+        let round = ctx.round as u32;
+        state.ask(Request { round, localize: false, at_once: true });
+        self.unanswered += 1;
+        self.kept.begin(key, end);
+        ctx.store.with_slot(key, |mut slot| slot.request());
+        let ticket = ctx.tickets.of_request(low_bits(ctx.round), node).of_key(key);
+        let passed = Passed { key, counter, ticket, asked: AskedFor::Intent };
+        ctx.outgoing.add_forward(node, ctx.config.node, 0, passed);
+        self.activate(ctx, key);
+    }
+
     /// Returns true if an intent or localize of `key` is unanswered and, judging by the ticket, has
     /// reached `from`. After a loss no record of requests is kept, and messages of the lost node
     /// are ignored.
@@ -196,7 +215,7 @@ impl Intents {
     /// Removes and returns the unanswered entry for `key`.
     pub(super) fn take_request(&mut self, key: Key) -> Option<Request> {
         let Entry::Occupied(mut entry) = self.states.entry(key) else { return None };
-        let request = entry.get_mut().take_request()?;
+        let request = self.kept.name(key, entry.get_mut().take_request()?);
         if entry.get().count() == 0 {
             entry.remove();
         }
@@ -214,7 +233,12 @@ impl Intents {
 
 /// Returns the location to ask for an absent key: the known one or, if the entry was turned away,
 /// the home.
-fn asks(ctx: &Ctx<impl Env>, key: Key, packed: PackedState, state: &IntentState) -> Location {
+pub(super) fn asks(
+    ctx: &Ctx<impl Env>,
+    key: Key,
+    packed: PackedState,
+    state: &IntentState,
+) -> Location {
     let home = route::home(key, ctx.config.nodes);
     let asks_home = state.is(IntentFlag::AskHome) && home.node != ctx.config.node;
     if asks_home { home } else { ctx.first_hop(key, packed) }

@@ -9,6 +9,7 @@
 //! not answered.
 
 mod asking;
+mod kept;
 mod signals;
 mod state;
 
@@ -17,7 +18,7 @@ use alloc::vec::Vec;
 
 use hashbrown::hash_map::Entry;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Tick};
 use crate::engine::budget::Deferred;
 use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::effect::Effect;
@@ -29,6 +30,7 @@ use crate::policy::Policy;
 use crate::slot::State;
 use crate::store::{self, Look, Store};
 
+use kept::Kept;
 use signals::Signals;
 use state::{IntentFlag, IntentState, Localizes};
 
@@ -57,6 +59,8 @@ pub(super) struct Intents {
     deferred: Vec<Deferred>,
     /// Number of unanswered entries of absent keys.
     unanswered: usize,
+    /// Copies that pulls have set up.
+    kept: Kept,
     /// As a home: the nodes asked for keys that are reported to have moved since.
     asked_before: KeyMap<NodeId>,
 }
@@ -108,6 +112,7 @@ impl Intents {
             + self.unanswered
             + self.asked_before.len()
             + self.signals.keys()
+            + self.kept.len()
     }
 
     /// Returns the number of active signals for the key, each as often as it names it, plus the
@@ -297,6 +302,34 @@ impl Intents {
         }
     }
 
+    /// Ends the kept copies that must not be read from `tick` on.
+    pub(super) fn end_kept(&mut self, ctx: &mut Ctx<impl Env>, tick: Tick) {
+        while let Some((end, keys)) = self.kept.take_ended(tick) {
+            for key in keys {
+                self.expire(ctx, key);
+                let lingers = matches!(ctx.state(key), State::Replica | State::Requested);
+                if lingers && !self.is_interested(key) {
+                    self.kept.await_end(key, end);
+                }
+            }
+        }
+    }
+
+    /// Returns the keys that pulls have asked for and that are unanswered, in order.
+    pub(super) fn asked_at_once(&self) -> impl ExactSizeIterator<Item = Key> + '_ {
+        self.kept.asked()
+    }
+
+    /// Returns the least tick from which a copy that is still here or on its way must not be read.
+    pub(super) fn oldest_kept(&self) -> Option<Tick> {
+        self.kept.oldest()
+    }
+
+    /// Records that no replica of `key` is here, and none on its way.
+    pub(super) fn note_gone(&mut self, key: Key) {
+        self.kept.note_gone(key);
+    }
+
     /// Ends all intent for `key`.
     fn end(&mut self, ctx: &mut Ctx<impl Env>, key: Key) {
         self.localizes.remove(key);
@@ -393,7 +426,7 @@ impl Intents {
         let state = entry.get_mut();
         state.take(IntentFlag::HadTurn);
         state.take(IntentFlag::Unsent);
-        let request = state.take_request();
+        let request = state.take_request().map(|request| self.kept.name(key, request));
         let is_localized = state.take(IntentFlag::Localize);
         let is_last = state.signals == 0;
         if is_last {
@@ -453,6 +486,7 @@ impl Intents {
     /// Gives up all requests and localizes after the loss of a peer.
     pub(super) fn give_up(&mut self, ctx: &mut Ctx<impl Env>) {
         self.unanswered = 0;
+        self.kept = Kept::default();
         self.listed = VecDeque::new();
         self.deferred.iter_mut().for_each(Deferred::clear);
         self.localizes.clear();

@@ -99,7 +99,7 @@ impl IntentState {
         let round = u32::from_le_bytes([low, middle, high, 0]);
         let localize = self.is(IntentFlag::AskedToLocalize);
         self.take(IntentFlag::AskHome);
-        self.unask().then_some(Request { round, localize })
+        self.unask().then_some(Request { round, localize, at_once: false })
     }
 
     /// Cancels an entry that could not be sent, without a change of whom to ask. Returns true if
@@ -207,9 +207,10 @@ mod tests {
         for localize in [false, true] {
             let mut state = IntentState { signals: u32::MAX, ..IntentState::default() };
             state.put(IntentFlag::HadTurn);
-            state.ask(Request { round: 0xab_fe_dc_ba, localize });
+            state.ask(Request { round: 0xab_fe_dc_ba, localize, at_once: false });
             assert!(!state.end(), "the answer is awaited");
-            assert_eq!(state.take_request(), Some(Request { round: 0xfe_dc_ba, localize }));
+            let taken = Request { round: 0xfe_dc_ba, localize, at_once: false };
+            assert_eq!(state.take_request(), Some(taken));
             assert_eq!(state.take_request(), None);
             assert!(state.end());
         }
@@ -219,11 +220,12 @@ mod tests {
     fn what_does_not_leave_after_all_leaves_it_at_whom_to_ask() {
         let mut state = IntentState::default();
         state.put(IntentFlag::AskHome);
-        state.ask(Request { round: 7, localize: true });
+        state.ask(Request { round: 7, localize: true, at_once: false });
         assert!(state.unask() && !state.unask());
         assert!(state.is(IntentFlag::AskHome) && state.asked_in().is_none());
-        state.ask(Request { round: 8, localize: false });
-        assert_eq!(state.take_request(), Some(Request { round: 8, localize: false }));
+        let request = Request { round: 8, localize: false, at_once: false };
+        state.ask(request);
+        assert_eq!(state.take_request(), Some(request));
         assert!(!state.is(IntentFlag::AskHome), "it is answered");
     }
 

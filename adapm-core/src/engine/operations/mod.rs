@@ -154,7 +154,7 @@ impl<V: Value> Operations<V> {
         let asked = ctx.first_hop(key, packed);
         let may_leave = packed.state() == State::None && !intents.is_wanted(key);
         let queue = match self.queues.entry(key) {
-            MapEntry::Vacant(place) if may_leave => {
+            MapEntry::Vacant(place) if may_leave && !is_kept(ctx, intents, key, item) => {
                 let payload = payload_of(&self.ops, item, ctx.value_len(key));
                 let secret = ctx.send_operation(asked, key, item.access, payload);
                 let (access, items) = (item.access, smallvec![item]);
@@ -217,6 +217,9 @@ impl<V: Value> Operations<V> {
                     self.serve(ctx, key, item, state);
                 }
                 State::Requested | State::Releasing => return,
+                State::None if is_kept(ctx, intents, key, item) => {
+                    return ctx.ask(Effect::Keep(key));
+                }
                 State::None => {
                     // While a grant is awaited, nothing is sent: operations could starve the grant.
                     if !intents.is_wanted(key) && !self.send_waiting(ctx, key) {
@@ -532,4 +535,10 @@ fn payload_of<V>(ops: &OpMap<OpState<V>>, item: Item, len: usize) -> &[V] {
     }
     let op = ops.get(&item.op).expect("an operation is unfinished before its answer");
     &op.values[item.offset..item.offset + len]
+}
+
+/// Returns true if the access to an absent key is a pull that sets up a replica, for which nothing
+/// has been asked yet.
+fn is_kept(ctx: &Ctx<impl Env>, intents: &Intents, key: Key, item: Item) -> bool {
+    ctx.keeps && item.access == Access::Pull && !intents.knows(key)
 }

@@ -3,6 +3,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::mem;
 
 use super::{Answering, Ownership, is_movable};
 use crate::engine::budget::Budget;
@@ -18,7 +19,7 @@ use crate::store::{self, Store};
 use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
-use crate::wire::message::{Body, SyncRequest, SyncResponse};
+use crate::wire::message::{Body, Mark, SyncRequest, SyncResponse};
 
 impl Ownership {
     /// Returns true if the answer to a request is not complete.
@@ -43,7 +44,7 @@ impl Ownership {
         if let Some(since) = since {
             ctx.stats.check_age.record(ctx.now.nanos_since(since));
         }
-        if request.sync {
+        if request.mark != Mark::None {
             self.take_dirty_for(ctx, from, dirty);
         }
         self.apply_changes(ctx, intents, from, &request, values);
@@ -117,7 +118,7 @@ impl Ownership {
                 return Err(Fault::Impossible(*key));
             }
         }
-        if request.sync && self.holders[from.index()].due_marked.is_some() {
+        if request.mark != Mark::None && self.holders[from.index()].due_marked.is_some() {
             return Err(Fault::Unexpected);
         }
         let released = |key: &&Key| request.releases.binary_search(key).is_ok();
@@ -192,7 +193,10 @@ impl Ownership {
         let mut response = SyncResponse { grants, ..SyncResponse::default() };
         let mut room = Budget::default();
         let holder = &mut self.holders[to.index()];
-        if request.sync {
+        if request.mark == Mark::Sync {
+            holder.due.extend(mem::take(&mut holder.lacking));
+        }
+        if request.mark != Mark::None {
             holder.due_marked = Some(holder.due_told + holder.due.len() as u64);
         }
         let due = self.take_due(ctx, intents, (to, request), &localized, &mut room);
@@ -288,7 +292,7 @@ impl Ownership {
     ) -> Option<Saying> {
         let interested = intents.is_interested(key);
         let replicas = self.replica_sets.get_mut(&key)?;
-        let is_stale = replicas.stale.binary_search_by_key(&to, |(node, _)| *node).is_ok();
+        let is_stale = replicas.stale.binary_search_by_key(&to, |stale| stale.node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
         if replicas.nodes.as_slice() == [to] && replicas.hand_over {
             if !interested {
@@ -304,8 +308,12 @@ impl Ownership {
     /// Clears `to`'s staleness for `key`. Returns the time since which it was stale, if it was.
     fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
         let replicas = self.replica_sets.get_mut(&key)?;
-        let at = replicas.stale.binary_search_by_key(&to, |(node, _)| *node).ok()?;
-        Some(replicas.stale.remove(at).1)
+        let at = replicas.stale.binary_search_by_key(&to, |stale| stale.node).ok()?;
+        let lacking = &mut self.holders[to.index()].lacking;
+        if !lacking.is_empty() {
+            lacking.remove(&key);
+        }
+        Some(replicas.stale.remove(at).since)
     }
 }
 

@@ -12,7 +12,7 @@
 mod answer;
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 
@@ -65,18 +65,33 @@ struct Answering {
 struct ReplicaSet {
     /// Nodes with a replica, or a replica grant on its way.
     nodes: NodeSet,
-    /// Holders that lack a change, ascending, with the time of the oldest change that they lack.
-    stale: SmallVec<[(NodeId, Instant); 1]>,
+    /// Holders that lack a change, ascending.
+    stale: SmallVec<[Stale; 1]>,
     /// True if a hand-over to the single holder is decided and waits for its request.
     hand_over: bool,
 }
 
+/// A holder that lacks changes.
+#[derive(Clone, Copy, Debug)]
+struct Stale {
+    node: NodeId,
+    /// The number of changes that it lacks; 1 for any number if it is refreshed after each.
+    changes: u32,
+    /// The time of the oldest of them.
+    since: Instant,
+}
+
+const _: () = assert!(size_of::<Stale>() == 16, "one for each holder of each key that changes");
+
 /// Pending reports to one other node about keys owned here.
 #[derive(Debug, Default)]
 struct Holder {
-    /// Keys with a change that the holder lacks or a decided hand-over to it, oldest first; may
-    /// contain duplicates and obsolete entries.
+    /// Keys of which the holder lacks more changes than the policy tolerates, or with a decided
+    /// hand-over to it, oldest first; may contain duplicates and obsolete entries.
     due: VecDeque<Key>,
+    /// Keys with changes that the holder lacks, of those that the policy does not refresh after
+    /// each; may contain obsolete entries.
+    lacking: BTreeSet<Key>,
     /// Number of keys that have left `due` at its front, and the number at which everything is
     /// reported that was due when the node's mark arrived.
     due_told: u64,
@@ -123,14 +138,15 @@ impl Ownership {
             .replica_sets
             .values()
             .map(|replicas| 1 + replicas.nodes.len() + replicas.stale.len());
-        replica_sets.chain(self.holders.iter().map(|holder| holder.due.len())).sum()
+        let holders = self.holders.iter().map(|holder| holder.due.len() + holder.lacking.len());
+        replica_sets.chain(holders).sum()
     }
 
     /// Returns the nodes with a replica of `key`, and those of them that lack a change.
     #[cfg(feature = "inspect")]
     pub(super) fn holders_of(&self, key: Key) -> [Vec<NodeId>; 2] {
         let Some(replicas) = self.replica_sets.get(&key) else { return [Vec::new(), Vec::new()] };
-        [replicas.nodes.iter().collect(), replicas.stale.iter().map(|(node, _)| *node).collect()]
+        [replicas.nodes.iter().collect(), replicas.stale.iter().map(|stale| stale.node).collect()]
     }
 
     /// Returns true if another node holds a replica of `key`.
@@ -388,21 +404,37 @@ impl Ownership {
         }
     }
 
-    /// Notes that every holder of `key` but `except` lacks a change.
+    /// Notes that every holder of `key` but `except` lacks a change, and that those are due that
+    /// lack more than the policy tolerates.
     pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
-        let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
+        let Some(ReplicaSet { nodes, stale, .. }) = self.replica_sets.get_mut(&key) else { return };
+        let lag = ctx.policy.lag(key);
         // With many holders, most are stale already when the next change comes.
-        if replicas.stale.len() == replicas.nodes.len() {
+        if lag == 0 && stale.len() == nodes.len() {
             return;
         }
         let mut at = 0;
-        for node in replicas.nodes.iter().filter(|node| Some(*node) != except) {
-            while replicas.stale.get(at).is_some_and(|(stale, _)| *stale < node) {
+        for node in nodes.iter().filter(|node| Some(*node) != except) {
+            while stale.get(at).is_some_and(|stale| stale.node < node) {
                 at += 1;
             }
-            if replicas.stale.get(at).is_none_or(|(stale, _)| *stale != node) {
-                replicas.stale.insert(at, (node, ctx.now));
-                self.holders[node.index()].due.push_back(key);
+            let holder = &mut self.holders[node.index()];
+            let changes = match stale.get_mut(at).filter(|stale| stale.node == node) {
+                Some(_) if lag == 0 => continue,
+                Some(stale) => {
+                    stale.changes = stale.changes.saturating_add(1);
+                    stale.changes
+                }
+                None => {
+                    stale.insert(at, Stale { node, changes: 1, since: ctx.now });
+                    if lag > 0 {
+                        holder.lacking.insert(key);
+                    }
+                    1
+                }
+            };
+            if lag.checked_add(1) == Some(changes) {
+                holder.due.push_back(key);
                 self.newsworthy.push(node);
             }
         }
@@ -436,7 +468,8 @@ impl Ownership {
     fn drop_holder(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key, node: NodeId) {
         let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
         replicas.nodes.remove(node);
-        replicas.stale.retain(|(stale, _)| *stale != node);
+        replicas.stale.retain(|stale| stale.node != node);
+        self.holders[node.index()].lacking.remove(&key);
         replicas.hand_over = false;
         if replicas.nodes.is_empty() {
             self.replica_sets.remove(&key);

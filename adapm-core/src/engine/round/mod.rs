@@ -19,13 +19,14 @@ use crate::engine::operations::Operations;
 use crate::engine::output::Reason;
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
+use crate::node_set::NodeSet;
 use crate::route;
 use crate::slot::{PackedState, Slot, State};
 use crate::store::{self, Store};
 use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::Message;
-use crate::wire::message::{Body, Grants, SyncResponse};
+use crate::wire::message::{Body, Grants, Mark, SyncResponse};
 
 use pace::Pace;
 
@@ -70,7 +71,7 @@ enum SyncMark {
     #[default]
     Absent,
     /// To be sent with the last sealed change.
-    Sealed,
+    Sealed(Mark),
     /// The peer has not yet reported everything that was due when the mark arrived there.
     Asked,
 }
@@ -191,6 +192,22 @@ impl Round {
         peer.replicas > 0 || peer.outstanding.is_some()
     }
 
+    /// Returns the peers to which changes of replicas may have to be sent, or whose answer to them
+    /// is awaited. Costs a look at each key that workers have made dirty since the last round.
+    pub(super) fn unsettled(&self, ctx: &Ctx<impl Env>) -> NodeSet {
+        let has_changes =
+            |(_, peer): &(NodeId, &Peer)| peer.outstanding.is_some() || !peer.deferred.is_empty();
+        let mut nodes: NodeSet =
+            ctx.nodes().zip(&self.peers).filter(has_changes).map(|(node, _)| node).collect();
+        for &key in &self.dirty {
+            let packed = ctx.packed(key);
+            if packed.state() == State::Replica {
+                nodes.insert(route::believed(packed, key, ctx.config.nodes).node);
+            }
+        }
+        nodes
+    }
+
     /// Returns true if a mark could begin towards `node`.
     pub(super) fn may_mark(&self, node: NodeId) -> bool {
         let peer = &self.peers[node.index()];
@@ -234,7 +251,9 @@ impl Round {
 
     /// Records the answer to an intent or localize of this node for an absent key.
     pub(super) fn note_answered(&mut self, ctx: &Ctx<impl Env>, request: Request) {
-        self.pace.close(request.round.into(), 0, 1, ctx.now);
+        if !request.at_once {
+            self.pace.close(request.round.into(), 0, 1, ctx.now);
+        }
     }
 
     /// Takes the keys of replicas that may have something to report, `sets` included, in order:
@@ -330,18 +349,19 @@ impl Round {
     }
 
     /// Writes the delta, set and release of a replica into the request, or defers it if there was
-    /// no room. `set` is the value to set.
+    /// no room. `set` is the value to set. Returns true if the replica is released.
     pub(super) fn draft<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
         candidate: &Candidate<Change>,
         set: Option<&[V]>,
         drafts: &mut RequestDrafts,
-    ) {
+    ) -> bool {
         let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } =
             *candidate;
         if !goes {
-            return self.peers[to.index()].deferred.put_off(key, is_sealed);
+            self.peers[to.index()].deferred.put_off(key, is_sealed);
+            return false;
         }
         let draft = drafts.of(to);
         if is_dirty {
@@ -359,7 +379,8 @@ impl Round {
             }
             released
         };
-        if ctx.store.with_slot(key, take) {
+        let is_released = ctx.store.with_slot(key, take);
+        if is_released {
             ctx.store.release(key);
             draft.request.releases.push(key);
             self.peers[to.index()].replicas -= 1;
@@ -372,24 +393,30 @@ impl Round {
             draft.request.sets.push(key);
             draft.sets.push(set);
         }
+        is_released
     }
 
-    /// Returns true if the next request to `node` carries a mark. Keys deferred until now are
-    /// sealed by a mark that begins. `begin_mark` returns true if a call waits for one.
-    fn takes_mark(&mut self, node: NodeId, begin_mark: impl FnOnce() -> bool) -> bool {
+    /// Returns the mark of the next request to `node`. Keys deferred until now are sealed by a mark
+    /// that begins. `begin_mark` returns the mark that calls wait for.
+    fn take_mark(&mut self, node: NodeId, begin_mark: impl FnOnce() -> Mark) -> Mark {
         let peer = &mut self.peers[node.index()];
         if peer.outstanding.is_some() {
-            return false;
+            return Mark::None;
         }
-        if peer.mark == SyncMark::Absent && begin_mark() {
-            peer.mark = SyncMark::Sealed;
-            peer.deferred.seal();
+        if peer.mark == SyncMark::Absent {
+            let mark = begin_mark();
+            if mark != Mark::None {
+                peer.mark = SyncMark::Sealed(mark);
+                peer.deferred.seal();
+            }
         }
-        let leaves = peer.mark == SyncMark::Sealed && !peer.deferred.has_sealed();
-        if leaves {
-            peer.mark = SyncMark::Asked;
+        match peer.mark {
+            SyncMark::Sealed(mark) if !peer.deferred.has_sealed() => {
+                peer.mark = SyncMark::Asked;
+                mark
+            }
+            _ => Mark::None,
         }
-        leaves
     }
 
     /// Sends the request to `node` if there is one, or an empty one if the node must be asked
@@ -399,16 +426,17 @@ impl Round {
         ctx: &mut Ctx<impl Env<Value = V>>,
         node: NodeId,
         draft: Option<Box<RequestDraft>>,
-        begin_mark: impl FnOnce() -> bool,
+        begin_mark: impl FnOnce() -> Mark,
     ) {
-        let sync = self.takes_mark(node, begin_mark);
+        let mark = self.take_mark(node, begin_mark);
         let peer = &mut self.peers[node.index()];
         let is_empty = draft.as_ref().is_none_or(|draft| draft.is_empty());
-        if ctx.is_lost(node) || peer.outstanding.is_some() || (is_empty && !peer.news && !sync) {
+        let has_cause = !is_empty || peer.news || mark != Mark::None;
+        if ctx.is_lost(node) || peer.outstanding.is_some() || !has_cause {
             return;
         }
         let RequestDraft { mut request, mut values, sets, .. } = *draft.unwrap_or_default();
-        request.sync = sync;
+        request.mark = mark;
         if !request.intents.is_empty() || !request.localizes.is_empty() {
             request.ticket = ctx.tickets.of_request(low_bits(ctx.round), node);
         }

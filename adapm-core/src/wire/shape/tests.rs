@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::id::{Ticket, Version};
 use crate::value::Block;
-use crate::wire::message::{Keys, Quiesce};
+use crate::wire::message::{Keys, Mark, Quiesce};
 
 const NODES: usize = 3;
 
@@ -50,7 +50,7 @@ fn request() -> SyncRequest {
         releases: keys(&[0, 2]),
         intents: asked(&[3, 5]),
         localizes: asked(&[4, 12]),
-        sync: true,
+        mark: Mark::Sync,
         ticket: Ticket(4),
     }
 }

@@ -1,5 +1,6 @@
 //! Operations of workers: fast path first, the rest by the engine, as in the runtime.
 
+use adapm_core::clock::Tick;
 use adapm_core::engine::{Input, Op, OpBody, OpId};
 use adapm_core::error::OpError;
 use adapm_core::id::{Key, NodeId};
@@ -96,11 +97,77 @@ impl Cluster {
         self.submit(op, who, false, |_| OpBody::WaitSync)
     }
 
+    /// Reaches the next tick, and waits until the worker may pass it.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn tick(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        worker.progress.1 += 1;
+        self.wait_at_tick(who)
+    }
+
+    /// Lets all live workers reach the tick of the foremost, so that none waits for another.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn catch_up(&mut self) -> Result<(), Violation> {
+        let worker = |who: &NodeWorker| &self.picture.members[who.0.index()].workers[who.1.index()];
+        let live: Vec<NodeWorker> = self.workers().filter(|who| !worker(who).ended).collect();
+        let foremost = live.iter().map(|who| worker(who).progress).max().unwrap_or_default();
+        for who in live {
+            let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+            if worker.progress < foremost {
+                worker.progress = foremost;
+                self.wait_at_tick(who)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the worker may pass the tick that it has reached.
+    fn wait_at_tick(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        let tick = self.raise(who);
+        let op = self.picture.calls.begin(who, CallKind::Tick { tick }, 0);
+        let op = self.submit(op, who, false, |_| OpBody::Tick { tick, waits: true })?;
+        self.block(who, op);
+        Ok(op)
+    }
+
+    /// Reaches the tick behind the barrier or quiesce that the worker is about to call: it holds
+    /// nobody up.
+    fn tick_ahead(&mut self, who: NodeWorker) -> Result<(), Violation> {
+        if self.picture.setup.bound.is_none() {
+            return Ok(());
+        }
+        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        worker.progress = (worker.progress.0 + 1, 0);
+        let tick = self.raise(who);
+        let op = self.picture.calls.begin(who, CallKind::Control, 0);
+        self.submit(op, who, false, |_| OpBody::Tick { tick, waits: false }).map(drop)
+    }
+
+    fn raise(&mut self, who: NodeWorker) -> Tick {
+        let worker = &self.picture.members[who.0.index()].workers[who.1.index()];
+        let tick = Tick::new(worker.progress.0, worker.progress.1);
+        self.picture.oracle.raise(who, tick);
+        tick
+    }
+
+    /// Makes workers that have met wait for the tick behind.
+    pub(super) fn follow_meetings(&mut self) -> Result<(), Violation> {
+        while let Some(who) = self.picture.met.pop() {
+            self.wait_at_tick(who)?;
+        }
+        Ok(())
+    }
+
     /// Waits for all live workers.
     ///
     /// # Errors
     /// If that breaks an invariant.
     pub fn barrier(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        self.tick_ahead(who)?;
         let number = self.picture.calls.barriers(who) + 1;
         let op = self.picture.calls.begin(who, CallKind::Barrier { number }, 0);
         self.submit(op, who, false, |_| OpBody::Barrier)
@@ -111,6 +178,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn quiesce(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        self.tick_ahead(who)?;
         let pushes =
             self.all_keys().map(|key| (1 << self.picture.oracle.pushes(key)) - 1).collect();
         let op = self.picture.calls.begin(who, CallKind::Quiesce { pushes }, 0);
@@ -123,6 +191,7 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn end(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         self.picture.members[who.0.index()].workers[who.1.index()].ended = true;
+        self.picture.oracle.raise(who, Tick::INFINITY);
         let op = self.picture.calls.begin(who, CallKind::Control, 0);
         self.submit(op, who, false, |_| OpBody::End)
     }
@@ -178,7 +247,13 @@ impl Cluster {
             }
         }
         self.release(who, op);
+        let meets = matches!(kind, CallKind::Quiesce { .. } | CallKind::Barrier { .. });
+        let worker = &self.picture.members[who.0.index()].workers[who.1.index()];
+        if meets && self.picture.setup.bound.is_some() && !worker.ended {
+            self.picture.met.push(who);
+        }
         match kind {
+            CallKind::Tick { tick } => invariants::check_passed(&self.picture, who, tick),
             CallKind::WaitSync { mains, own } => {
                 invariants::check_synced(&self.picture, who, &mains, &own)
             }

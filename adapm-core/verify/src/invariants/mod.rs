@@ -13,6 +13,7 @@
 //! | 9 | `order`, [`linear`] | after every read and at rest, where replication is off |
 //! | 10 | `memory` | after every step, tightly at rest |
 //! | 11 | `refusal` | whenever a bad message is fed |
+//! | 13 | `tick` | after every read, when a worker passes a tick, at rest |
 
 mod completion;
 mod conservation;
@@ -26,6 +27,7 @@ mod order;
 pub mod refusal;
 mod residence;
 mod session;
+mod tick;
 
 use adapm_core::id::NodeId;
 
@@ -37,6 +39,7 @@ pub(crate) use completion::{check_met, check_noticed};
 pub(crate) use conservation::check_quiet;
 pub(crate) use convergence::check_synced;
 pub(crate) use memory::check_bytes;
+pub(crate) use tick::check_passed;
 
 /// Checks everything that must hold after every step, the last one by `node`.
 pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
@@ -72,8 +75,11 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     if checks.contains(2) {
         conservation::check_at_rest(picture)?;
     }
-    if checks.contains(4) {
+    if checks.contains(4) && picture.setup.refreshes {
         convergence::check_at_rest(picture)?;
+    }
+    if checks.contains(6) {
+        tick::check_at_rest(picture)?;
     }
     if checks.contains(7) {
         residence::check_at_rest(picture)?;
@@ -94,6 +100,9 @@ pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violat
     }
     if picture.setup.sequential && picture.setup.checks.contains(9) {
         order::check_read(&picture.oracle, read)?;
+    }
+    if picture.setup.checks.contains(13) {
+        tick::check_read(picture, read)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use adapm_core::id::{Key, NodeId};
 use adapm_core::slot::State;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::{Body, SyncResponse};
+use adapm_core::wire::message::{Body, Mark, SyncResponse};
 
 use super::Bug;
 use super::mistake::{Engine, Mistake};
@@ -117,7 +117,7 @@ impl Mistake for IgnoreSyncMark {
         input: Input<'a, i64>,
     ) -> Vec<Input<'a, i64>> {
         self.0 = matches!(&input, Input::Message(_, message)
-            if matches!(&*message.body, Body::SyncRequest(request) if request.sync));
+            if matches!(&*message.body, Body::SyncRequest(request) if request.mark != Mark::None));
         vec![input]
     }
 

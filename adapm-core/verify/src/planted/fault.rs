@@ -14,7 +14,7 @@ use adapm_core::wire::message::Body;
 
 use super::mistake::{Engine, Mistake};
 use super::policy::{Unnoted, planted};
-use super::{Bug, PlantedStore, belief, collective, driver, entries, events, requests};
+use super::{Bug, PlantedStore, belief, collective, driver, entries, events, requests, tick};
 use crate::Recorder;
 
 /// The driver of an engine under test.
@@ -55,6 +55,7 @@ fn mistake(bug: Bug, unnoted: Unnoted) -> Option<Box<dyn Mistake>> {
         .or_else(|| belief::mistake(bug))
         .or_else(|| driver::mistake(bug))
         .or_else(|| events::mistake(bug))
+        .or_else(|| tick::mistake(bug))
 }
 
 impl Fault {

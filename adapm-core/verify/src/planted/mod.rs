@@ -16,6 +16,7 @@
 //! | `driver` | the duties of a driver |
 //! | `events` | what workers are notified of |
 //! | `edit` | messages taken apart and put together |
+//! | `tick` | ticks: what is told of them, and when |
 //! | `link` | a link session: packets, events, time |
 //! | `datagram` | links over datagrams: bytes and frames |
 //!
@@ -34,6 +35,7 @@ mod mistake;
 mod policy;
 mod requests;
 mod store;
+mod tick;
 
 use core::fmt;
 use std::env;
@@ -73,7 +75,7 @@ macro_rules! bugs {
             /// All bugs: one for each invariant, in their order, then more.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// Returns the number of the invariant that the bug breaks, 1 to 12.
+            /// Returns the number of the invariant that the bug breaks, 1 to 13.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
@@ -113,6 +115,7 @@ bugs! {
     KeepClock breaks 10 in Driver: "The clock of an ended worker stays unchanged, so that its intents never expire.";
     SkipForeignDelta breaks 11 in Messages: "A delta for a key that is not owned here is silently skipped instead of refused.";
     BelieveAnyForward breaks 12 in Messages: "An intent or localize passed on by any node counts as its origin's.";
+    TellUnsettled breaks 13 in Messages: "A node tells its tick before the updates made before it are in the main copies.";
     RelocateUnderHolders breaks 3 in Messages: "A localize moves a main copy although another node holds a replica of it.";
     ReleaseForAll breaks 3 in Messages: "A release by one holder ends the holding of another one, too.";
     KeepReleased breaks 3 in Messages: "An owner that reads a release keeps the holder.";
@@ -149,6 +152,12 @@ bugs! {
     BelieveAnyRetry breaks 12 in Messages: "A Retry is accepted from any node, even one that the entry cannot have reached.";
     BelieveAnyResidence breaks 12 in Messages: "A home believes any node about a key's new owner, not only the recorded owner.";
     BelieveAnyAnswer breaks 12 in Messages: "An answer is accepted from any node, even one that the entry cannot have reached.";
+    TickBeforeDirty breaks 13 in Driver: "A tick reaches the engine before the keys that its worker has made dirty.";
+    LeastOfSome breaks 13 in Messages: "Node 0 takes the least tick of those nodes only that have told it one.";
+    BoundOffByOne breaks 13 in Policy: "Workers may be one tick further apart than the bound.";
+    KeepTooLong breaks 13 in Policy: "A copy that a pull has set up stays one tick longer than it may be read.";
+    CountWaiting breaks 6 in Driver: "A worker that waits at a barrier counts with the tick that it had before.";
+    FilterUnderMark breaks 4 in Messages: "A `wait_sync` is answered with those refreshes alone that the policy wants.";
     CountRefused breaks 11 in Driver: "A refused message counts as applied nevertheless.";
     AnswerRefused breaks 11 in Driver: "A refused request is answered nevertheless.";
     BlameUnasked breaks 6 in Events: "A peer that owes no answer counts as unresponsive at the first check without a message of it.";
@@ -167,7 +176,13 @@ bugs! {
 
 impl Bug {
     /// Number of invariants; as many bugs come first in [`Bug::ALL`], one for each.
-    pub const INVARIANTS: usize = 12;
+    pub const INVARIANTS: usize = 13;
+
+    /// Returns true if it needs workers that wait for each other at ticks to show.
+    #[must_use]
+    pub fn needs_ticks(self) -> bool {
+        self.invariant() == 13 || matches!(self, Self::CountWaiting | Self::FilterUnderMark)
+    }
 
     /// Returns true if it needs a lost peer to show.
     #[must_use]
@@ -219,7 +234,8 @@ mod tests {
 
     #[test]
     fn there_is_a_bug_per_invariant() {
-        assert!(Bug::ALL[..12].iter().map(|bug| bug.invariant()).eq(1..=12));
+        let first = Bug::ALL[..Bug::INVARIANTS].iter().map(|bug| bug.invariant());
+        assert!(first.eq(1..=13));
     }
 
     #[test]

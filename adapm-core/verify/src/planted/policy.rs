@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adapm_core::clock::Clock;
+use adapm_core::clock::{Clock, Tick};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Placement, Policy, Supply, SystemPolicy, View};
+use adapm_core::policy::{Bound, Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
 
@@ -31,18 +31,22 @@ struct PlantedPolicy {
     sound: SystemPolicy,
     /// Hides the owner's own intent, and believes the answer.
     hides_intent: bool,
+    /// Ticks by which workers are further apart, and by which a copy stays longer.
+    late: (u64, u64),
     /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
 }
 
 /// Returns `policy`, with the mistake `bug` if it belongs to policies.
 pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted) -> SystemPolicy {
-    let (hides_intent, unnoted) = match bug {
-        Some(Bug::HideOwnIntent) => (true, None),
-        Some(Bug::ForgetHolder) => (false, Some(unnoted.clone())),
+    let (hides_intent, unnoted, late) = match bug {
+        Some(Bug::HideOwnIntent) => (true, None, (0, 0)),
+        Some(Bug::ForgetHolder) => (false, Some(unnoted.clone()), (0, 0)),
+        Some(Bug::BoundOffByOne) => (false, None, (1, 1)),
+        Some(Bug::KeepTooLong) => (false, None, (0, 1)),
         _ => return policy,
     };
-    Box::new(PlantedPolicy { sound: policy, hides_intent, unnoted })
+    Box::new(PlantedPolicy { sound: policy, hides_intent, late, unnoted })
 }
 
 impl Policy for PlantedPolicy {
@@ -75,5 +79,18 @@ impl Policy for PlantedPolicy {
 
     fn replicates(&self) -> bool {
         self.sound.replicates()
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        let bound = self.sound.bound()?;
+        Some(Bound { ticks: bound.ticks + self.late.0, ..bound })
+    }
+
+    fn keep(&self, least: Tick) -> Option<Tick> {
+        self.sound.keep(least).map(|end| end.after(self.late.1))
+    }
+
+    fn lag(&self, key: Key) -> u32 {
+        self.sound.lag(key)
     }
 }

@@ -9,7 +9,7 @@ use adapm_core::store::Store;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
-    Body, Forward, GrantKind, Grants, Keys, Operation, SyncRequest, SyncResponse,
+    Body, Forward, GrantKind, Grants, Keys, Mark, Operation, SyncRequest, SyncResponse,
 };
 
 use super::mistake::{Engine, Mistake};
@@ -284,10 +284,12 @@ impl Mistake for Marks {
     ) -> Vec<Input<'a, i64>> {
         if let Input::Message(from, message) = &mut input
             && let Body::SyncRequest(request) = &mut *message.body
-            && request.sync
+            && request.mark != Mark::None
         {
             self.asked.insert(*from);
-            request.sync = self.known.insert(*from);
+            if !self.known.insert(*from) {
+                request.mark = Mark::None;
+            }
         }
         vec![input]
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
 use adapm_core::Instant;
-use adapm_core::clock::Clock;
+use adapm_core::clock::{Clock, Tick};
 use adapm_core::id::{Counter, Key, NodeId, WorkerId};
 use adapm_core::node_set::NodeSet;
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Placement, Policy, Supply, View};
+use adapm_core::policy::{Bound, Placement, Policy, Supply, View};
 
 /// The calls of all policies of a trial: they are made one after the other.
 #[derive(Default)]
@@ -132,6 +132,18 @@ impl<P: Policy> Policy for Watched<P> {
 
     fn replicates(&self) -> bool {
         self.inner.replicates()
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        self.inner.bound()
+    }
+
+    fn keep(&self, least: Tick) -> Option<Tick> {
+        self.inner.keep(least)
+    }
+
+    fn lag(&self, key: Key) -> u32 {
+        self.inner.lag(key)
     }
 }
 

@@ -35,6 +35,8 @@ impl Schedule {
         let cluster = Cluster::new(setup);
         let keys = cluster.keys().collect();
         let (sets, localizes, eager) = (rng.chance(40), rng.chance(60), rng.chance(40));
+        // Such systems never move main copies, and a copy that a localize holds would not go.
+        let localizes = localizes && !cluster.setup().keeps;
         let hot = (rng.within(1..4), rng.choose(&[40, 60, 90]));
         let slow = (NodeId(0), NodeId(1));
         Self { cluster, rng, keys, sets, localizes, eager, slow, hot }
@@ -66,7 +68,11 @@ impl Schedule {
                 self.cluster.advance_clock(who, 1_000);
             }
         }
+        if self.cluster.setup().bound.is_some() {
+            self.cluster.catch_up()?;
+        }
         self.cluster.settle()?;
+        self.meet_apart()?;
         self.meet_unpaused()?;
         self.meet_late()?;
         self.cluster.settle()?;
@@ -88,6 +94,7 @@ impl Schedule {
             0..38 => self.deliver(),
             38..58 => self.access(),
             58..67 => self.signal(),
+            67..80 if self.cluster.setup().bound.is_some() => self.tick(),
             67..80 => {
                 let who = self.worker();
                 let clocks = if self.rng.chance(10) { 30 } else { self.rng.within(1..5) as u64 };
@@ -189,6 +196,13 @@ impl Schedule {
             self.cluster.block(who, op);
         }
         Ok(())
+    }
+
+    /// Lets a worker reach its next tick.
+    fn tick(&mut self) -> Result<(), Violation> {
+        let Some(who) = self.free_worker() else { return self.deliver() };
+        self.cluster.advance_clock(who, 1);
+        self.cluster.tick(who).map(drop)
     }
 
     fn end_one(&mut self) -> Result<(), Violation> {

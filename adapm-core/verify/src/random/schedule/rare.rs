@@ -77,6 +77,32 @@ impl Schedule {
         Ok(true)
     }
 
+    /// Runs a barrier of all that the last worker reaches some ticks after the others: whoever waits
+    /// there holds nobody up.
+    pub(super) fn meet_apart(&mut self) -> Result<(), Violation> {
+        let Some(bound) = self.cluster.setup().bound else { return Ok(()) };
+        let mut live = self.live();
+        if self.cluster.losses().any() || live.len() < 2 || self.rng.chance(60) {
+            return Ok(());
+        }
+        let last = live.swap_remove(self.rng.within(0..live.len()));
+        for who in live {
+            self.cluster.barrier(who)?;
+        }
+        for _ in 0..=bound.ticks {
+            let op = self.cluster.tick(last)?;
+            for _ in 0..TICK_ROUNDS_MAX {
+                self.cluster.deliver_all()?;
+                for node in self.cluster.living() {
+                    self.cluster.round(node)?;
+                }
+            }
+            hold!(self.cluster.setup().checks => TickPassed, self.cluster.is_done(op), "{last:?} waits at a tick for workers that wait at a barrier");
+        }
+        self.cluster.barrier(last)?;
+        self.cluster.settle()
+    }
+
     /// Runs a `wait_sync` of one worker, or a quiesce of all, while every node goes on changing all
     /// its copies and one localizes.
     pub(super) fn meet_unpaused(&mut self) -> Result<(), Violation> {
@@ -280,6 +306,8 @@ impl Schedule {
     }
 }
 
+/// Number of rounds after which a worker that waits at a tick goes on, if it may.
+const TICK_ROUNDS_MAX: usize = 20;
 /// Number of steps in which a quiesce usually ends.
 const BETWEEN_ROUNDS: usize = 150;
 /// Number of rounds after which an operation that has not ended while others go on never will.

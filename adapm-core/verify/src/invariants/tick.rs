@@ -1,0 +1,63 @@
+//! Invariant 13: workers are no further apart than the bound, and read nothing older than that.
+
+use adapm_core::clock::Tick;
+use adapm_core::policy::Bound;
+
+use crate::oracle::{AccessId, AccessKind, NodeWorker};
+use crate::picture::Picture;
+use crate::violation::{Violation, hold};
+
+/// Checks, when a worker passes `tick`, that no worker that has not ended is too far behind.
+pub(crate) fn check_passed(
+    picture: &Picture,
+    who: NodeWorker,
+    tick: Tick,
+) -> Result<(), Violation> {
+    let Some(Bound { ticks, .. }) = picture.setup.bound else { return Ok(()) };
+    let behind = picture.workers().find(|other| picture.oracle.tick(*other) < tick.before(ticks));
+    hold!(
+        picture.setup.checks => TickTogether,
+        behind.is_none() || picture.losses.any(),
+        "{who:?} passes {tick}, more than {ticks} ahead of {behind:?}"
+    );
+    Ok(())
+}
+
+/// Checks that a read contains all pushes, of all workers, made early enough.
+pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violation> {
+    let Some(Bound { ticks, .. }) = picture.setup.bound else { return Ok(()) };
+    let oracle = &picture.oracle;
+    if oracle.was_set(read.key) || picture.losses.any() {
+        return Ok(());
+    }
+    let access = &oracle.accesses(read.key)[read.index];
+    let AccessKind::Pull(seen) = access.kind else { return Ok(()) };
+    let before = access.tick.before(ticks);
+    for other in oracle.accesses(read.key).iter().filter(|other| other.tick < before) {
+        let AccessKind::Push(digit) = other.kind else { continue };
+        hold!(
+            picture.setup.checks => TickSees,
+            seen.pushes >> digit & 1 == 1 || other.failed,
+            "{:?} at {} misses p{digit} of {}, made by {:?} at {}: {seen}",
+            access.worker,
+            access.tick,
+            read.key,
+            other.worker,
+            other.tick
+        );
+    }
+    Ok(())
+}
+
+/// Checks that at rest no worker waits at a tick that it may pass.
+pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
+    let Some(Bound { ticks, .. }) = picture.setup.bound else { return Ok(()) };
+    let least = picture.workers().map(|who| picture.oracle.tick(who)).min().unwrap_or_default();
+    let stuck = picture.calls.ticks().find(|(_, tick)| least >= tick.before(ticks));
+    hold!(
+        picture.setup.checks => TickPassed,
+        stuck.is_none() || picture.losses.any(),
+        "{stuck:?} is at rest and waits, although all workers have reached {least}"
+    );
+    Ok(())
+}
