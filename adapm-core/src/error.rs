@@ -186,6 +186,9 @@ pub enum OpError {
         /// The node.
         node: NodeId,
     },
+    /// A localize under a system that keeps main copies at their homes.
+    #[error("this system keeps every key at its home: localize under adapm, lapse or nups")]
+    Immovable,
     /// The cluster has been shut down.
     #[error("the cluster has been shut down")]
     Ended,

@@ -42,6 +42,12 @@ pub enum BuildError {
     /// A sparse layout, which cannot be replicated in full: the set of keys is unknown.
     #[error("system full needs a dense layout: use Layout::dense")]
     SparseFull,
+    /// A bound for a system that has one of its own.
+    #[error("system {system} has a bound of its own: leave out the other")]
+    TwoBounds {
+        /// The system.
+        system: String,
+    },
     /// A transport without exactly one endpoint per node of this process.
     #[error(
         "transport of channel {channel} has {given} endpoints: give one for each of {nodes} nodes of this process"

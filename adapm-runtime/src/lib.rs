@@ -110,7 +110,7 @@ mod ticket;
 pub mod trace;
 mod worker;
 
-pub use adapm_core::policy::{System, UnknownSystem};
+pub use adapm_core::policy::{InvalidSystem, System};
 pub use builder::{Builder, InvalidWorkers, Nodes, Workers};
 pub use cluster::Cluster;
 pub use error::{BuildError, RunError, TryRunError};

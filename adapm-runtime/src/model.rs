@@ -60,6 +60,7 @@ mod node {
                 all_workers: 2 * workers,
                 sampling: None,
                 supply: Supply::Intent,
+                clocks_per_tick: None,
             }))
         }
 

@@ -4,6 +4,7 @@
 //! The logical clocks of workers are read by channel threads (AdaPM §3).
 
 use std::mem;
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -37,6 +38,8 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) sampling: Option<Arc<Sampling>>,
     /// The mechanism that brings copies to this node.
     pub(crate) supply: Supply,
+    /// The clocks after which a worker waits for others, under a bound.
+    pub(crate) clocks_per_tick: Option<NonZeroU32>,
 }
 
 /// The shared part of a worker's state.
@@ -147,6 +150,15 @@ impl<S: Store> NodeShared<S> {
     pub(crate) fn check(&self, keys: &[Key], given: usize) -> Result<(), OpError> {
         let expected = self.elements(keys)?;
         if expected == given { Ok(()) } else { Err(OpError::ValueLen { expected, given }) }
+    }
+
+    /// Checks that `keys` can be localized.
+    pub(crate) fn check_movable(&self, keys: &[Key]) -> Result<(), OpError> {
+        self.elements(keys)?;
+        match self.supply {
+            Supply::Nothing | Supply::Access => Err(OpError::Immovable),
+            _ => Ok(()),
+        }
     }
 
     /// Signals, under a name, that `worker` will access `keys` in `clocks`.

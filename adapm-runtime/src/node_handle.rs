@@ -47,6 +47,8 @@ pub(crate) struct Plan<V> {
     pub(crate) initial: Initial<V>,
     pub(crate) sampling: Option<Arc<Sampling>>,
     pub(crate) supply: Supply,
+    /// The clocks after which workers wait for others, under a bound.
+    pub(crate) clocks_per_tick: Option<NonZeroU32>,
     /// Longest time for which a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
@@ -83,6 +85,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             all_workers: plan.workers.all(plan.nodes),
             sampling: plan.sampling.clone(),
             supply: plan.supply,
+            clocks_per_tick: plan.clocks_per_tick,
         });
         let mut handle = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {

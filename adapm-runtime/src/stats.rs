@@ -24,6 +24,9 @@ pub struct Stats {
     /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed
     /// over workers.
     pub blocked_nanos: u64,
+    /// Nanoseconds for which workers waited at clocks, barriers and quiesces for others to come near
+    /// enough, under a bound, summed over workers.
+    pub gated_nanos: u64,
     /// Main copies that moved.
     pub relocations: u64,
     /// Replicas created.
@@ -111,6 +114,7 @@ impl Stats {
             (&mut self.waited, other.waited),
             (&mut self.remote, other.remote),
             (&mut self.blocked_nanos, other.blocked_nanos),
+            (&mut self.gated_nanos, other.gated_nanos),
             (&mut self.relocations, other.relocations),
             (&mut self.replicas, other.replicas),
             (&mut self.releases, other.releases),
@@ -178,6 +182,7 @@ impl Stats {
 pub(crate) struct WorkerCounters {
     local: AtomicU64,
     blocked_nanos: AtomicU64,
+    gated_nanos: AtomicU64,
     sampled: AtomicU64,
     sampled_local: AtomicU64,
     sample_fallbacks: AtomicU64,
@@ -195,6 +200,11 @@ impl WorkerCounters {
     /// Counts the time for which the worker waited for engines.
     pub(crate) fn add_blocked(&self, time: Duration) {
         raise(&self.blocked_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Counts the time for which the worker waited for others to come near enough.
+    pub(crate) fn add_gated(&self, time: Duration) {
+        raise(&self.gated_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// Counts sampled keys that were pulled, and how many of them were local.
@@ -215,6 +225,7 @@ impl WorkerCounters {
     pub(crate) fn add_to(&self, stats: &mut Stats) {
         stats.local += self.local.load(Ordering::Relaxed);
         stats.blocked_nanos += self.blocked_nanos.load(Ordering::Relaxed);
+        stats.gated_nanos += self.gated_nanos.load(Ordering::Relaxed);
         stats.sampled += self.sampled.load(Ordering::Relaxed);
         stats.sampled_local += self.sampled_local.load(Ordering::Relaxed);
         stats.sample_fallbacks += self.sample_fallbacks.load(Ordering::Relaxed);

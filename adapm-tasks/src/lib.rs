@@ -26,6 +26,7 @@ mod matrix;
 pub mod measure;
 pub mod metric;
 pub mod mf;
+mod nearest;
 mod optim;
 mod partition;
 pub mod run;
@@ -36,4 +37,4 @@ pub mod testing;
 mod top;
 pub mod wv;
 
-pub use adapm_runtime::{Scheme, System, UnknownScheme, UnknownSystem};
+pub use adapm_runtime::{InvalidSystem, Scheme, System, UnknownScheme};

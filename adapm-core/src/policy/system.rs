@@ -9,8 +9,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::policy::{
-    Adaptive, Bounded, Classic, Essp, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy,
-    Ssp, Supply,
+    Adaptive, Bound, Bounded, Classic, Essp, Full, Immediate, Lapse, NoRelocation, NoReplication,
+    Policy, Ssp, Supply,
 };
 
 /// Declares the systems: each with its parameter and a usual value of it, if it has one, its name
@@ -171,6 +171,12 @@ impl System {
     #[must_use]
     pub fn localizes(self) -> bool {
         self.supply() == Supply::Localize
+    }
+
+    /// Returns how far workers may be apart, if they wait for each other.
+    #[must_use]
+    pub fn bound(self) -> Option<Bound> {
+        self.policy(1).bound()
     }
 
     /// Returns true if two copies of a key may exist while no worker localizes.

@@ -23,14 +23,18 @@ pub use crate::random_policy::RandomPolicy;
 /// Number of steps of the first phase of a full run.
 pub const STEPS: usize = 200;
 
+/// Returns the systems whose workers do not wait for each other.
+pub(crate) fn unbounded() -> impl Iterator<Item = System> {
+    System::ALL.into_iter().filter(|system| system.policy(1).bound().is_none())
+}
+
 /// Returns the cluster of a seed: at least 3 nodes, 2 workers per node, 8 keys.
 #[must_use]
 pub fn setup(seed: u64) -> Setup {
     let mut rng = Rng::new(seed ^ SETUP_SALT);
     let nodes = rng.within(3..5);
     let workers = rng.within(2..4);
-    let free: Vec<System> =
-        System::ALL.into_iter().filter(|system| system.policy(workers).bound().is_none()).collect();
+    let free: Vec<System> = unbounded().collect();
     let at = rng.within(0..free.len() + 2);
     let system = free.get(at).copied();
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, 8);

@@ -15,7 +15,7 @@ use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Place, Policy, Supply, System, SystemPolicy};
+use adapm_core::policy::{Bounded, Place, Policy, Supply, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
@@ -73,6 +73,8 @@ struct Settings<V> {
     workers: Workers,
     channels: Option<usize>,
     rounds_per_second: Option<NonZeroU32>,
+    bound: Option<u32>,
+    clocks_per_tick: NonZeroU32,
     location_caches: bool,
     decisions: Decisions,
     initial: Initial<V>,
@@ -92,6 +94,8 @@ impl<V: Value> Builder<V> {
             workers: Workers::from(1),
             channels: None,
             rounds_per_second: None,
+            bound: None,
+            clocks_per_tick: NonZeroU32::MIN,
             location_caches: true,
             decisions: Decisions::System(System::Adapm),
             initial: Arc::new(|_, _| {}),
@@ -146,6 +150,42 @@ impl<V: Value, S> Builder<V, S> {
     #[must_use]
     pub fn rounds_per_second(mut self, most: NonZeroU32) -> Self {
         self.settings.rounds_per_second = Some(most);
+        self
+    }
+
+    /// Bounds how far workers are apart, under any system without a bound of its own: none is more
+    /// than `ticks` clocks ahead of the slowest that has not ended, and at clock c each sees all
+    /// updates made before clock c - `ticks`, counted from the last barrier or quiesce. A worker
+    /// waits in [`crate::Worker::advance_clock`]. Defaults to no bound.
+    ///
+    /// ```
+    /// # use adapm_runtime::prelude::*;
+    /// # use adapm_runtime::adapm_core::Layout;
+    /// let builder = Builder::<f32>::new(Layout::dense(&[(10, 1)])?).nodes(2).bound(0);
+    /// let cluster = builder.build()?;
+    /// // In lockstep: behind the clock each sees what all have done before it.
+    /// let sums = cluster.try_run(|mut worker| {
+    ///     worker.push(&[Key(3)], &[1.0])?;
+    ///     worker.advance_clock();
+    ///     let mut sum = [0.0];
+    ///     worker.pull(&[Key(3)], &mut sum)?;
+    ///     Ok::<f32, OpError>(sum[0])
+    /// })?;
+    /// assert_eq!(sums, [2.0, 2.0]);
+    /// cluster.shutdown()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn bound(mut self, ticks: u32) -> Self {
+        self.settings.bound = Some(ticks);
+        self
+    }
+
+    /// Sets the number of clocks that count as one under a bound: workers wait for others only once
+    /// in so many. Defaults to 1.
+    #[must_use]
+    pub fn clocks_per_tick(mut self, clocks: NonZeroU32) -> Self {
+        self.settings.clocks_per_tick = clocks;
         self
     }
 
@@ -309,6 +349,12 @@ where
         if self.settings.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }
+        if let Decisions::System(system) = self.settings.decisions
+            && self.settings.bound.is_some()
+            && system.policy(1).bound().is_some()
+        {
+            return Err(BuildError::TwoBounds { system: system.to_string() });
+        }
         Ok(())
     }
 
@@ -328,7 +374,7 @@ where
         let taste = |node, channel: ChannelId| {
             // A place does not determine the number of channels.
             let config = NodeConfig::new(node, nodes, workers.of(node)).on_channel(channel, 1);
-            let policy = settings.decisions.policy(&Place::from(&config));
+            let policy = settings.decisions.policy(settings.bound, &Place::from(&config));
             (policy, settings.watchers.observer_of(node, channel))
         };
         let populated = starting.populate(&stores, tell);
@@ -344,23 +390,24 @@ impl<V: Value> Settings<V> {
             ("keys", self.layout.keys().end.0.to_string()),
             ("layout", format!("{:016x}", self.layout.digest::<V>())),
             ("workers", self.workers.to_string()),
-            ("system", self.decisions.name().to_owned()),
+            ("system", self.decisions.name()),
+            ("bound", self.bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
+            ("clocks per tick", self.clocks_per_tick.to_string()),
             ("location caches", self.location_caches.to_string()),
             ("sampling", format!("{:?}", self.sampling)),
         ]
     }
 
-    /// Returns the mechanism that brings copies to nodes; asks an extra instance of a user's
-    /// policy.
+    /// Creates an extra policy, for what is the same for all engines.
+    fn any_policy(&self) -> SystemPolicy {
+        let node = NodeId(0);
+        let config = NodeConfig::new(node, self.nodes.count(), self.workers.of(node));
+        self.decisions.policy(self.bound, &Place::from(&config))
+    }
+
+    /// Returns the mechanism that brings copies to nodes.
     fn supply(&self) -> Supply {
-        match &self.decisions {
-            Decisions::System(system) => system.supply(),
-            Decisions::Custom(policy) => {
-                let node = NodeId(0);
-                let config = NodeConfig::new(node, self.nodes.count(), self.workers.of(node));
-                policy(&Place::from(&config)).supply()
-            }
-        }
+        self.any_policy().supply()
     }
 
     /// Returns the number of channels that suits this machine.
@@ -375,7 +422,7 @@ impl<V: Value> Settings<V> {
             part: self.nodes.own(),
             // Processes without a group know nothing of each other's runs.
             run: self.nodes.group().map_or(0, |group| group.run()),
-            system: self.decisions.name().to_owned(),
+            system: self.decisions.name(),
             origin: TraceHead::wall_clock(),
         }
     }
@@ -391,6 +438,7 @@ impl<V: Value> Settings<V> {
             initial: Arc::clone(&self.initial),
             sampling: self.sampling.clone().map(Arc::new),
             supply: self.supply(),
+            clocks_per_tick: self.any_policy().bound().map(|_| self.clocks_per_tick),
             unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),
@@ -426,18 +474,22 @@ impl Decisions {
         Self::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy))
     }
 
-    /// Creates the policy of one engine.
-    fn policy(&self, place: &Place) -> SystemPolicy {
-        match self {
+    /// Creates the policy of one engine, with a bound if one is given.
+    fn policy(&self, bound: Option<u32>, place: &Place) -> SystemPolicy {
+        let policy = match self {
             Self::System(system) => system.policy(place.workers),
             Self::Custom(policy) => policy(place),
+        };
+        match bound {
+            Some(ticks) => Box::new(Bounded { policy, ticks: ticks.into() }),
+            None => policy,
         }
     }
 
-    fn name(&self) -> &'static str {
+    fn name(&self) -> String {
         match self {
-            Self::System(system) => system.name(),
-            Self::Custom(_) => "custom",
+            Self::System(system) => system.to_string(),
+            Self::Custom(_) => String::from("custom"),
         }
     }
 }

@@ -41,7 +41,7 @@ impl Scheme {
     #[must_use]
     pub fn of(system: System) -> Self {
         match system.supply() {
-            Supply::Nothing => Self::Naive,
+            Supply::Nothing | Supply::Access => Self::Naive,
             _ if system.replicates() => Self::Local,
             _ => Self::Preloc,
         }

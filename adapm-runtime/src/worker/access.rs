@@ -125,7 +125,7 @@ impl<S: Store> Access<S> {
     }
 
     pub(super) fn localize_async(&mut self, keys: &[Key]) -> Result<Done, OpError> {
-        self.shared.elements(keys)?;
+        self.shared.check_movable(keys)?;
         let _alive = self.shared.alive(self.id)?;
         let order = &mut self.order;
         order.reap();

@@ -14,6 +14,7 @@
 //! `adapm-core`'s, and the channel threads (`channel.rs`).
 
 mod access;
+mod gate;
 mod sample;
 mod update;
 
@@ -37,6 +38,7 @@ use crate::store::LayoutStore;
 use crate::sync::Ordering;
 use crate::ticket::{Done, Pull};
 use access::Access;
+use gate::Gate;
 use update::Updates;
 
 /// A worker, which makes the accesses of a training thread. Handed out by [`crate::Cluster`], moves
@@ -51,6 +53,8 @@ pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     access: Access<S>,
     updates: Updates<V>,
     clock: Clock,
+    /// Under a bound on how far workers are apart.
+    gate: Option<Gate>,
     sampler: Sampler,
     pace: Pace,
     /// Receives the failure if the worker's thread panics, unless it is reported elsewhere.
@@ -65,6 +69,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     ) -> Self {
         Self {
             clock: Clock(0),
+            gate: shared.clocks_per_tick.map(Gate::new),
             sampler: Sampler::new(shared.sampling.clone(), shared.node, id, 0),
             pace: Pace::default(),
             access: Access::new(shared, id),
@@ -74,6 +79,11 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     }
 
     /// Raises the clock by one and returns it. Intents whose window ends here expire.
+    ///
+    /// Under a system that bounds how far workers are apart ([`crate::Builder::bound`]), blocks
+    /// until no other worker is too far behind, and costs a message to node 0 and back, and a round
+    /// to each node that copies or updates come from or go to. A failure of that is reported by the
+    /// next [`Worker::wait_all`], [`Worker::wait_sync`], [`Worker::barrier`] or [`Worker::quiesce`].
     pub fn advance_clock(&mut self) -> Clock {
         self.advance_clock_by(1)
     }
@@ -83,6 +93,9 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     pub fn advance_clock_by(&mut self, clocks: u64) -> Clock {
         self.clock = self.clock + clocks;
         self.shared().clocks.set(self.id(), self.clock);
+        if let Some(gate) = &mut self.gate {
+            gate.advance(&mut self.access, clocks);
+        }
         self.clock
     }
 
@@ -206,7 +219,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// is owned here.
     ///
     /// # Errors
-    /// An unknown key, or a failed cluster.
+    /// An unknown key, a system that keeps keys at their homes, or a failed cluster.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
         self.localize_async(keys)?.wait()
     }
@@ -254,6 +267,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// The first error of an asynchronous call since the last `wait_all`, even if its ticket has
     /// reported it.
     pub fn wait_all(&mut self) -> Result<(), OpError> {
+        self.gate.as_mut().map_or(Ok(()), Gate::take_error)?;
         self.access.wait_all()
     }
 
@@ -276,16 +290,27 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// The cluster has failed.
     pub fn quiesce(&mut self) -> Result<(), OpError> {
         self.wait_all()?;
-        self.access.on_channels(self.shared().ports.len(), &OpBody::Quiesce)
+        self.meet(|access| access.on_channels(access.shared().ports.len(), &OpBody::Quiesce))
     }
 
     /// Blocks until all workers of all nodes that have not ended have called this. Makes nothing
-    /// visible by itself.
+    /// visible by itself, except under a bound ([`crate::Builder::bound`]): all updates made before
+    /// are then seen behind it.
     ///
     /// # Errors
     /// The cluster has failed.
     pub fn barrier(&mut self) -> Result<(), OpError> {
-        self.access.on_channels(1, &OpBody::Barrier)
+        self.meet(|access| access.on_channels(1, &OpBody::Barrier))
+    }
+
+    fn meet(
+        &mut self,
+        meet: impl FnOnce(&mut Access<S>) -> Result<(), OpError>,
+    ) -> Result<(), OpError> {
+        match &mut self.gate {
+            Some(gate) => gate.meet(&mut self.access, meet),
+            None => meet(&mut self.access),
+        }
     }
 
     /// Returns the node that this worker belongs to.
@@ -435,7 +460,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     /// §3.2), and blocks until they are here.
     ///
     /// # Errors
-    /// An unknown key, or the worker has ended.
+    /// An unknown key, a system that keeps keys at their homes, or the worker has ended.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
         self.localize_async(keys)?.wait()
     }
@@ -445,7 +470,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     /// # Errors
     /// As [`IntentHandle::localize`].
     pub fn localize_async(&mut self, keys: &[Key]) -> Result<Done, OpError> {
-        self.shared.elements(keys)?;
+        self.shared.check_movable(keys)?;
         let _alive = self.shared.alive(self.worker)?;
         let promise =
             self.shared.localize(self.worker, keys, |parts| Arc::new(Promise::new(parts, None)));

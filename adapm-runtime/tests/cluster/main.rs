@@ -5,6 +5,7 @@
 
 mod apart;
 mod bad_input;
+mod bounds;
 #[path = "../support/channels.rs"]
 mod channels;
 mod decorated;

@@ -15,8 +15,8 @@ use clap::{Arg, ArgAction, Command};
 use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
-use crate::cli::format;
 use crate::files;
+use crate::nearest::nearest;
 use adapm_transport::error::SystemError;
 
 /// The settings of a file.
@@ -218,7 +218,7 @@ fn hint(key: &str, command: &Command) -> String {
         return format!("; give --{dashed} on the command line");
     }
     let names = settings_of(command).filter_map(Arg::get_long).map(str::to_owned).collect();
-    match format::nearest(&dashed, names) {
+    match nearest(&dashed, names) {
         (Some(near), _) => format!("; did you mean {near}?"),
         (None, names) => format!("; there are {}, and others", names.join(", ")),
     }

@@ -71,7 +71,7 @@ fn evaluate<P: Program>(
         output.object(&json::Evaluation {
             task: P::NAME,
             origin: json::Origin::new(given, began),
-            system: name_of(args.cluster.system),
+            system: &name_of(args.cluster.system),
             nodes: report.nodes,
             workers: report.workers.clone(),
             transport: processes.transport(),
@@ -108,7 +108,7 @@ fn preface<P: Program>(
     P::plan_evaluation(args, subject, &mut plan);
     let topology = report::planned_topology(processes, &args.cluster);
     plan.row("cluster", &topology, &report::CLUSTER_FLAGS);
-    plan.row("system", name_of(args.cluster.system), &["system"]);
+    plan.row("system", &name_of(args.cluster.system), &["system"]);
     let heading = processes.output(args.output.json).bold(format!("eval {}", P::NAME)).to_string();
     format!("{heading}\n{}", table.render())
 }

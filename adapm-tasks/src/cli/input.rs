@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::data::{self, DATA_VARIABLE, DataError};
+use crate::nearest::nearest;
 use crate::run::TaskError;
 
 use crate::cli::args::Given;
 use crate::cli::failure::Failure;
-use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::progress::Screen;
@@ -46,7 +46,7 @@ fn unknown(error: DataError) -> Failure {
     let DataError::UnknownName { name, searched: Some(folder) } = &error else {
         return TaskError::Data(error).into();
     };
-    let (near, names) = format::nearest(&name.to_string_lossy(), names_in(folder));
+    let (near, names) = nearest(&name.to_string_lossy(), names_in(folder));
     Failure::UnknownData { error: Box::new(error), near, names }
 }
 

@@ -124,7 +124,7 @@ pub(crate) struct Run<'a, O, S> {
     #[serde(flatten)]
     pub(crate) origin: Origin<'a>,
     pub(crate) recipe: Option<&'a str>,
-    pub(crate) system: &'static str,
+    pub(crate) system: &'a str,
     pub(crate) transport: Option<&'static str>,
     pub(crate) data: &'a str,
     pub(crate) generated: bool,
@@ -149,7 +149,7 @@ pub(crate) struct Evaluation<'a, O> {
     pub(crate) task: &'static str,
     #[serde(flatten)]
     pub(crate) origin: Origin<'a>,
-    pub(crate) system: &'static str,
+    pub(crate) system: &'a str,
     pub(crate) nodes: usize,
     #[serde(serialize_with = "workers")]
     pub(crate) workers: Workers,

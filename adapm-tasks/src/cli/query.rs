@@ -10,8 +10,6 @@ use crate::data::lines::lines;
 use crate::data::{DataError, bytes};
 use crate::kge::Names;
 
-use crate::cli::format;
-
 /// A query: names, or nothing where a name is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -120,7 +118,7 @@ impl Query {
         names: Vec<String>,
     ) -> QueryError {
         let (name, model) = (self.text(field), model.to_path_buf());
-        let (near, mut nearest) = format::nearest(&name, names);
+        let (near, mut nearest) = crate::nearest::nearest(&name, names);
         nearest.truncate(NEAREST);
         let (place, is_near) = (self.place.clone(), near.is_some());
         let unknown = UnknownName { place, field, kind, name, model, nearest, is_near };

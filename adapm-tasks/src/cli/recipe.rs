@@ -8,8 +8,6 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::format;
-
 /// Settings for a task and data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -87,7 +85,7 @@ pub(crate) fn all(task: &str) -> Vec<Recipe> {
 /// Returns the recipe that may have been meant by a name, else all there are.
 fn instead_of(name: &str, task: &str) -> String {
     let names = all(task).into_iter().map(|recipe| recipe.name).collect();
-    match format::nearest(name, names) {
+    match crate::nearest::nearest(name, names) {
         (Some(near), _) => format!("; did you mean {near}?"),
         (None, names) if names.is_empty() => ": there is none yet; leave out --recipe".to_owned(),
         (None, names) => format!(": there are {}", names.join(", ")),

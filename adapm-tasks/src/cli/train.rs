@@ -6,6 +6,7 @@
 //!
 //! What is a task's own is its [`Program`].
 
+use std::num::NonZeroU32;
 use std::time::SystemTime;
 
 use adapm_core::Key;
@@ -99,7 +100,7 @@ fn train<P: Program>(
             task: P::NAME,
             origin: json::Origin::new(given, began),
             recipe: args.settings.recipe.as_deref(),
-            system: name_of(config.cluster().system),
+            system: &name_of(config.cluster().system),
             transport: processes.transport(),
             data: &source.text,
             generated: source.is_generated,
@@ -268,9 +269,17 @@ fn preface<P: Program>(
     }
     plan.row("seed", &args.config.run().seed.to_string(), &["seed"]);
     plan.row("cluster", &report::planned_topology(processes, cluster), &report::CLUSTER_FLAGS);
-    plan.row("system", name_of(cluster.system), &["system", "localize-ahead", "ahead"]);
-    if let Some(most) = cluster.rounds_per_second {
+    plan.row("system", &name_of(cluster.system), &["system", "localize-ahead", "ahead"]);
+    if let Some(most) = cluster.pacing.rounds_per_second {
         plan.row("rounds", &format!("at most {most} a second"), &["rounds-per-second"]);
+    }
+    let own = cluster.system.and_then(crate::System::bound).map(|bound| bound.ticks);
+    if let Some(clocks) = own.or(cluster.pacing.bound.map(u64::from)) {
+        let clocks = format::plural(clocks as usize, "clock");
+        let usual = config.batches_per_clock();
+        let batches = cluster.pacing.clock_every.map_or(usual, NonZeroU32::get);
+        let row = format!("workers at most {clocks} apart, a clock in {batches} batches");
+        plan.row("bound", &row, &["bound", "clock-every"]);
     }
     if let Some(name) = &args.settings.recipe {
         plan.row("recipe", &recipe::find(P::NAME, name)?.expected(), &["recipe"]);

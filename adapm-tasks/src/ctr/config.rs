@@ -122,6 +122,10 @@ impl Config for TrainConfig {
         (&mut self.cluster, &mut self.run)
     }
 
+    fn batches_per_clock(&self) -> u32 {
+        16
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
         for units in &self.hidden.0 {

@@ -162,6 +162,10 @@ impl Config for TrainConfig {
         (&mut self.cluster, &mut self.run)
     }
 
+    fn batches_per_clock(&self) -> u32 {
+        4
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         checks::whole("hidden", self.hidden as u64, 1, HIDDEN_MAX)?;
         checks::dimension(self.dim)?;

@@ -220,6 +220,10 @@ impl Config for TrainConfig {
         (&mut self.cluster, &mut self.run)
     }
 
+    fn batches_per_clock(&self) -> u32 {
+        64
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
         let is_even = !self.model.needs_even() || self.dim.is_multiple_of(2);

@@ -201,6 +201,10 @@ impl Config for TrainConfig {
         (&mut self.cluster, &mut self.run)
     }
 
+    fn batches_per_clock(&self) -> u32 {
+        64
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         dimension(self.dim)?;
         positive("learning_rate", self.rate())?;

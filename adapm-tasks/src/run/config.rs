@@ -4,8 +4,8 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-use adapm_runtime::Workers;
 use adapm_runtime::trace::Tracer;
+use adapm_runtime::{Builder, Workers};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,13 @@ pub trait Config: Serialize + Clone + Send + Sync {
     /// Returns the settings that all tasks have.
     fn run(&self) -> &RunConfig {
         self.common().1
+    }
+
+    /// Returns the batches that are one clock to a bound unless `--clock-every` says otherwise: as
+    /// many as take some 20 ms on one worker, so that waiting for others costs little. Positive;
+    /// defaults to 1.
+    fn batches_per_clock(&self) -> u32 {
+        1
     }
 
     /// Checks that each field has a value that is valid for any data; [`RunConfig::check`] is a
@@ -71,18 +78,58 @@ pub struct ClusterConfig {
     #[arg(long, value_name = "N")]
     #[serde(with = "crate::run::flags::workers_given")]
     pub workers: Option<Workers>,
-    /// Rounds a second at most, in which nodes exchange intents and changes [default: 2000]
-    #[arg(long, value_name = "N")]
-    pub rounds_per_second: Option<NonZeroU32>,
-    /// Parameter management system; none: plain arrays and one worker, to compare with
-    #[arg(long, value_name = "NAME", default_value = System::Adapm.name(), value_parser = manager())]
+    /// Parameter management system, as ssp:3 where it has a parameter; none: plain arrays and one
+    /// worker, to compare with
+    #[arg(long, value_name = "NAME", default_value = System::Adapm.name(), value_parser = manager)]
     #[serde(with = "crate::run::flags::manager_name")]
     pub system: Manager,
+    /// How often nodes exchange, and workers wait for each other.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub pacing: Pacing,
 }
 
 impl Default for ClusterConfig {
     fn default() -> Self {
-        Self { nodes: None, workers: None, rounds_per_second: None, system: Some(System::Adapm) }
+        let (nodes, workers, pacing) = (None, None, Pacing::default());
+        Self { nodes, workers, system: Some(System::Adapm), pacing }
+    }
+}
+
+/// How often nodes exchange what has changed, and workers wait for each other.
+#[derive(Args, Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Pacing {
+    /// Rounds a second at most, in which nodes exchange intents and changes [default: 2000]
+    #[arg(long, value_name = "N")]
+    pub rounds_per_second: Option<NonZeroU32>,
+    /// Clocks that a worker may be ahead of the slowest, under a system without a bound of its own
+    #[arg(long, value_name = "CLOCKS")]
+    pub bound: Option<u32>,
+    /// Batches of work that are one clock to a bound, that of the system included [default: as many
+    /// as take some 20 ms on one worker]
+    #[arg(long, value_name = "N")]
+    pub clock_every: Option<NonZeroU32>,
+}
+
+impl Pacing {
+    /// Puts these settings into a builder.
+    pub(crate) fn of<V: adapm_core::Value>(self, builder: Builder<V>) -> Builder<V> {
+        let builder = self.rounds_per_second.into_iter().fold(builder, Builder::rounds_per_second);
+        let builder = self.bound.into_iter().fold(builder, Builder::bound);
+        self.clock_every.into_iter().fold(builder, Builder::clocks_per_tick)
+    }
+
+    /// Checks that the system can have these settings.
+    pub(crate) fn check(self, system: Manager) -> Result<(), ConfigError> {
+        match (self.bound, system) {
+            (Some(_), None) => Err(ConfigError::BoundWithoutSystem),
+            (Some(_), Some(system)) if system.bound().is_some() => {
+                Err(ConfigError::TwoBounds { system })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -196,6 +243,15 @@ pub enum Split {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// A bound without a system that keeps it.
+    #[error("--bound needs a system, not none: leave it out")]
+    BoundWithoutSystem,
+    /// A bound for a system that has one of its own.
+    #[error("--bound: {system} has a bound of its own; leave it out")]
+    TwoBounds {
+        /// The system.
+        system: System,
+    },
     /// Zero nodes.
     #[error("0 nodes cannot train; give at least 1")]
     NoNodes,

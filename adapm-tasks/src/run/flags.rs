@@ -2,7 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::{System, UnknownSystem};
+use crate::nearest::nearest;
+use crate::{InvalidSystem, System};
 
 /// A system; `None`: plain arrays, one node, one worker, no manager.
 pub type Manager = Option<System>;
@@ -37,19 +38,30 @@ pub fn positive_count(text: &str) -> Result<u32, &'static str> {
     text.parse().ok().filter(|number| *number > 0).ok_or(AT_LEAST_ONE)
 }
 
-/// Takes the name of a system, or `none`.
-pub(crate) fn manager() -> impl TypedValueParser<Value = Manager> {
-    let names = System::ALL.map(System::name).into_iter().chain([NO_MANAGER]);
-    PossibleValuesParser::new(names).try_map(|name| manager_of(&name))
+/// Takes a system, with its parameter if it has one, or `none`.
+///
+/// # Errors
+///
+/// Any other word, with the system that may have been meant.
+pub(crate) fn manager(text: &str) -> Result<Manager, String> {
+    if text == NO_MANAGER {
+        return Ok(None);
+    }
+    let system = text.parse().map(Some);
+    system.map_err(|error: InvalidSystem| {
+        let names = System::ALL.into_iter().map(|system| system.to_string());
+        match nearest(text, names.collect()) {
+            (Some(near), _) if error == InvalidSystem::Unknown => {
+                format!("no such system; did you mean {near}?")
+            }
+            _ => error.to_string(),
+        }
+    })
 }
 
-/// Returns the name of a system, or `none`.
-pub(crate) fn name_of(manager: Manager) -> &'static str {
-    manager.map_or(NO_MANAGER, System::name)
-}
-
-fn manager_of(name: &str) -> Result<Manager, UnknownSystem> {
-    if name == NO_MANAGER { Ok(None) } else { name.parse().map(Some) }
+/// Returns a system as it is typed, or `none`.
+pub(crate) fn name_of(manager: Manager) -> String {
+    manager.map_or_else(|| NO_MANAGER.to_owned(), |system| system.to_string())
 }
 
 /// The name that stands for plain arrays.
@@ -68,20 +80,20 @@ pub(crate) mod manager_name {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
 
-    use super::{Manager, manager_of, name_of};
+    use super::{Manager, name_of};
 
     pub(crate) fn serialize<S: Serializer>(
         manager: &Manager,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(name_of(*manager))
+        serializer.serialize_str(&name_of(*manager))
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Manager, D::Error> {
         let name = String::deserialize(deserializer)?;
-        manager_of(&name).map_err(D::Error::custom)
+        super::manager(&name).map_err(D::Error::custom)
     }
 }
 

@@ -8,7 +8,7 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use crate::run::circle::{Place, places};
-use crate::run::config::{Keep, Settings, Split};
+use crate::run::config::{Keep, Pacing, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::managed::{ManagedSignaler, Setup};
 use crate::run::observer::{Epoch, Observer};
@@ -60,9 +60,9 @@ pub(crate) fn train_each_and<T: Task>(
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
-    let (workers, rounds_per_second) = (&[workers; NODES], None);
+    let (workers, pacing) = (&[workers; NODES], Pacing::default());
     let (group, trace) = (None, None);
-    let setup = Setup { system, nodes, workers, rounds_per_second, seed, group, scheme, trace };
+    let setup = Setup { system, nodes, workers, pacing, seed, group, scheme, trace };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
     let started =

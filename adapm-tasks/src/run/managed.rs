@@ -8,7 +8,6 @@
 //! asks for the values of keys at their home. Only a checkpoint needs all, on node 0.
 
 use std::convert::Infallible;
-use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use adapm_runtime::{
 };
 use adapm_transport::group::Group;
 
+use crate::run::config::Pacing;
 use crate::run::error::TaskError;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::peers::Peers;
@@ -33,7 +33,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) nodes: usize,
     /// Of each node.
     pub(crate) workers: &'a [usize],
-    pub(crate) rounds_per_second: Option<NonZeroU32>,
+    pub(crate) pacing: Pacing,
     pub(crate) seed: u64,
     /// The group that joins the nodes, if they are processes.
     pub(crate) group: Option<&'a Arc<Group>>,
@@ -46,10 +46,9 @@ pub(crate) struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
-        let Topology { system, nodes, workers, rounds_per_second, peers } = topology;
+        let Topology { system, nodes, workers, pacing, peers } = topology;
         let (group, scheme, trace) = (peers.group(), None, None);
-        let setup =
-            |system| Self { system, nodes, workers, rounds_per_second, seed, group, scheme, trace };
+        let setup = |system| Self { system, nodes, workers, pacing, seed, group, scheme, trace };
         system.map(setup)
     }
 
@@ -65,7 +64,7 @@ impl<'a> Setup<'a> {
         let layout = shape.layout()?;
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
-        let builder = self.rounds_per_second.into_iter().fold(builder, Builder::rounds_per_second);
+        let builder = self.pacing.of(builder);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));

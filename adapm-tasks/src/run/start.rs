@@ -1,6 +1,7 @@
 //! The circumstances of a run, and its start: what is asked for makes sense, all processes mean the
 //! same, and it is known who takes part.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -87,8 +88,11 @@ impl<'a, F> Run<'a, F> {
         T: Task<Evaluation: Evaluation<Figures = F>>,
         F: Clone + Send,
     {
+        let mut cluster = config.cluster().clone();
+        let usual = NonZeroU32::new(config.batches_per_clock()).unwrap_or(NonZeroU32::MIN);
+        cluster.pacing.clock_every.get_or_insert(usual);
         self.start(
-            config.cluster(),
+            &cluster,
             config.run().check().and_then(|()| config.check()).map_err(TaskError::from),
             || {
                 RunFingerprint::of_training(name, format!("{data:016x}"), config)
@@ -153,9 +157,10 @@ impl<'a, F> Run<'a, F> {
         work: impl FnOnce(&Started<'_, F>) -> Result<R, TaskError>,
     ) -> Result<R, TaskError> {
         self.peers.told_of(|| {
-            let ClusterConfig { system, ref workers, rounds_per_second, .. } = *cluster;
+            let ClusterConfig { system, ref workers, pacing, .. } = *cluster;
             let nodes = self.nodes(cluster);
             let own = topology::check(system, nodes, workers.as_ref(), &self.peers)
+                .and_then(|()| pacing.check(system))
                 .map_err(TaskError::from)
                 .and(checked)
                 .map(|()| fingerprint().with("nodes", nodes.to_string()));
@@ -167,7 +172,7 @@ impl<'a, F> Run<'a, F> {
                 None => vec![1],
             };
             let (nodes, workers) = (workers.len(), &*workers);
-            let topology = Topology { system, nodes, workers, rounds_per_second, peers };
+            let topology = Topology { system, nodes, workers, pacing, peers };
             let Self { observer, stop, .. } = *self;
             work(&Started { keep, topology, observer, stop })
         })

@@ -13,7 +13,7 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
-use crate::run::config::{ClusterConfig, ConfigError, Keep, Settings, Split};
+use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::observer::{Epoch, NoProgress, Observer};
@@ -69,8 +69,8 @@ fn try_train(
 ) -> Result<Trained<Figures>, TaskError> {
     let (peers, nodes) = (&Peers::alone(), cluster.nodes.expect("is given"));
     let workers = &*cluster.workers.expect("are given").of_each(nodes);
-    let (system, rounds_per_second) = (cluster.system, None);
-    let topology = Topology { system, nodes, workers, rounds_per_second, peers };
+    let (system, pacing) = (cluster.system, Pacing::default());
+    let topology = Topology { system, nodes, workers, pacing, peers };
     let started = Started { keep, topology, observer, stop };
     started.train(task, SETTINGS)
 }

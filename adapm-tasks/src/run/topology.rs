@@ -1,13 +1,11 @@
 //! The topology of a run: nodes, workers, processes, and which numbers of them make sense; and the
 //! place of each worker among them.
 
-use std::num::NonZeroU32;
-
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker, Workers};
 use rand::seq::SliceRandom as _;
 
-use crate::run::config::ConfigError;
+use crate::run::config::{ConfigError, Pacing};
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
@@ -20,7 +18,7 @@ pub(crate) struct Topology<'a> {
     pub(crate) nodes: usize,
     /// Of each node.
     pub(crate) workers: &'a [usize],
-    pub(crate) rounds_per_second: Option<NonZeroU32>,
+    pub(crate) pacing: Pacing,
     pub(crate) peers: &'a Peers<'a>,
 }
 

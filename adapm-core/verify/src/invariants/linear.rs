@@ -128,6 +128,7 @@ mod tests {
             worker: (NodeId(node), WorkerId(0)),
             kind,
             issued,
+            tick: adapm_core::clock::Tick::default(),
             done: Some(done),
             failed: false,
         }

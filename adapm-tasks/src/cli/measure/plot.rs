@@ -57,9 +57,6 @@ const MARKS: [Mark; COLOURS.len()] = [
     Mark::Cross,
 ];
 
-/// A system more needs a colour and a mark more.
-const _: () = assert!(COLOURS.len() == System::ALL.len() + 1);
-
 /// The look of a system in every picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Look {
@@ -71,11 +68,15 @@ impl Look {
     /// Returns the look of a system, which no other one has.
     pub(crate) fn of(contender: Contender) -> Self {
         let at = match contender {
-            Contender::System(system) => System::ALL.iter().position(|other| *other == system),
+            Contender::System(system) => {
+                System::ALL.iter().position(|other| other.name() == system.name())
+            }
             Contender::StaticMix => None,
         };
         let at = at.unwrap_or(System::ALL.len());
-        Self { colour: COLOURS[at], mark: MARKS[at] }
+        // Once all colours are taken, each comes with another mark.
+        let looks = COLOURS.len();
+        Self { colour: COLOURS[at % looks], mark: MARKS[(at + at / looks) % looks] }
     }
 
     /// Draws the mark, `radius` pixels around a place.

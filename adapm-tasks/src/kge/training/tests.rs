@@ -14,7 +14,7 @@ use crate::kge::model::{self, Model, Shape};
 use crate::kge::prior::Weight;
 use crate::metric::RankMetrics;
 use crate::run::circle::places;
-use crate::run::config::{ClusterConfig, ConfigError, Keep, RunConfig};
+use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, RunConfig};
 use crate::run::consistency;
 use crate::run::error::TaskError;
 use crate::run::harness::{self, Ended, NODES, WORKERS, flags};
@@ -28,7 +28,7 @@ fn config(change: impl FnOnce(&mut TrainConfig)) -> TrainConfig {
             system: Some(System::Classic),
             nodes: Some(NODES),
             workers: Some(WORKERS.into()),
-            rounds_per_second: None,
+            pacing: Pacing::default(),
         },
         dim: 8,
         chunk: Some(64),

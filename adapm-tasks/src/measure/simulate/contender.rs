@@ -12,7 +12,7 @@ use super::Task;
 /// A system that can be modelled.
 ///
 /// Static full replication is not among them: its nodes would have to hold every key of models of
-/// millions.
+/// millions. Nor are systems whose workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contender {
     /// A system of the project.
@@ -30,10 +30,15 @@ pub enum Contender {
 pub struct UnknownContender;
 
 impl Contender {
-    /// Returns all of them: every system but full replication, and the stand-in.
+    /// Returns all of them: every system that is modelled, and the stand-in. What is eventually
+    /// consistent is the classic server.
     pub fn all() -> impl Iterator<Item = Self> {
-        let systems =
-            System::ALL.into_iter().filter(|system| system.supply() != Supply::Everything);
+        let is_modelled = |system: &System| {
+            system.supply() != Supply::Everything
+                && system.bound().is_none()
+                && *system != System::Eventual
+        };
+        let systems = System::ALL.into_iter().filter(is_modelled);
         systems.map(Self::System).chain([Self::StaticMix])
     }
 
