@@ -1,14 +1,14 @@
 //! Systems that are a policy, by name: the one list for runtime, tests and command line.
 //!
-//! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of
-//! techniques.
+//! Not here: the keys that NuPS and Parallax replicate, which the driver chooses before the run.
 
 use alloc::boxed::Box;
 use core::fmt;
 use core::str::FromStr;
 
 use crate::policy::{
-    Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Policy, Supply,
+    Adaptive, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Nups, Parallax, Policy,
+    Supply,
 };
 
 /// Declares the systems: each with its name on the command line, a short summary, and its policy
@@ -74,6 +74,10 @@ systems! {
     Full "full" "every node holds a replica of everything" _ => Full;
     /// Relocation by localize (Lapse §3).
     Lapse "lapse" "relocation only, by `localize`" _ => Lapse;
+    /// Hot keys replicated, the others relocated by localize (AdaPM §A.5).
+    Nups "nups" "hot keys replicated, the others by `localize`" _ => Nups;
+    /// Hot keys replicated, the others in a static partition (AdaPM Table 1).
+    Parallax "parallax" "hot keys replicated, the others static" _ => Parallax;
 }
 
 /// The policy of a [`System`].
@@ -94,7 +98,13 @@ impl System {
     /// Returns true if workers and loaders localize keys before access.
     #[must_use]
     pub fn localizes(self) -> bool {
-        self.supply() == Supply::Localize
+        self.supply().localizes()
+    }
+
+    /// Returns true if hot keys are chosen before the run.
+    #[must_use]
+    pub fn has_hot_keys(self) -> bool {
+        self.supply().has_hot_keys()
     }
 
     /// Returns true if two copies of a key may exist while no worker localizes.
@@ -160,7 +170,9 @@ mod tests {
                     ((Placement::Relocate, Placement::Relocate), false, true)
                 }
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),
-                System::Full => ((Placement::Replicate, Placement::Replicate), true, true),
+                System::Full | System::Nups | System::Parallax => {
+                    ((Placement::Replicate, Placement::Replicate), true, true)
+                }
                 System::Classic | System::Lapse => {
                     ((Placement::Keep, Placement::Keep), false, false)
                 }
@@ -179,10 +191,23 @@ mod tests {
                 System::Classic => (Supply::Nothing, false),
                 System::Lapse => (Supply::Localize, false),
                 System::Full => (Supply::Everything, true),
+                System::Nups => (Supply::HotAndLocalize, true),
+                System::Parallax => (Supply::Hot, true),
                 System::AdapmNoReplication => (Supply::Intent, false),
                 _ => (Supply::Intent, true),
             };
             assert_eq!((system.supply(), system.replicates()), (supply, replicates), "{system}");
+            assert_eq!(
+                (system.localizes(), system.has_hot_keys(), supply.lasts_the_run()),
+                match system {
+                    System::Lapse => (true, false, false),
+                    System::Full => (false, false, true),
+                    System::Nups => (true, true, true),
+                    System::Parallax => (false, true, true),
+                    _ => (false, false, false),
+                },
+                "{system}"
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 57] = [
+pub(crate) const WITNESSES: [(Check, Bug); 60] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -29,6 +29,8 @@ pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::QuiesceSeen, Bug::QuiesceWhileBusy),
     (Check::OwnIntentHeeded, Bug::HideOwnIntent),
     (Check::HoldersHeeded, Bug::HideHolders),
+    (Check::HotKeyStays, Bug::HotKeyDropped),
+    (Check::HotKeyEverywhere, Bug::HotKeyKept),
     (Check::ComesToRest, Bug::ForgetParked),
     (Check::NothingToTheLost, Bug::WriteToLost),
     (Check::EndsUnderWrites, Bug::WaitForLaterChanges),
@@ -45,6 +47,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 57] = [
     (Check::HomeKnowsCounter, Bug::OlderResidence),
     (Check::OwnWrites, Bug::RefreshOverPending),
     (Check::OwnSet, Bug::SkipSetter),
+    (Check::OneCopy, Bug::ColdKeyReplicated),
     (Check::ProgramOrder, Bug::ReverseParked),
     (Check::RealTime, Bug::AcknowledgeEarly),
     (Check::WritersInOrder, Bug::ApplyAtStaleOwner),

@@ -62,6 +62,8 @@ checks! {
     QuiesceSeen watches 4: "When a quiesce ends, the pushes made before are in all replicas.";
     OwnIntentHeeded watches 5: "The adaptive policies relocate no key that its owner needs.";
     HoldersHeeded watches 5: "The adaptive policies relocate no key that another node holds.";
+    HotKeyStays watches 5: "A node that has got a copy of a hot key keeps one while it has a worker.";
+    HotKeyEverywhere watches 5: "At rest every node with a worker has a copy of each hot key.";
     ComesToRest watches 6: "A cluster left alone ends all operations and comes to rest.";
     NothingToTheLost watches 6: "No message is sent to a node that is known to be lost.";
     QuiesceEnded watches 6: "When a quiesce ends, the operations issued before have ended.";
@@ -81,6 +83,7 @@ checks! {
     NotTheFuture watches 8: "A worker does not read its own later pushes.";
     MonotonicReads watches 8: "A worker's later reads of a key include its earlier reads.";
     OwnSet watches 8: "A worker reads its own set, or a later one.";
+    OneCopy watches 9: "Without replication a key has one copy.";
     ProgramOrder watches 9: "Without replication a read lies between its worker's earlier and later pushes.";
     OneChain watches 9: "Without replication any two reads of a key have an order.";
     RealTime watches 9: "Without replication a read includes everything done before it began.";
@@ -114,11 +117,11 @@ impl fmt::Display for Check {
 ///
 /// A few report conditions in which a run cannot continue; these end the run even if they are off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Checks(u64);
+pub struct Checks(u128);
 
 impl Checks {
     /// All checkers.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
     /// No checker.
     pub const NONE: Self = Self(0);
@@ -155,7 +158,7 @@ impl Checks {
 }
 
 /// The checkers of each invariant, as bits.
-const MASKS: [u64; 13] = {
+const MASKS: [u128; 13] = {
     let mut masks = [0; 13];
     let mut at = 0;
     while at < Check::ALL.len() {

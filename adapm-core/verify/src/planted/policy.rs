@@ -33,16 +33,21 @@ struct PlantedPolicy {
     hides_intent: bool,
     /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
+    /// Keeps the first key that should be replicated; `None` in it before there is one.
+    kept: Option<Option<Key>>,
 }
 
 /// Returns `policy`, with the mistake `bug` if it belongs to policies.
 pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted) -> SystemPolicy {
-    let (hides_intent, unnoted) = match bug {
-        Some(Bug::HideOwnIntent) => (true, None),
-        Some(Bug::ForgetHolder) => (false, Some(unnoted.clone())),
-        _ => return policy,
-    };
-    Box::new(PlantedPolicy { sound: policy, hides_intent, unnoted })
+    let mut planted =
+        PlantedPolicy { sound: policy, hides_intent: false, unnoted: None, kept: None };
+    match bug {
+        Some(Bug::HideOwnIntent) => planted.hides_intent = true,
+        Some(Bug::ForgetHolder) => planted.unnoted = Some(unnoted.clone()),
+        Some(Bug::HotKeyKept) => planted.kept = Some(None),
+        _ => return planted.sound,
+    }
+    Box::new(planted)
 }
 
 impl Policy for PlantedPolicy {
@@ -53,6 +58,13 @@ impl Policy for PlantedPolicy {
                 unnoted.add(view.key, view.requester);
                 Placement::Keep
             }
+            (Placement::Replicate, None) => match &mut self.kept {
+                Some(kept) => {
+                    let kept = *kept.get_or_insert(view.key);
+                    if kept == view.key { Placement::Keep } else { Placement::Replicate }
+                }
+                None => Placement::Replicate,
+            },
             (placement, _) => placement,
         }
     }
