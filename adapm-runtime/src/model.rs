@@ -20,6 +20,7 @@ mod node {
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
 
+    use crate::hot_keys::HotKeys;
     use crate::node::Clocks;
     use crate::node::{self, NodeShared, Port, WorkerShared};
     use crate::promise::Waiter;
@@ -60,6 +61,7 @@ mod node {
                 all_workers: 2 * workers,
                 sampling: None,
                 supply: Supply::Intent,
+                hot_keys: HotKeys::default(),
             }))
         }
 
