@@ -10,6 +10,7 @@
 use std::fs;
 use std::path::Path;
 
+use adapm_core::Key;
 use adapm_core::policy::Supply;
 use adapm_runtime::System;
 use adapm_transport::threads;
@@ -33,6 +34,16 @@ impl Need {
         let best = (bytes_of(best_shape) / processes as u64).saturating_mul(copies);
         let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
+    }
+
+    /// Returns the need with copies of `hot` keys on every node: value and delta of those that have
+    /// their home elsewhere.
+    pub(crate) fn with_hot(self, topology: Topology<'_>, shape: &Shape, hot: &[Key]) -> Self {
+        let (nodes, processes) = (topology.nodes as u64, topology.peers.processes() as u64);
+        let floats: u64 = hot.iter().map(|key| shape.len_of(*key) as u64).sum();
+        let copies = floats.saturating_mul(2 * size_of::<f32>() as u64);
+        let here = (nodes / processes).max(1).saturating_mul(copies / nodes * (nodes - 1));
+        Self { parameters: self.parameters.saturating_add(here), ..self }
     }
 
     /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one

@@ -89,7 +89,11 @@ impl<'a, F> Run<'a, F> {
     {
         self.start(
             config.cluster(),
-            config.run().check().and_then(|()| config.check()).map_err(TaskError::from),
+            config
+                .run()
+                .check(config.cluster())
+                .and_then(|()| config.check())
+                .map_err(TaskError::from),
             || {
                 RunFingerprint::of_training(name, format!("{data:016x}"), config)
                     .with("epochs of the run", epochs.to_string())
