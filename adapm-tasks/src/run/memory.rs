@@ -1,11 +1,11 @@
 //! Memory that a run needs at least, compared with the memory there is before it starts.
 //!
 //! A need is a lower bound: parameters where they have their home, with what the store keeps of
-//! each, and replicas only under a system that has them of all keys; the copy of the best
-//! parameters; and what this process has in memory already, which is mostly data. What the machine
-//! and the control groups leave is for all processes of the run that share them: pages of files
-//! that the system can drop count as free, and so does swap. A bound of address space is for each
-//! process alone. So a run is refused only if it cannot end.
+//! each, and replicas only under a system that has them of all keys, or of chosen ones, for the
+//! whole run; the copy of the best parameters; and what this process has in memory already, which
+//! is mostly data. What the machine and the control groups leave is for all processes of the run
+//! that share them: pages of files that the system can drop count as free, and so does swap. A
+//! bound of address space is for each process alone. So a run is refused only if it cannot end.
 
 use std::fs;
 use std::path::Path;
