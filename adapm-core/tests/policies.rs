@@ -24,6 +24,8 @@ policy_suite!(adapm_immediate, |place| System::AdapmImmediate.policy(place.worke
 policy_suite!(classic, |place| System::Classic.policy(place.workers));
 policy_suite!(full, |place| System::Full.policy(place.workers));
 policy_suite!(lapse, |place| System::Lapse.policy(place.workers));
+policy_suite!(nups, |place| System::Nups.policy(place.workers));
+policy_suite!(parallax, |place| System::Parallax.policy(place.workers));
 
 /// A policy that answers `answer` of the call's number, and may do worse.
 #[derive(Clone)]

@@ -25,7 +25,7 @@ use std::time::Duration;
 use adapm_core::driver::{Driver, Host};
 use adapm_core::engine::{Engine, Event, Input, Op, OpBody, OpId, Reason};
 use adapm_core::error::{InputError, OpError};
-use adapm_core::policy::{Supply, SystemPolicy};
+use adapm_core::policy::SystemPolicy;
 use adapm_core::stats::Stats as EngineStats;
 use adapm_core::store::Store;
 use adapm_core::transport::{CloseReason, Loss, Received};
@@ -393,10 +393,9 @@ impl<S: Store> Channel<S> {
     fn read_clocks(&mut self) {
         let shared = &self.outside.shared;
         shared.clocks.read(&mut self.clocks);
-        if shared.supply == Supply::Everything && self.clocks.iter().any(|clock| !clock.is_ended())
-        {
-            // The node's intent for everything was signaled as worker 0, and lasts as long as any
-            // worker works here.
+        if shared.supply.lasts_the_run() && self.clocks.iter().any(|clock| !clock.is_ended()) {
+            // The node's intent for the whole run was signaled as worker 0, and lasts as long as
+            // any worker works here.
             self.clocks[0] = Clock(0);
         }
     }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 
 use adapm_core::error::{ConfigError, DecodeError, OneLine, OpError, ProtocolError};
 use adapm_core::transport::Loss;
-use adapm_core::{ChannelId, NodeId, WorkerId};
+use adapm_core::{ChannelId, Key, NodeId, WorkerId};
 use adapm_transport::error::PeerLoss;
 #[cfg(feature = "tcp")]
 use adapm_transport::group::GroupError;
@@ -47,6 +47,24 @@ pub enum BuildError {
     TwoBounds {
         /// The system.
         system: String,
+    },
+    /// A hot key that the layout does not have.
+    #[error("hot key {} is not one of 0..{}: give keys of the layout", key.0, end.0)]
+    UnknownHotKey {
+        /// The key.
+        key: Key,
+        /// End of the layout's keys, which start at 0.
+        end: Key,
+    },
+    /// Hot keys under a system that has none.
+    #[error(
+        "{hot} hot keys under system {system}, which has none: use nups or parallax, or leave them out"
+    )]
+    NoHotKeys {
+        /// The system.
+        system: String,
+        /// Keys given.
+        hot: usize,
     },
     /// A transport without exactly one endpoint per node of this process.
     #[error(

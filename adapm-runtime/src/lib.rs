@@ -89,6 +89,7 @@ mod cluster;
 pub mod docs;
 mod error;
 mod failure;
+mod hot_keys;
 mod link;
 mod mailbox;
 #[doc(hidden)]

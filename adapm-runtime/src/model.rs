@@ -20,6 +20,7 @@ mod node {
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
 
+    use crate::hot_keys::HotKeys;
     use crate::node::Clocks;
     use crate::node::{self, NodeShared, Port, WorkerShared};
     use crate::promise::Waiter;
@@ -61,6 +62,7 @@ mod node {
                 sampling: None,
                 supply: Supply::Intent,
                 clocks_per_tick: None,
+                hot_keys: HotKeys::default(),
             }))
         }
 

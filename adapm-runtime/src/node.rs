@@ -15,6 +15,7 @@ use adapm_core::policy::Supply;
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Clock, Key, NodeId, Value, WorkerId};
 
+use crate::hot_keys::HotKeys;
 use crate::link::WakeFn;
 use crate::mailbox::{Mailbox, Urgency};
 use crate::order::Completions;
@@ -40,6 +41,8 @@ pub(crate) struct NodeShared<S: Store> {
     pub(crate) supply: Supply,
     /// The clocks after which a worker waits for others, under a bound.
     pub(crate) clocks_per_tick: Option<NonZeroU32>,
+    /// The keys of which this node has a copy for the whole run; none unless the supply has some.
+    pub(crate) hot_keys: HotKeys,
 }
 
 /// The shared part of a worker's state.
@@ -229,14 +232,15 @@ impl<S: Store> NodeShared<S> {
         Ok(())
     }
 
-    /// Asks every channel concerned to localize `keys`. Returns `None` if there are none.
+    /// Asks every channel concerned to localize `keys`, but for hot ones: they have a copy here,
+    /// and a main copy with holders would not move. Returns `None` if there are none.
     pub(crate) fn localize(
         &self,
         worker: WorkerId,
         keys: &[Key],
         promise: impl FnOnce(usize) -> Arc<Promise<S::Value>>,
     ) -> Option<Arc<Promise<S::Value>>> {
-        let parts = self.by_channel(keys);
+        let parts = self.by_channel(&self.hot_keys.cold_of(keys));
         if parts.is_empty() {
             return None;
         }

@@ -23,6 +23,7 @@ use crate::builder::Workers;
 use crate::channel::{Beginning, Channel, Report};
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
+use crate::hot_keys::HotKeys;
 use crate::link::{Endpoint, Link};
 use crate::node::{Clocks, NodeShared, Port, WorkerShared};
 use crate::promise::{Promise, Waiter};
@@ -49,6 +50,7 @@ pub(crate) struct Plan<V> {
     pub(crate) supply: Supply,
     /// The clocks after which workers wait for others, under a bound.
     pub(crate) clocks_per_tick: Option<NonZeroU32>,
+    pub(crate) hot_keys: HotKeys,
     /// Longest time for which a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
@@ -86,6 +88,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             sampling: plan.sampling.clone(),
             supply: plan.supply,
             clocks_per_tick: plan.clocks_per_tick,
+            hot_keys: plan.hot_keys.clone(),
         });
         let mut handle = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {
@@ -131,25 +134,34 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         Ok(handle)
     }
 
-    /// Signals an intent of the whole node for all keys, for the whole run.
-    pub(crate) fn replicate_everything(&self) {
-        let keys = self.shared.layout.keys();
-        let mut start = keys.start.0;
-        while start < keys.end.0 {
-            let end = keys.end.0.min(start + KEYS_AT_ONCE);
-            let block: Vec<Key> = (start..end).map(Key).collect();
+    /// Signals an intent of the whole node, for the whole run, for the keys that its system
+    /// replicates.
+    pub(crate) fn replicate(&self) {
+        let mut keys = self.replicated();
+        loop {
+            let block: Vec<Key> = keys.by_ref().take(KEYS_AT_ONCE).collect();
+            if block.is_empty() {
+                break;
+            }
             // The mailbox is open: the failure of a cluster surfaces in the wait for replicas.
             let run = Clock(0)..Clock::INFINITY;
             let _ = self.shared.signal(WorkerId(0), SignalId::default(), &block, run);
-            start = end;
         }
     }
 
-    /// Blocks until every key whose home is elsewhere has a replica here.
+    /// Returns the keys of which this node holds a copy for the whole run.
+    fn replicated(&self) -> Box<dyn Iterator<Item = Key> + '_> {
+        let keys = self.shared.layout.keys();
+        match self.shared.supply {
+            Supply::Everything => Box::new((keys.start.0..keys.end.0).map(Key)),
+            _ => Box::new(self.shared.hot_keys.as_slice().iter().copied()),
+        }
+    }
+
+    /// Blocks until every replicated key whose home is elsewhere has a replica here.
     pub(crate) fn wait_for_replicas(&self) {
         let mut foreign = vec![0_u64; self.shared.ports.len()];
-        let keys = self.shared.layout.keys();
-        for key in (keys.start.0..keys.end.0).map(Key) {
+        for key in self.replicated() {
             if Layout::home(key, self.shared.nodes) != self.shared.node {
                 foreign[self.shared.channel(key).index()] += 1;
             }
@@ -197,5 +209,5 @@ fn unguessable() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// Keys of one signal of a node that replicates everything.
-const KEYS_AT_ONCE: u64 = 1 << 14;
+/// Keys of one signal of a node for the whole run.
+const KEYS_AT_ONCE: usize = 1 << 14;

@@ -178,9 +178,9 @@ fn without_replication_workers_wait_for_contended_keys() {
 }
 
 #[test]
-fn a_static_mix_is_known_where_the_paper_ran_one() {
-    let mix = |task| simulate(&of(task, Contender::StaticMix, 2, Machine::PAPER));
+fn nups_is_known_where_the_paper_ran_one() {
+    let mix = |task| simulate(&of(task, Contender::System(System::Nups), 2, Machine::PAPER));
     assert!(mix(Task::Kge).is_ok());
     let refused = mix(Task::Gnn).expect_err("there is no such system").to_string();
-    assert!(refused.contains("static-mix") && refused.contains("gnn"), "{refused}");
+    assert!(refused.contains("nups") && refused.contains("gnn"), "{refused}");
 }

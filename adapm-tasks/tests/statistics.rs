@@ -125,6 +125,7 @@ fn assert_agrees(system: System, what: &str, counted: &Counted) {
         System::Lapse | System::AdapmNoReplication => {
             claim(run.replicas + refreshes == 0, "relocation alone has no replicas");
         }
+        System::Parallax => claim(run.relocations == 0, "parallax moves nothing"),
         System::AdapmNoRelocation => claim(run.relocations == 0, "replication alone moves nothing"),
         _ => {}
     }

@@ -104,7 +104,7 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
 
 /// Chooses the system; `None` for a policy that answers at random.
 fn system(choices: &mut Choices<'_>) -> Option<System> {
-    System::ALL.get(choices.below(8) as usize).copied()
+    System::ALL.get(choices.below(System::ALL.len() as u64 + 1) as usize).copied()
 }
 
 fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {

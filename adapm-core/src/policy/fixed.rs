@@ -1,5 +1,9 @@
 //! Systems without adaptive decisions: a classic parameter server (AdaPM §A.2), full replication
-//! (AdaPM §A.1) and Lapse (VLDB'20).
+//! (AdaPM §A.1), Lapse (VLDB'20), and those that choose the technique of each key before the run:
+//! NuPS (SIGMOD'22, AdaPM §A.5) and Parallax (AdaPM Table 1).
+//!
+//! None of them knows its hot keys: only these are signalled, so a policy that replicates what is
+//! signalled decides for them alone.
 
 use crate::clock::Clock;
 use crate::id::WorkerId;
@@ -66,5 +70,44 @@ impl Policy for Lapse {
 
     fn replicates(&self) -> bool {
         false
+    }
+}
+
+/// Hot keys replicated on all nodes for the whole run, the others relocated on request: only hot
+/// keys are signalled, acted on at once; workers localize the others, which needs no policy
+/// (AdaPM §A.5, NuPS §3).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nups;
+
+impl Policy for Nups {
+    fn place(&mut self, _view: &View<'_>) -> Placement {
+        Placement::Replicate
+    }
+
+    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
+        Clock::INFINITY
+    }
+
+    fn supply(&self) -> Supply {
+        Supply::HotAndLocalize
+    }
+}
+
+/// Hot keys replicated on all nodes for the whole run, the others in a static partition: only hot
+/// keys are signalled, acted on at once (AdaPM Table 1).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parallax;
+
+impl Policy for Parallax {
+    fn place(&mut self, _view: &View<'_>) -> Placement {
+        Placement::Replicate
+    }
+
+    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
+        Clock::INFINITY
+    }
+
+    fn supply(&self) -> Supply {
+        Supply::Hot
     }
 }

@@ -20,7 +20,7 @@ use crate::node_set::NodeSet;
 use crate::observe::Observe;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
-pub use fixed::{Classic, Full, Lapse};
+pub use fixed::{Classic, Full, Lapse, Nups, Parallax};
 pub use stale::{Bounded, Essp, Ssp};
 pub use system::{InvalidSystem, System, SystemPolicy};
 
@@ -124,6 +124,12 @@ pub enum Supply {
     /// Each node signals intent for every key and the whole run, before its workers begin; they
     /// signal none (AdaPM §A.1).
     Everything,
+    /// Each node signals intent for the hot keys, chosen before the run, and the whole run, before
+    /// its workers begin; workers localize the other keys that they will access, and signal none
+    /// (AdaPM §A.5).
+    HotAndLocalize,
+    /// As [`Supply::HotAndLocalize`], but the other keys stay where they are (AdaPM Table 1).
+    Hot,
     /// Nothing: accesses of absent keys go to their owners; intent is not signalled (AdaPM §A.2).
     Nothing,
     /// A pull of an absent key sets up a replica ([`Policy::keep`]); intent is not signalled
@@ -148,6 +154,27 @@ pub enum By {
     Expiry,
     /// Replicas are refreshed.
     Refresh,
+}
+
+impl Supply {
+    /// Returns true if workers and loaders localize keys before access.
+    #[must_use]
+    pub const fn localizes(self) -> bool {
+        matches!(self, Self::Localize | Self::HotAndLocalize)
+    }
+
+    /// Returns true if hot keys are chosen before the run.
+    #[must_use]
+    pub const fn has_hot_keys(self) -> bool {
+        matches!(self, Self::HotAndLocalize | Self::Hot)
+    }
+
+    /// Returns true if each node signals the intents of the whole run, all of them, before its
+    /// workers begin.
+    #[must_use]
+    pub const fn lasts_the_run(self) -> bool {
+        matches!(self, Self::Everything | Self::HotAndLocalize | Self::Hot)
+    }
 }
 
 /// A policy: decides technique and timing for one engine.

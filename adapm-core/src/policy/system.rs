@@ -1,7 +1,6 @@
 //! Systems that are a policy, by name: the one list for runtime, tests and command line.
 //!
-//! Not here: systems that are a layer above the parameter manager, such as NuPS's fixed mix of
-//! techniques.
+//! Not here: the keys that NuPS and Parallax replicate, which the driver chooses before the run.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
@@ -10,7 +9,7 @@ use core::str::FromStr;
 
 use crate::policy::{
     Adaptive, Bound, Bounded, Classic, Essp, Full, Immediate, Lapse, NoRelocation, NoReplication,
-    Policy, Ssp, Supply,
+    Nups, Parallax, Policy, Ssp, Supply,
 };
 
 /// Declares the systems: each with its parameter and a usual value of it, if it has one, its name
@@ -101,6 +100,10 @@ systems! {
     Full "full" "every node holds a replica of everything" _ => Full;
     /// Relocation by localize (Lapse §3).
     Lapse "lapse" "relocation only, by `localize`" _ => Lapse;
+    /// Hot keys replicated, the others relocated by localize (AdaPM §A.5).
+    Nups "nups" "hot keys replicated, the others by `localize`" _ => Nups;
+    /// Hot keys replicated, the others in a static partition (AdaPM Table 1).
+    Parallax "parallax" "hot keys replicated, the others static" _ => Parallax;
     /// Stale synchronous parallel: a replica for some clocks, set up by access (AdaPM §A.3).
     Ssp {
         /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
@@ -170,7 +173,13 @@ impl System {
     /// Returns true if workers and loaders localize keys before access.
     #[must_use]
     pub fn localizes(self) -> bool {
-        self.supply() == Supply::Localize
+        self.supply().localizes()
+    }
+
+    /// Returns true if hot keys are chosen before the run.
+    #[must_use]
+    pub fn has_hot_keys(self) -> bool {
+        self.supply().has_hot_keys()
     }
 
     /// Returns how far workers may be apart, if they wait for each other.
@@ -271,7 +280,9 @@ mod tests {
                     ((Placement::Relocate, Placement::Relocate), false, true)
                 }
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),
-                System::Full => ((Placement::Replicate, Placement::Replicate), true, true),
+                System::Full | System::Nups | System::Parallax => {
+                    ((Placement::Replicate, Placement::Replicate), true, true)
+                }
                 System::Ssp { .. } | System::Essp { .. } => {
                     ((Placement::Replicate, Placement::Replicate), false, false)
                 }
@@ -298,10 +309,23 @@ mod tests {
                 System::Ssp { .. } | System::Essp { .. } => (Supply::Access, true),
                 System::Lapse => (Supply::Localize, false),
                 System::Full => (Supply::Everything, true),
+                System::Nups => (Supply::HotAndLocalize, true),
+                System::Parallax => (Supply::Hot, true),
                 System::AdapmNoReplication => (Supply::Intent, false),
                 _ => (Supply::Intent, true),
             };
             assert_eq!((system.supply(), system.replicates()), (supply, replicates), "{system}");
+            assert_eq!(
+                (system.localizes(), system.has_hot_keys(), supply.lasts_the_run()),
+                match system {
+                    System::Lapse => (true, false, false),
+                    System::Full => (false, false, true),
+                    System::Nups => (true, true, true),
+                    System::Parallax => (false, true, true),
+                    _ => (false, false, false),
+                },
+                "{system}"
+            );
         }
     }
 

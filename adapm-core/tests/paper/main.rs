@@ -12,4 +12,5 @@ mod lapse_3_2;
 mod lapse_3_3;
 mod lapse_3_4;
 mod lapse_3_5;
+mod nups_3;
 mod play;

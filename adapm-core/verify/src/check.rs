@@ -62,6 +62,8 @@ checks! {
     QuiesceSeen watches 4: "When a quiesce ends, the pushes made before are in all replicas.";
     OwnIntentHeeded watches 5: "The adaptive policies relocate no key that its owner needs.";
     HoldersHeeded watches 5: "The adaptive policies relocate no key that another node holds.";
+    HotKeyStays watches 5: "A node that has got a copy of a hot key keeps one while it has a worker.";
+    HotKeyEverywhere watches 5: "At rest every node with a worker has a copy of each hot key.";
     ComesToRest watches 6: "A cluster left alone ends all operations and comes to rest.";
     NothingToTheLost watches 6: "No message is sent to a node that is known to be lost.";
     QuiesceEnded watches 6: "When a quiesce ends, the operations issued before have ended.";
@@ -82,6 +84,7 @@ checks! {
     NotTheFuture watches 8: "A worker does not read its own later pushes.";
     MonotonicReads watches 8: "A worker's later reads of a key include its earlier reads.";
     OwnSet watches 8: "A worker reads its own set, or a later one.";
+    OneCopy watches 9: "Without replication a key has one copy.";
     ProgramOrder watches 9: "Without replication a read lies between its worker's earlier and later pushes.";
     OneChain watches 9: "Without replication any two reads of a key have an order.";
     RealTime watches 9: "Without replication a read includes everything done before it began.";

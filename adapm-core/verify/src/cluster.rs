@@ -15,7 +15,7 @@ use core::ops::Deref;
 use adapm_core::clock::Clock;
 use adapm_core::engine::{Event, Input, Intent, OpId, Reason, SignalId};
 use adapm_core::error::InputError;
-use adapm_core::id::{Key, NodeId};
+use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::slot::State;
 use adapm_core::stats::Stats;
 use adapm_core::time::Instant;
@@ -49,7 +49,21 @@ impl Cluster {
     #[must_use]
     pub fn new(setup: Setup) -> Self {
         let picture = Picture::new(setup);
-        Self { picture, step: 0, tell: None, now: Instant::ZERO, pairs: Pairs::default() }
+        let mut cluster =
+            Self { picture, step: 0, tell: None, now: Instant::ZERO, pairs: Pairs::default() };
+        cluster.signal_hot();
+        cluster
+    }
+
+    /// Signals intent of every node for the hot keys and the whole run, as a driver does.
+    fn signal_hot(&mut self) {
+        let hot: Vec<Key> = self.keys().filter(|key| self.picture.setup.is_hot(*key)).collect();
+        for node in self.nodes().filter(|_| !hot.is_empty()) {
+            let run = 0..Clock::INFINITY.0;
+            let intent = intent_of((node, WorkerId(0)), SignalId::default(), &hot, run);
+            self.picture.signalled.push((node, intent.clone()));
+            self.feed(node, Input::Intent(intent)).expect("a signal alone breaks nothing");
+        }
     }
 
     /// Delivers the first message from `from` to `to`. Returns false if there was none.
@@ -111,7 +125,8 @@ impl Cluster {
         self.finish_step(node)
     }
 
-    /// Signals an intent of a worker.
+    /// Signals an intent of a worker; without effect under a system with hot keys, where drivers
+    /// drop it.
     ///
     /// # Errors
     /// If that breaks an invariant.
@@ -135,6 +150,9 @@ impl Cluster {
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
+        if self.picture.setup.hot.is_some() {
+            return Ok(());
+        }
         let intent = intent_of(who, id, keys, clocks);
         self.picture.signalled.push((who.0, intent.clone()));
         self.feed(who.0, Input::Intent(intent))?;
@@ -152,6 +170,9 @@ impl Cluster {
         keys: &[Key],
         clocks: core::ops::Range<u64>,
     ) -> Result<(), Violation> {
+        if self.picture.setup.hot.is_some() {
+            return Ok(());
+        }
         let intent = intent_of(who, id, keys, clocks);
         self.feed(who.0, Input::TakeBack(intent))?;
         self.finish_step(who.0)
@@ -301,6 +322,11 @@ impl Cluster {
         self.picture.members[node.index()].refresh_if_outdated();
         self.step += 1;
         let result = invariants::check(&self.picture, node);
+        let picture = &self.picture;
+        let hot = picture.setup.hot.iter().flatten();
+        let arrived = hot.filter(|key| invariants::is_local(picture, node, **key));
+        let arrived: Vec<(NodeId, Key)> = arrived.map(|key| (node, *key)).collect();
+        self.picture.arrived.extend(arrived);
         self.picture.told.clear();
         self.picture.heard = self.all_keys().map(|key| self.heard_at_home(key)).collect();
         result

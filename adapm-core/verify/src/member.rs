@@ -32,6 +32,8 @@ pub struct Member {
     /// The mistake planted around the engine.
     fault: Option<Fault>,
     told: Arc<Mutex<Vec<Told>>>,
+    /// True if worker 0 stands for the node, and lasts as long as any of its workers.
+    signals_for_node: bool,
     /// True if a worker has changed a value since the rows were written.
     is_outdated: bool,
 }
@@ -157,6 +159,7 @@ impl Member {
             rows,
             fault,
             told,
+            signals_for_node: setup.hot.is_some(),
             is_outdated: false,
         }
     }
@@ -194,13 +197,19 @@ impl Member {
         core::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the clocks of all workers.
+    /// Returns the clocks of all workers. Where the node's intents were signalled as worker 0, its
+    /// clock stays until all have ended.
     #[must_use]
     pub fn clocks(&self) -> Vec<Clock> {
-        self.workers
+        let mut clocks: Vec<Clock> = self
+            .workers
             .iter()
             .map(|worker| if worker.ended { Clock::INFINITY } else { worker.clock })
-            .collect()
+            .collect();
+        if self.signals_for_node && self.workers.iter().any(|worker| !worker.ended) {
+            clocks[0] = Clock(0);
+        }
+        clocks
     }
 
     /// Feeds an input, after the dirty keys of the workers where required. Returns the engine's

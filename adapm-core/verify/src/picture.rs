@@ -33,6 +33,8 @@ pub struct Picture {
     pub(crate) told: Vec<(NodeId, Told)>,
     /// Nodes that ever localized a key: for them it may leave an owner with intent.
     pub(crate) localized: BTreeSet<(NodeId, Key)>,
+    /// Nodes that have got a copy of a hot key: they must keep one.
+    pub(crate) arrived: BTreeSet<(NodeId, Key)>,
     /// Intents signalled and perhaps not yet expired: a node may remember these by invariant 10.
     pub(crate) signalled: Vec<(NodeId, Intent)>,
     /// The counter under which each key's home knew its owner after the last step.
@@ -56,6 +58,7 @@ impl Picture {
             losses: Losses::default(),
             told: Vec::new(),
             localized: BTreeSet::new(),
+            arrived: BTreeSet::new(),
             signalled: Vec::new(),
             heard: vec![Counter::default(); value_lens.len()],
             met: Vec::new(),

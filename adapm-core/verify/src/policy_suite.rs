@@ -175,8 +175,8 @@ fn with_policy(
         }
     });
     // The suite does not demand that the policy relocates and replicates as AdaPM does, or never
-    // replicates.
-    (setup.adaptive, setup.sequential) = (false, false);
+    // replicates, or replicates hot keys.
+    (setup.adaptive, setup.sequential, setup.hot) = (false, false, None);
     setup
 }
 

@@ -55,6 +55,10 @@ pub fn setup(seed: u64) -> Setup {
     let layout = if sparse { Layout::sparse(&extents) } else { Layout::dense(&extents) };
     setup.layout = layout.expect("a cluster has keys");
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
+    let mut of_hot = Rng::new(seed ^ HOT_SALT);
+    if setup.hot.is_some() {
+        setup.hot = Some(setup.keys().filter(|_| of_hot.chance(HOT_PERCENT)).collect());
+    }
     setup.grants_max = rng.choose(&[512, 2, 1]);
     setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
     let looks = Rng::new(seed ^ LOOK_SALT).chance(50);
@@ -145,4 +149,6 @@ const SETUP_SALT: u64 = 0x5e70_95a1_7000_0001;
 const UNRESPONSIVE_NANOS: u64 = 1_000_000_000;
 const LOSS_SALT: u64 = 0x1055_95a1_7000_0002;
 const TICK_SALT: u64 = 0x71c5_95a1_7000_0004;
+const HOT_SALT: u64 = 0x4075_95a1_7000_0005;
+const HOT_PERCENT: u64 = 40;
 const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;

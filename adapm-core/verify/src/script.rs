@@ -7,7 +7,7 @@
 //! | command | meaning |
 //! | --- | --- |
 //! | `nodes 4`, `workers 1`, `system adapm`, `caches off`, `block 16` | the cluster, before anything else; `block`: bytes of values in a message |
-//! | `key a home n0` | a key with that home |
+//! | `key a home n0` | a key with that home; the first one is hot where the system has hot keys |
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
 //! | `n1 w0 pull a b`, `push`, `set`, `localize` | an operation; `waits` if it is not done at once |

@@ -1,6 +1,7 @@
 //! The configuration of a lockstep [`Cluster`](crate::cluster::Cluster): its size, policy, planted
 //! bug, and the invariants to check.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adapm_core::clock::Tick;
@@ -29,7 +30,7 @@ pub struct Setup {
     pub policy: MakePolicy,
     /// True if invariant 5 must hold, as it does under the systems `adapm*`.
     pub adaptive: bool,
-    /// True if invariant 9 must hold, as it does without replication.
+    /// True if invariant 9 must hold, as it does without replication, for all keys but hot ones.
     pub sequential: bool,
     /// The bound of the policy ([`Policy::bound`](adapm_core::policy::Policy::bound)): workers have
     /// ticks, and invariant 13 must hold.
@@ -38,6 +39,10 @@ pub struct Setup {
     pub keeps: bool,
     /// True if replicas are refreshed after each change, so that invariant 4 must hold at rest.
     pub refreshes: bool,
+    /// The hot keys, under a system that has them: every node signals intent for these and the
+    /// whole run; workers signal none, and localize none of these. The first key of each home by
+    /// default. `None`: workers signal.
+    pub hot: Option<BTreeSet<Key>>,
     /// See [`adapm_core::config::NodeConfig::location_caches`].
     pub location_caches: bool,
     /// See [`adapm_core::config::NodeConfig::block_bytes_max`].
@@ -70,6 +75,9 @@ impl Setup {
     /// If there is no key.
     #[must_use]
     pub fn new(system: System, nodes: usize, workers: usize, keys: u64) -> Self {
+        let first_of =
+            |home: usize| (0..keys).map(Key).find(|key| Layout::home(*key, nodes).index() == home);
+        let hot = system.has_hot_keys().then(|| (0..nodes).filter_map(first_of).collect());
         Self {
             nodes,
             workers,
@@ -83,7 +91,8 @@ impl Setup {
                     | System::AdapmPoisson
                     | System::AdapmImmediate
             ),
-            sequential: !system.replicates(),
+            sequential: !system.replicates() || hot.is_some(),
+            hot,
             bound: system.policy(workers).bound(),
             keeps: system.policy(workers).keep(Tick::default()).is_some(),
             refreshes: system.policy(workers).lag(Key(0)) == 0,
@@ -105,6 +114,18 @@ impl Setup {
     #[must_use]
     pub fn home(&self, key: Key) -> NodeId {
         Layout::home(key, self.nodes)
+    }
+
+    /// Returns true if `key` is hot.
+    #[must_use]
+    pub fn is_hot(&self, key: Key) -> bool {
+        self.hot.as_ref().is_some_and(|hot| hot.contains(&key))
+    }
+
+    /// Returns true if invariant 9 must hold for `key`.
+    #[must_use]
+    pub fn is_sequential(&self, key: Key) -> bool {
+        self.sequential && !self.is_hot(key)
     }
 
     /// Returns the keys of the channel, in order.

@@ -23,6 +23,7 @@ use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
 use crate::failure::Failure;
+use crate::hot_keys::HotKeys;
 use crate::node_handle::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
@@ -77,6 +78,7 @@ struct Settings<V> {
     clocks_per_tick: NonZeroU32,
     location_caches: bool,
     decisions: Decisions,
+    hot_keys: HotKeys,
     initial: Initial<V>,
     sampling: Option<Sampling>,
     report: Report,
@@ -98,6 +100,7 @@ impl<V: Value> Builder<V> {
             clocks_per_tick: NonZeroU32::MIN,
             location_caches: true,
             decisions: Decisions::System(System::Adapm),
+            hot_keys: HotKeys::default(),
             initial: Arc::new(|_, _| {}),
             sampling: None,
             report: Arc::new(|notice| eprintln!("{notice}")),
@@ -222,6 +225,35 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
+    /// Sets the keys of which every node gets a copy before the workers begin, and keeps it to the
+    /// end, under [`System::Nups`], [`System::Parallax`], or a policy of your own with such a
+    /// [`Supply`] (NuPS §3, AdaPM §A.5). The same on all nodes: choose them from the accesses of
+    /// all nodes. In memory a key costs each node its value and an update. Accesses to all other
+    /// keys are remote, unless they are localized or have their home here; `localize` leaves hot
+    /// keys out. Other systems take none. Defaults to none.
+    ///
+    /// ```
+    /// use adapm_runtime::prelude::*;
+    ///
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 8)])?)
+    ///     .nodes(2)
+    ///     .system(System::Nups)
+    ///     .hot_keys((0..10).map(Key))
+    ///     .build()?;
+    /// let remote = cluster.try_run(|mut worker| {
+    ///     worker.pull(&[Key(3), Key(7)], &mut [0.0; 16])?;
+    ///     Ok::<_, OpError>(())
+    /// });
+    /// remote?;
+    /// assert_eq!(cluster.stats().local, 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hot_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        self.settings.hot_keys = HotKeys::new(keys);
+        self
+    }
+
     /// Sets the function that writes the initial value of a key over zeros. It must be a pure
     /// function of the key, on any node. Defaults to zeros.
     #[must_use]
@@ -283,7 +315,8 @@ where
     ///
     /// # Errors
     /// Invalid numbers, a bad range to sample from, a layout or number of nodes for which there is
-    /// no memory, a sparse layout under [`System::Full`], a transport with too few endpoints, a
+    /// no memory, hot keys that there are not or that the system has no use for, a sparse layout
+    /// under [`System::Full`], a transport with too few endpoints, a
     /// refused thread, or a panic in the function of initial values or in a policy's constructor.
     /// In a group also another process's failure, or its settings if they differ.
     pub fn build(self) -> Result<Cluster<V, S>, BuildError> {
@@ -338,10 +371,16 @@ where
             return Err(ConfigError::Channels { channels }.into());
         }
         self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
+        self.settings.check_hot_keys()?;
         let here = nodes.own().map_or(workers.all(nodes.count()), |own| workers.of(own));
         let need = Need::new(nodes.here(), nodes.count(), channels, here);
         let need = if self.in_memory {
-            need.with_stores::<V>(layout, nodes.here(), nodes.count())
+            need.with_stores::<V>(layout, nodes.here(), nodes.count()).with_hot_keys::<V>(
+                layout,
+                nodes.here(),
+                nodes.count(),
+                self.settings.hot_keys.as_slice(),
+            )
         } else {
             need
         };
@@ -394,8 +433,22 @@ impl<V: Value> Settings<V> {
             ("bound", self.bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
             ("clocks per tick", self.clocks_per_tick.to_string()),
             ("location caches", self.location_caches.to_string()),
+            ("hot keys", self.hot_keys.to_string()),
             ("sampling", format!("{:?}", self.sampling)),
         ]
+    }
+
+    /// Checks that hot keys are keys of the layout, and of use.
+    fn check_hot_keys(&self) -> Result<(), BuildError> {
+        let (keys, end) = (self.hot_keys.as_slice(), self.layout.keys().end);
+        match keys.last() {
+            Some(key) if *key >= end => Err(BuildError::UnknownHotKey { key: *key, end }),
+            Some(_) if !self.supply().has_hot_keys() => {
+                let (system, hot) = (self.decisions.name(), keys.len());
+                Err(BuildError::NoHotKeys { system, hot })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Creates an extra policy, for what is the same for all engines.
@@ -439,6 +492,7 @@ impl<V: Value> Settings<V> {
             sampling: self.sampling.clone().map(Arc::new),
             supply: self.supply(),
             clocks_per_tick: self.any_policy().bound().map(|_| self.clocks_per_tick),
+            hot_keys: self.hot_keys.clone(),
             unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::store::Store;
-use adapm_core::{ChannelId, NodeId, Value};
+use adapm_core::{ChannelId, Key, NodeId, Value};
 use adapm_transport::threads;
 
 use super::nodes::NodeEnds;
@@ -153,6 +153,20 @@ impl Need {
             let directories = here as u128 * u128::from(layout.keys().end.0) * ENTRY_BYTES;
             self.bytes += directories + values.sum::<u128>() * here as u128 / nodes as u128;
         }
+        self
+    }
+
+    /// Adds the copies of hot keys that have their home elsewhere, with an update each.
+    pub(super) fn with_hot_keys<V: Value>(
+        mut self,
+        layout: &Layout,
+        here: usize,
+        nodes: usize,
+        hot: &[Key],
+    ) -> Self {
+        let elements = hot.iter().filter_map(|key| layout.value_len(*key));
+        let copies = elements.map(|len| (2 * len * size_of::<V>() + HEADER_BYTES) as u128);
+        self.bytes += copies.sum::<u128>() * (here * (nodes - 1)) as u128 / nodes as u128;
         self
     }
 

@@ -10,7 +10,6 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::{fmt, thread};
 
-use adapm_core::policy::Supply;
 use adapm_core::store::Store;
 use adapm_core::{NodeId, Value, WorkerId};
 use adapm_transport::threads::{self, SpawnError};
@@ -200,10 +199,10 @@ where
         });
     }
 
-    /// Replicates every key to the nodes where the system wants it.
+    /// Replicates all keys, or the hot ones, to all nodes where the system wants it.
     fn replicate(&self) -> Result<(), BuildError> {
-        let all = || self.nodes.iter().filter(|node| node.shared.supply == Supply::Everything);
-        all().for_each(NodeHandle::replicate_everything);
+        let all = || self.nodes.iter().filter(|node| node.shared.supply.lasts_the_run());
+        all().for_each(NodeHandle::replicate);
         // Losses in the meantime surface as a failure.
         all().for_each(NodeHandle::wait_for_replicas);
         Ok(())

@@ -35,13 +35,15 @@ impl Scheme {
     /// Maximum number of draws of a pool.
     pub const POOL_SIZE_MAX: u32 = 1 << 24;
 
-    /// Returns the usual scheme under `system`: `Local` where keys are replicated; `Naive` under
-    /// static partitioning, where the local keys are always the same and make poor samples (AdaPM
-    /// App. C); `Preloc` where keys only move, since the local keys are then those just used.
+    /// Returns the usual scheme under `system`: `Local` where keys are replicated when they are
+    /// needed; `Naive` under static partitioning, where the local keys are always the same and make
+    /// poor samples (AdaPM App. C); `Preloc` where keys move, since the local keys are then those
+    /// just used, beside hot ones.
     #[must_use]
     pub fn of(system: System) -> Self {
         match system.supply() {
-            Supply::Nothing | Supply::Access => Self::Naive,
+            Supply::Nothing | Supply::Access | Supply::Hot => Self::Naive,
+            Supply::Localize | Supply::HotAndLocalize => Self::Preloc,
             _ if system.replicates() => Self::Local,
             _ => Self::Preloc,
         }
@@ -147,8 +149,8 @@ mod tests {
      {
         for system in System::ALL {
             let usual = match system {
-                System::Classic => Scheme::Naive,
-                System::Lapse | System::AdapmNoReplication => Scheme::Preloc,
+                System::Classic | System::Parallax => Scheme::Naive,
+                System::Lapse | System::Nups | System::AdapmNoReplication => Scheme::Preloc,
                 _ => Scheme::Local,
             };
             assert_eq!(Scheme::of(system), usual, "{system}");

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::SignalId;
 use adapm_core::error::OpError;
-use adapm_core::policy::Supply;
 use adapm_core::store::{SLOT_AHEAD, Store};
 use adapm_core::{Clock, Key, Value, WorkerId};
 
@@ -25,7 +24,7 @@ where
 {
     /// Prepares a sample of `n` keys that will be pulled while the clock is in `clocks`. Schemes
     /// `Preloc` and `Pool` signal intent for its keys in that window, or localize them under
-    /// [`crate::System::Lapse`]; the others send nothing.
+    /// a system whose workers localize; the others send nothing.
     ///
     /// # Errors
     /// [`OpError::NoSampling`] if the cluster was built without sampling, [`OpError::SampleSize`]
@@ -171,7 +170,7 @@ impl<S: Store + Send + Sync + 'static> NodeShared<S> {
             return Ok(sample);
         }
         let keys = sample.announce();
-        if self.supply == Supply::Localize && self.clocks.clock(worker) < clocks.end {
+        if self.supply.localizes() && self.clocks.clock(worker) < clocks.end {
             let _alive = self.alive(worker)?;
             // Nothing waits for the outcome: an access waits for a key that is on its way.
             self.localize(worker, &keys, |parts| Arc::new(Promise::new(parts, None)));

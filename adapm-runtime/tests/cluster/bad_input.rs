@@ -131,6 +131,21 @@ fn clusters_that_cannot_work_are_not_built() {
         let refused = refusal(Builder::new(vast).nodes(2));
         assert!(matches!(refused, BuildError::Memory { .. }), "{refused}");
     }
+    let hot = |keys: &[u64]| new().hot_keys(keys.iter().copied().map(Key)).nodes(2);
+    let unknown = BuildError::UnknownHotKey { key: Key(11), end: Key(10) };
+    assert_eq!(refusal(hot(&[11, 3]).system(System::Nups)), unknown);
+    assert_eq!(unknown.to_string(), "hot key 11 is not one of 0..10: give keys of the layout");
+    let none = refusal(hot(&[3, 4, 3]).system(System::Lapse));
+    assert_eq!(none, BuildError::NoHotKeys { system: "lapse", hot: 2 });
+    assert_eq!(
+        none.to_string(),
+        "2 hot keys under system lapse, which has none: use nups or parallax, or leave them out"
+    );
+    assert!(hot(&[]).system(System::Lapse).build().is_ok());
+    let vast = Layout::sparse(&[(1 << 40, 1 << 27)]).expect("a valid layout");
+    let vast = Builder::<i64>::new(vast).nodes(2).system(System::Parallax);
+    let refused = refusal(vast.hot_keys((0..1 << 20).map(Key)));
+    assert!(matches!(refused, BuildError::Memory { .. }), "{refused}");
     let endpoints = BuildError::Endpoints { channel: adapm_core::ChannelId(0), given: 1, nodes: 2 };
     assert_eq!(
         refusal(new().nodes(Nodes::over(2, |_, _| adapm_transport::inproc::network(1)))),

@@ -9,8 +9,16 @@ use super::{builder, each};
 
 /// Returns the build errors of all nodes; `adjust` changes the settings of node n1.
 fn failures(adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync) -> Vec<String> {
+    failures_beside(|builder| builder, adjust)
+}
+
+/// Does the same with settings that `all` changes before.
+fn failures_beside(
+    all: impl Fn(Builder<i64>) -> Builder<i64> + Sync,
+    adjust: impl Fn(Builder<i64>) -> Builder<i64> + Sync,
+) -> Vec<String> {
     each(3, |group| {
-        let builder = builder().workers(2).channels(1);
+        let builder = all(builder().workers(2).channels(1));
         let builder = if group.node() == NodeId(1) { adjust(builder) } else { builder };
         let error = builder.nodes(&group).build().map(drop).expect_err("they cannot work together");
         // The group survives: another attempt can follow.
@@ -34,6 +42,16 @@ fn other_settings_are_named_with_the_node_that_has_them() {
     let texts = failures(|builder| builder.channels(2));
     assert_eq!(texts[0], format!("node n1 has channels: 2, this node has channels: 1: {same}"));
     assert_eq!(texts[1], format!("node n0 has channels: 1, this node has channels: 2: {same}"));
+    let hot = |builder: Builder<i64>, keys: std::ops::Range<u64>| {
+        builder.system(System::Nups).hot_keys(keys.map(Key))
+    };
+    for (others, of_n1) in [(4, 3..7), (0, 0..3)] {
+        let texts = failures_beside(|b| hot(b, 0..others), |b| hot(b, of_n1.clone()));
+        let told = format!("node n1 has hot keys: {} (", of_n1.end - of_n1.start);
+        let here = format!("this node has hot keys: {others} (");
+        assert!(texts[0].starts_with(&told) && texts[0].contains(&here), "{}", texts[0]);
+        assert!(texts[2] == texts[0] && texts[0].ends_with(same), "{texts:?}");
+    }
     let other = Layout::dense(&[(super::KEYS, 2)]).expect("a valid layout");
     let texts = failures(|_| Builder::new(other.clone()).workers(2).channels(1));
     assert!(

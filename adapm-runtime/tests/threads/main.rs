@@ -9,6 +9,7 @@ mod channels;
 mod counting;
 #[path = "../support/executor.rs"]
 mod executor;
+mod hot_keys;
 mod locality;
 mod many_keys;
 #[cfg(target_os = "linux")]
@@ -27,10 +28,13 @@ type IntWorker = Worker<i64>;
 #[derive(Clone, Copy, Debug)]
 struct Size(usize, usize);
 
-/// Returns settings for `keys` keys of length `len`, with a random number of channels.
+/// Returns settings for `keys` keys of length `len`, with a random number of channels; under systems
+/// with hot keys a third of them are.
 fn builder(system: System, size: Size, keys: u64, len: usize) -> Builder<i64> {
     let layout = Layout::dense(&[(keys, len)]).expect("a valid layout");
-    Builder::new(layout).nodes(size.0).workers(size.1).channels(channels::draw()).system(system)
+    let hot = (0..keys).step_by(3).filter(|_| system.has_hot_keys()).map(Key);
+    let builder = Builder::new(layout).nodes(size.0).workers(size.1).channels(channels::draw());
+    builder.system(system).hot_keys(hot)
 }
 
 fn cluster(system: System, size: Size, keys: u64, len: usize) -> Ints {

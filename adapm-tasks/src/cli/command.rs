@@ -6,7 +6,7 @@ use crate::cli::files::Files;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::verbs::{EvalTask, TrainTask, Verb};
-use crate::cli::{eval, train};
+use crate::cli::{eval, train, tune};
 use crate::run::Config as _;
 
 /// A verb of a task, with its flags.
@@ -48,6 +48,17 @@ pub(crate) fn train_of(task: &TrainTask) -> &dyn Command {
         TrainTask::Wv(args) => args.as_ref(),
         TrainTask::Ctr(args) => args.as_ref(),
         TrainTask::Gnn(args) => args.as_ref(),
+    }
+}
+
+/// Tunes NuPS for a task.
+pub(crate) fn tune(task: &TrainTask, interrupt: &Interrupt) -> Result<(), Failure> {
+    match task {
+        TrainTask::Kge(args) => tune::run(args, interrupt),
+        TrainTask::Mf(args) => tune::run(args, interrupt),
+        TrainTask::Wv(args) => tune::run(args, interrupt),
+        TrainTask::Ctr(args) => tune::run(args, interrupt),
+        TrainTask::Gnn(args) => tune::run(args, interrupt),
     }
 }
 

@@ -200,6 +200,13 @@ impl<F: Figures> Observer<F> for Screen<'_> {
         self.show(done, all, beside, Vec::new());
     }
 
+    fn replicating(&self, hot: u64, keys: u64) {
+        self.open();
+        let (hot, keys) = (format::count(hot), format::count(keys));
+        let text = format!("every node holds {hot} hot keys of {keys} for the whole run");
+        self.print(|| self.output.sentence(&text));
+    }
+
     fn epoch(&self, epoch: &Epoch<F>) {
         let epoch = &EpochDone::new(epoch);
         self.open();

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
+use crate::System;
 use crate::cli::args::Given;
 use crate::cli::failure::Failure;
 use crate::cli::files::{self, Files, Outputs};
@@ -29,6 +30,7 @@ use crate::cli::table::Table;
 use crate::cli::{input, recipe};
 use crate::files::OutputError;
 use crate::run::flags::name_of;
+use crate::run::hot::HotChoice;
 use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice};
 
 /// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
@@ -270,6 +272,10 @@ fn preface<P: Program>(
     plan.row("seed", &args.config.run().seed.to_string(), &["seed"]);
     plan.row("cluster", &report::planned_topology(processes, cluster), &report::CLUSTER_FLAGS);
     plan.row("system", &name_of(cluster.system), &["system", "localize-ahead", "ahead"]);
+    if cluster.system.is_some_and(crate::System::has_hot_keys) {
+        let flags = ["replicate-factor", "replicate", "replicate-keys"];
+        plan.row("hot keys", &hot_in_words(config.run().hot_choice()), &flags);
+    }
     if let Some(most) = cluster.pacing.rounds_per_second {
         plan.row("rounds", &format!("at most {most} a second"), &["rounds-per-second"]);
     }
@@ -287,6 +293,14 @@ fn preface<P: Program>(
     let output = processes.output(args.output.json);
     let heading = output.bold(format!("train {}", P::NAME)).to_string();
     Ok(format!("{heading}\n{}\n", table.render()))
+}
+
+fn hot_in_words(choice: HotChoice<'_>) -> String {
+    match choice {
+        HotChoice::Factor(factor) => format!("accessed more than {factor} times the mean"),
+        HotChoice::Most(count) => format!("the {} most frequent", format::count(count)),
+        HotChoice::Listed(file) => format!("those of {}", file.display()),
+    }
 }
 
 /// A trace that is being written.

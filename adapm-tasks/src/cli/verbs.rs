@@ -47,6 +47,16 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: TrainTask,
     },
+    /// Find the flags of a system that has to be tuned
+    #[command(
+        subcommand_value_name = "SYSTEM",
+        subcommand_help_heading = "Systems",
+        arg_required_else_help = false
+    )]
+    Tune {
+        #[command(subcommand)]
+        system: TuneSystem,
+    },
     /// Evaluate a saved model
     #[command(
         subcommand_value_name = "TASK",
@@ -110,6 +120,21 @@ pub(crate) enum TrainTask {
     /// Graph networks: predict the classes of nodes
     #[command(after_help = with_systems(gnn::program::TRAIN_EXAMPLES))]
     Gnn(Box<TrainArgs<Gnn>>),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum TuneSystem {
+    /// Which keys are hot, and how far ahead others are localized: trains a twentieth of an epoch
+    /// with each of six choices, and prints the flags of the fastest
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Nups {
+        #[command(subcommand)]
+        task: TrainTask,
+    },
 }
 
 #[derive(Subcommand)]

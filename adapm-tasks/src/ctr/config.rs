@@ -139,7 +139,7 @@ impl Config for TrainConfig {
         not_negative("l2", self.l2)?;
         positive("positive_weight", self.positive_weight)?;
         whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
-        self.run.check()
+        self.run.check(&self.cluster)
     }
 }
 

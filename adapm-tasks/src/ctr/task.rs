@@ -20,6 +20,7 @@ use crate::dense::{Chunks, Dropout, WholeRunIntent, add_scaled};
 use crate::metric::ClickMetrics;
 use crate::optim;
 use crate::run::config::batches_ahead;
+use crate::run::hot::batches_with;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
     Shape, Split, StepError, Task, Tell, WorkerSlot, generator,
@@ -209,6 +210,18 @@ impl<'a> Task for Prediction<'a> {
 
     fn name_of(&self, key: Key) -> String {
         name_of(self.clicks, key)
+    }
+
+    /// Features by the batches that have them; the dense layers in every batch.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let Clicks { examples, train, encoder, .. } = self.clicks;
+        let mut counts = vec![0_u64; encoder.keys() as usize];
+        for row in train.clone() {
+            examples.features(row).iter().for_each(|feature| counts[feature.key as usize] += 1);
+        }
+        let batches = (train.len() as f64 / self.config.batch as f64).ceil();
+        let features = counts.into_iter().map(|count| batches_with(count as f64, batches));
+        Some(features.chain(self.chunks.keys().map(|_| batches)).collect())
     }
 
     fn examples(&self) -> u64 {

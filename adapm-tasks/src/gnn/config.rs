@@ -174,7 +174,7 @@ impl Config for TrainConfig {
         checks::not_negative("l2", self.l2.unwrap_or(0.0))?;
         checks::share_below_all("dropout", self.dropout.into())?;
         checks::whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
-        self.run.check()
+        self.run.check(&self.cluster)
     }
 }
 

@@ -50,6 +50,24 @@ impl Block {
     }
 }
 
+/// Returns how often each node is expected to be in the draws of an epoch: as a node to train on,
+/// and as a neighbour that is drawn, directly and further out.
+pub(crate) fn expected(graph: &Graph, counts: Counts) -> Vec<f64> {
+    let mut times = vec![0.0; graph.nodes()];
+    graph.train().iter().for_each(|node| times[*node as usize] += 1.0);
+    for count in counts {
+        let before = times.clone();
+        for (node, drawn) in (0..).zip(before).filter(|(_, drawn)| *drawn > 0.0) {
+            let around = graph.around(node);
+            let share = (count as f64 / (around.len() as f64 - 1.0)).min(1.0);
+            for near in around.iter().filter(|near| **near != node) {
+                times[*near as usize] += share * drawn;
+            }
+        }
+    }
+    times
+}
+
 /// Appends the node and `count` of its neighbours, ascending: all of them if there are no more.
 fn sample(
     graph: &Graph,

@@ -17,10 +17,11 @@ use crate::gnn::config::{Partition, TrainConfig};
 use crate::gnn::evaluation::{Accuracy, Classification};
 use crate::gnn::graph::{Features, Graph};
 use crate::gnn::model::{Architecture, Inputs, Pass};
-use crate::gnn::sampling::Block;
+use crate::gnn::sampling::{self, Block};
 use crate::optim;
 use crate::partition;
 use crate::run::config::batches_ahead;
+use crate::run::hot::batches_with;
 use crate::run::parameters::{IntentSignaler, Parameters, Shape};
 use crate::run::{
     Course, Cursor, Form, Initial, KeyChoice, Over, Plain, Queue, Split, StepError, Task, Tell,
@@ -190,6 +191,20 @@ impl<'a> Task for Network<'a> {
 
     fn name_of(&self, key: Key) -> String {
         name_of(self.model, key)
+    }
+
+    /// Nodes whose features are learned by the batches that need them, as far as neighbours are
+    /// expected to be drawn; the layers in every batch.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let batches = (self.graph.train().len() as f64 / self.config.batch as f64).ceil();
+        let layers = self.model.chunks().keys().map(|_| batches);
+        let nodes = if self.learns_features() {
+            let drawn = sampling::expected(self.graph, self.config.fanout.0);
+            drawn.into_iter().map(|count| batches_with(count, batches)).collect()
+        } else {
+            Vec::new()
+        };
+        Some(nodes.into_iter().chain(layers).collect())
     }
 
     fn examples(&self) -> u64 {

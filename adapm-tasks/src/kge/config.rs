@@ -239,7 +239,7 @@ impl Config for TrainConfig {
         not_negative("l2_entity", self.l2_entity)?;
         not_negative("l2_relation", self.l2_relation)?;
         not_negative("n3", self.n3_of())?;
-        self.run.check()
+        self.run.check(&self.cluster)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::kge::step::{IndependentStep, Recipe, SharedStep};
 use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
+use crate::run::hot::batches_with;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
@@ -91,6 +92,26 @@ impl<'a> Task for Embeddings<'a> {
 
     fn name_of(&self, key: Key) -> String {
         name_of(self.graph, key.0 as usize)
+    }
+
+    /// Entities by facts and as negatives, relations by facts; with shared negatives a chunk
+    /// accesses each key once.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let Self { graph, config, sizes, .. } = *self;
+        let (facts, entities) = (graph.train.len() as f64, graph.entities.len());
+        let counts =
+            Keys::of(graph, config.reciprocal).counts.into_iter().map(|count| count as f64);
+        let (counts, negatives): (Vec<f64>, _) = match config.negatives {
+            Negatives::Shared => {
+                let chunks = (facts / sizes.chunk as f64).ceil();
+                let of_chunks = counts.map(|count| batches_with(count, chunks));
+                (of_chunks.collect(), chunks * sizes.negatives as f64)
+            }
+            Negatives::Independent => (counts.collect(), 2.0 * facts * sizes.negatives as f64),
+        };
+        let of_entity = negatives / entities.max(1) as f64;
+        let sampled = |(key, count)| if key < entities { count + of_entity } else { count };
+        Some(counts.into_iter().enumerate().map(sampled).collect())
     }
 
     fn sampling_distribution(&self) -> Option<SamplingDistribution> {

@@ -211,7 +211,7 @@ impl Config for TrainConfig {
         positive("initial_deviation", self.initial_deviation)?;
         whole("valid_every", self.valid_every.into(), 1, u64::MAX)?;
         not_negative("l2", self.l2.unwrap_or(0.0))?;
-        self.run.check()
+        self.run.check(&self.cluster)
     }
 }
 

@@ -96,6 +96,13 @@ impl<'a> Task for Factorization<'a> {
         name_of(self.ratings, key.0 as usize)
     }
 
+    /// Columns by their cells; a row is accessed by one worker.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let [rows, columns] = self.ratings.counts_by_vector();
+        let columns = columns.into_iter().map(f64::from);
+        Some(rows.into_iter().map(|_| 0.0).chain(columns).collect())
+    }
+
     fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         None
     }

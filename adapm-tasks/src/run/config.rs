@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{Builder, Workers};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::System;
 use crate::run::flags::{Manager, at_least_one, manager, positive_count};
+use crate::run::hot::{self, HotChoice, HotKeysError};
 use crate::run::traced::UnknownKey;
 
 /// The settings of a task's training: flags, the settings of a file, and what has to be equal on
@@ -50,7 +52,7 @@ pub trait Config: Serialize + Clone + Send + Sync {
     ///
     /// The first field that has not.
     fn check(&self) -> Result<(), ConfigError> {
-        self.run().check()
+        self.run().check(self.cluster())
     }
 }
 
@@ -150,9 +152,19 @@ pub struct RunConfig {
     #[arg(long, value_name = "EPOCHS", value_parser = positive_count)]
     pub patience: Option<u32>,
     /// Clocks between `localize` and the access at most, and three quarters of them at least, under
-    /// lapse; a clock is a batch of work
+    /// lapse and nups; a clock is a batch of work
     #[arg(long, value_name = "CLOCKS", default_value_t = RunConfig::default().localize_ahead, help_heading = "Cluster")]
     pub localize_ahead: u64,
+    /// Hot keys under nups and parallax, which every node holds for the whole run: those accessed
+    /// more often than so many times the mean [default: 100]
+    #[arg(long, value_name = "TIMES", help_heading = "Cluster")]
+    pub replicate_factor: Option<f64>,
+    /// Hot keys: the N that are accessed most often
+    #[arg(long, value_name = "N", help_heading = "Cluster")]
+    pub replicate: Option<u64>,
+    /// Hot keys: those that FILE lists, one number a line
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    pub replicate_keys: Option<PathBuf>,
     /// Parameters that the report is to have. Where nodes are processes they are brought together
     /// on node 0, whose choice counts. Defaults to the best.
     #[arg(skip)]
@@ -172,6 +184,9 @@ impl Default for RunConfig {
             no_eval: false,
             patience: None,
             localize_ahead: 8,
+            replicate_factor: None,
+            replicate: None,
+            replicate_keys: None,
             keep: Keep::default(),
             trace: None,
         }
@@ -179,14 +194,58 @@ impl Default for RunConfig {
 }
 
 impl RunConfig {
-    /// Checks that each field has a value that is valid for any data.
+    /// Checks that each field has a value that is valid for any data, in a cluster of this kind.
     ///
     /// # Errors
     ///
     /// The first field that has not.
-    pub fn check(&self) -> Result<(), ConfigError> {
+    pub fn check(&self, cluster: &ClusterConfig) -> Result<(), ConfigError> {
         whole("patience", self.patience.unwrap_or(1).into(), 1, u64::MAX)?;
-        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)
+        whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
+        self.check_hot()?;
+        self.check_hot_under(cluster.system)
+    }
+
+    /// Returns what is to be hot, if the system has such keys.
+    pub(crate) fn hot_choice(&self) -> HotChoice<'_> {
+        match (&self.replicate_keys, self.replicate, self.replicate_factor) {
+            (Some(file), ..) => HotChoice::Listed(file),
+            (None, Some(count), _) => HotChoice::Most(count),
+            (None, None, factor) => HotChoice::Factor(factor.unwrap_or(hot::FACTOR)),
+        }
+    }
+
+    /// Checks that what is to be hot can be, for any data: it is chosen once, and a file lists
+    /// keys.
+    fn check_hot(&self) -> Result<(), ConfigError> {
+        positive("replicate_factor", self.replicate_factor.unwrap_or(hot::FACTOR))?;
+        whole("replicate", self.replicate.unwrap_or(1), 1, u64::MAX)?;
+        let given = self.hot_fields();
+        if let [_, (field, value), ..] = &given[..] {
+            return ensure(false, field, value, Wanted::One(given[0].0));
+        }
+        if let Some(file) = &self.replicate_keys {
+            hot::read(file, u64::MAX)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is to be hot under a system without such keys.
+    fn check_hot_under(&self, system: Option<System>) -> Result<(), ConfigError> {
+        if system.is_some_and(System::has_hot_keys) {
+            return Ok(());
+        }
+        let given = self.hot_fields();
+        given.first().map_or(Ok(()), |(field, value)| ensure(false, field, value, Wanted::HotKeys))
+    }
+
+    /// Returns the fields that choose what is hot, as far as they are given.
+    fn hot_fields(&self) -> Vec<(&'static str, String)> {
+        let factor = self.replicate_factor.map(|factor| ("replicate_factor", factor.to_string()));
+        let count = self.replicate.map(|count| ("replicate", count.to_string()));
+        let file = self.replicate_keys.as_ref();
+        let file = file.map(|file| ("replicate_keys", file.display().to_string()));
+        [factor, count, file].into_iter().flatten().collect()
     }
 }
 
@@ -215,6 +274,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) valid_every: u32,
     /// Epochs without progress after which the run ends.
     pub(crate) patience: Option<u32>,
+    /// What is hot, if the system has such keys.
+    pub(crate) hot: HotChoice<'a>,
     pub(crate) trace: Option<&'a Tracer>,
 }
 
@@ -223,8 +284,8 @@ impl<'a> Settings<'a> {
     /// evaluations of valid.
     pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
         let RunConfig { seed, no_eval, patience, ref trace, .. } = *config.run();
-        let (evaluate, trace) = (!no_eval, trace.as_ref());
-        Self { seed, epochs, evaluate, valid_every, patience, trace }
+        let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
+        Self { seed, epochs, evaluate, valid_every, patience, hot, trace }
     }
 }
 
@@ -302,6 +363,9 @@ pub enum ConfigError {
         /// Numbers that there should be.
         wanted: usize,
     },
+    /// Hot keys that cannot be chosen.
+    #[error("{0}")]
+    HotKeys(#[from] HotKeysError),
     /// There is no example to train on.
     #[error("the data has no example to train on; give data with at least one")]
     NothingToTrain,
@@ -331,6 +395,10 @@ pub enum Wanted {
         /// The model of which vectors are complex numbers.
         model: &'static str,
     },
+    /// Nothing beside another field that says the same.
+    One(&'static str),
+    /// Nothing, unless the system has keys that every node holds.
+    HotKeys,
 }
 
 impl fmt::Display for Wanted {
@@ -345,6 +413,8 @@ impl fmt::Display for Wanted {
             }
             Self::Whole { min, max } => write!(f, "give a whole number from {min} to {max}"),
             Self::Even { model } => write!(f, "the model {model} needs an even dimension"),
+            Self::One(other) => write!(f, "give either this or {}", other.replace('_', "-")),
+            Self::HotKeys => f.write_str("only nups and parallax have hot keys; leave it out"),
         }
     }
 }
@@ -483,3 +553,26 @@ macro_rules! named {
     };
 }
 pub(crate) use named;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_made_once_and_where_it_is_of_use() {
+        let two =
+            RunConfig { replicate: Some(3), replicate_factor: Some(2.0), ..RunConfig::default() };
+        let text = two.check_hot().expect_err("two choices").to_string();
+        assert_eq!(text, "replicate 3: give either this or replicate-factor");
+        let one = RunConfig { replicate: Some(3), ..RunConfig::default() };
+        assert_eq!(one.check_hot(), Ok(()));
+        for system in System::ALL {
+            let is_fine = one.check_hot_under(Some(system)).is_ok();
+            assert_eq!(is_fine, matches!(system, System::Nups | System::Parallax), "{system}");
+            assert_eq!(RunConfig::default().check_hot_under(Some(system)), Ok(()));
+        }
+        assert!(one.check_hot_under(None).is_err());
+        let none = RunConfig { replicate: Some(0), ..RunConfig::default() };
+        assert!(none.check_hot().is_err());
+    }
+}

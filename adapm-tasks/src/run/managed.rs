@@ -41,15 +41,17 @@ pub(crate) struct Setup<'a> {
     pub(crate) scheme: Option<Scheme>,
     /// The tracer of some keys.
     pub(crate) trace: Option<&'a Tracer>,
+    /// Keys that every node holds for the whole run.
+    pub(crate) hot: &'a [Key],
 }
 
 impl<'a> Setup<'a> {
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, pacing, peers } = topology;
-        let (group, scheme, trace) = (peers.group(), None, None);
-        let setup = |system| Self { system, nodes, workers, pacing, seed, group, scheme, trace };
-        system.map(setup)
+        let (group, scheme, trace, hot) = (peers.group(), None, None, &[][..]);
+        let of = |system| Self { system, nodes, workers, pacing, seed, group, scheme, trace, hot };
+        system.map(of)
     }
 
     /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
@@ -64,7 +66,7 @@ impl<'a> Setup<'a> {
         let layout = shape.layout()?;
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
-        let builder = self.pacing.of(builder);
+        let builder = self.pacing.of(builder).hot_keys(self.hot.iter().copied());
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));

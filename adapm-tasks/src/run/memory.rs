@@ -1,15 +1,16 @@
 //! Memory that a run needs at least, compared with the memory there is before it starts.
 //!
 //! A need is a lower bound: parameters where they have their home, with what the store keeps of
-//! each, and replicas only under a system that has them of all keys; the copy of the best
-//! parameters; and what this process has in memory already, which is mostly data. What the machine
-//! and the control groups leave is for all processes of the run that share them: pages of files
-//! that the system can drop count as free, and so does swap. A bound of address space is for each
-//! process alone. So a run is refused only if it cannot end.
+//! each, and replicas only under a system that has them of all keys, or of chosen ones, for the
+//! whole run; the copy of the best parameters; and what this process has in memory already, which
+//! is mostly data. What the machine and the control groups leave is for all processes of the run
+//! that share them: pages of files that the system can drop count as free, and so does swap. A
+//! bound of address space is for each process alone. So a run is refused only if it cannot end.
 
 use std::fs;
 use std::path::Path;
 
+use adapm_core::Key;
 use adapm_core::policy::Supply;
 use adapm_runtime::System;
 use adapm_transport::threads;
@@ -33,6 +34,16 @@ impl Need {
         let best = (bytes_of(best_shape) / processes as u64).saturating_mul(copies);
         let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
+    }
+
+    /// Returns the need with copies of `hot` keys on every node: value and delta of those that have
+    /// their home elsewhere.
+    pub(crate) fn with_hot(self, topology: Topology<'_>, shape: &Shape, hot: &[Key]) -> Self {
+        let (nodes, processes) = (topology.nodes as u64, topology.peers.processes() as u64);
+        let floats: u64 = hot.iter().map(|key| shape.len_of(*key) as u64).sum();
+        let copies = floats.saturating_mul(2 * size_of::<f32>() as u64);
+        let here = (nodes / processes).max(1).saturating_mul(copies / nodes * (nodes - 1));
+        Self { parameters: self.parameters.saturating_add(here), ..self }
     }
 
     /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one

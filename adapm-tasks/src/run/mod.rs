@@ -39,6 +39,7 @@ pub(crate) mod file;
 pub mod flags;
 #[cfg(test)]
 pub(crate) mod harness;
+pub(crate) mod hot;
 #[cfg(test)]
 pub(crate) mod loading;
 pub(crate) mod managed;
@@ -76,6 +77,7 @@ pub use consistency::Digest;
 pub use error::{Mismatch, TaskError};
 pub use file::CheckpointError;
 pub use flags::Manager;
+pub use hot::HotKeysError;
 pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
 pub use parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 pub use queue::{Cursor, Over, Queue, Round};

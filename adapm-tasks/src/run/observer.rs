@@ -100,6 +100,12 @@ pub trait Observer<F>: Sync {
         let _ = (work, done, all);
     }
 
+    /// Training begins with `hot` of all `keys` on every node, for the whole run; told under
+    /// systems that choose them before it.
+    fn replicating(&self, hot: u64, keys: u64) {
+        let _ = (hot, keys);
+    }
+
     /// An epoch, and its evaluation if any, is done.
     fn epoch(&self, epoch: &Epoch<F>) {
         let _ = epoch;

@@ -93,7 +93,7 @@ impl<'a, F> Run<'a, F> {
         cluster.pacing.clock_every.get_or_insert(usual);
         self.start(
             &cluster,
-            config.run().check().and_then(|()| config.check()).map_err(TaskError::from),
+            config.run().check(&cluster).and_then(|()| config.check()).map_err(TaskError::from),
             || {
                 RunFingerprint::of_training(name, format!("{data:016x}"), config)
                     .with("epochs of the run", epochs.to_string())

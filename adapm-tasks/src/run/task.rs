@@ -63,6 +63,18 @@ pub trait Task: Sync {
         None
     }
 
+    /// Returns how often each key is accessed in an epoch, by all workers of all nodes together, as
+    /// expected: one number for each key, in key order. Systems that choose a technique per key
+    /// before the run replicate the most frequent ones (NuPS §3.3, AdaPM §A.5).
+    ///
+    /// The same on all nodes: of the whole data, not of a node's part, and with negatives and all
+    /// else that is sampled, which are most accesses of some tasks. A key that one worker alone
+    /// accesses counts 0: a copy elsewhere is of no use. `None`: not known; under such a system a
+    /// run of this task then needs a list of hot keys (`--replicate-keys`).
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        None
+    }
+
     /// Returns the training examples of an epoch, over all workers.
     fn examples(&self) -> u64;
 

@@ -16,6 +16,7 @@ use self::count::{BLOCKS, Count, Figures, SAMPLED};
 use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
+use crate::run::hot::HotChoice;
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
 use crate::run::task::Task;
@@ -30,6 +31,8 @@ const SETTINGS: Settings<'static> = Settings {
     evaluate: true,
     valid_every: 1,
     patience: None,
+    // Both that are sampled, and the first that is visited.
+    hot: HotChoice::Most(3),
     trace: None,
 };
 

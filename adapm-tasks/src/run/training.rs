@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use adapm_core::Key;
+use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
 
-use crate::run::config::{ConfigError, Keep, Settings, Split};
+use crate::run::config::{self, ConfigError, Keep, Settings, Split};
 use crate::run::error::TaskError;
+use crate::run::hot::{self, HotChoice};
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
 use crate::run::observer::{ManagerStats, Observer, Work};
@@ -158,7 +160,9 @@ impl<T: Task> TrainingRun<'_, T> {
             Keep::Best => 1,
             Keep::BestAndLast => 1 + u64::from(valid.is_some()),
         };
-        memory::check(topology, Need::of(topology, &shape, &task.best_shape(), copies))?;
+        let hot = self.hot_keys(&shape)?;
+        let need = Need::of(topology, &shape, &task.best_shape(), copies);
+        memory::check(topology, need.with_hot(topology, &shape, &hot))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =
@@ -168,7 +172,7 @@ impl<T: Task> TrainingRun<'_, T> {
             return Ok((vec![part], state.into_verdicts(), valid.is_some()));
         };
         let trace = settings.trace;
-        let setup = Setup { scheme: task.scheme(), trace, ..setup };
+        let setup = Setup { scheme: task.scheme(), trace, hot: &hot, ..setup };
         let initial = move |key, value: &mut [f32]| initial(key, value);
         let cluster = setup.start(&shape, distribution.as_ref(), initial, tell)?;
         let stats = || cluster.stats().into();
@@ -188,6 +192,24 @@ impl<T: Task> TrainingRun<'_, T> {
         trace.into_iter().for_each(Tracer::end);
         let parts = topology::first_error(results?)?;
         Ok((parts, state.into_verdicts(), valid.is_some()))
+    }
+
+    /// Returns the keys that every node is to hold for the whole run, and tells the observer how
+    /// many they are; none where the system has no such keys.
+    fn hot_keys(&self, shape: &Shape) -> Result<Vec<Key>, TaskError> {
+        let Started { topology, observer, .. } = *self.started;
+        if !topology.system.is_some_and(System::has_hot_keys) {
+            return Ok(Vec::new());
+        }
+        let keys = shape.keys();
+        let choice = self.settings.hot;
+        if let HotChoice::Most(count) = choice {
+            config::whole("replicate", count, 1, keys)?;
+        }
+        let frequencies = || self.task.frequencies();
+        let hot = hot::choose(choice, keys, frequencies).map_err(ConfigError::from)?;
+        observer.replicating(hot.len() as u64, keys);
+        Ok(hot)
     }
 
     /// Evaluates the chosen parameters on test, and puts the results together.

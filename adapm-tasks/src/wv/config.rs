@@ -123,7 +123,7 @@ impl Config for TrainConfig {
         whole("ahead", self.ahead as u64, 1, u64::MAX)?;
         share("sample", self.sample)?;
         whole("negatives", self.negatives as u64, 0, NEGATIVES_MAX)?;
-        self.run.check()
+        self.run.check(&self.cluster)
     }
 }
 

@@ -305,8 +305,13 @@ impl Vocabulary {
 
 /// Returns a table that draws words by these counts, which must not be empty or contain 0.
 pub(crate) fn negative_table(counts: &[u64]) -> AliasTable {
-    let weights: Vec<f64> = counts.iter().map(|count| (*count as f64).powf(0.75)).collect();
-    AliasTable::new(&weights).expect("a vocabulary has words, and each of them occurs")
+    AliasTable::new(&negative_weights(counts))
+        .expect("a vocabulary has words, and each of them occurs")
+}
+
+/// Returns the weight by which each word is drawn as a negative.
+pub(crate) fn negative_weights(counts: &[u64]) -> Vec<f64> {
+    counts.iter().map(|count| (*count as f64).powf(0.75)).collect()
 }
 
 /// The word that word2vec counts at the end of a line.

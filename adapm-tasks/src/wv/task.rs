@@ -137,6 +137,22 @@ impl<'a> Task for WordVectors<'a> {
         name_of(self.corpus.vocabulary(), key.0 as usize)
     }
 
+    /// Words as often as they are kept, with both their vectors; output vectors as negatives, too.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let counts = self.corpus.vocabulary().counts();
+        let kept = |(count, threshold): (&u64, &u32)| {
+            // A threshold that is all but one of 2^32 keeps all.
+            *count as f64 * (f64::from(*threshold) + 1.0) / 2.0_f64.powi(32)
+        };
+        let kept: Vec<f64> = counts.iter().zip(&self.keep_thresholds).map(kept).collect();
+        let weights = corpus::negative_weights(counts);
+        let negatives = self.recipe().sampled_for(kept.iter().sum());
+        let of_weight = negatives / weights.iter().sum::<f64>();
+        let drawn = kept.iter().zip(&weights).map(|(kept, weight)| kept + weight * of_weight);
+        let outputs: Vec<f64> = drawn.collect();
+        Some([kept, outputs].concat())
+    }
+
     fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         let (negatives, keys) = (Arc::clone(&self.negatives), self.keys());
         let range = Key(keys.words)..Key(2 * keys.words);

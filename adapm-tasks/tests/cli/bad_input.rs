@@ -23,7 +23,7 @@ fn an_unknown_verb_task_or_flag_is_answered_with_the_nearest() {
 fn an_unknown_system_is_answered_with_those_there_are() {
     let variants =
         ["adapm-no-relocation", "adapm-no-replication", "adapm-poisson", "adapm-immediate"];
-    let all = [variants.as_slice(), &["classic", "full", "lapse"]].concat();
+    let all = [variants.as_slice(), &["classic", "full", "lapse", "nups", "parallax"]].concat();
     let ran = run(&["train", "kge", "--system", "adpam"]);
     assert_refused(&ran, &all);
     assert_refused(&ran, &["'adpam'", "similar value exists: 'adapm'"]);

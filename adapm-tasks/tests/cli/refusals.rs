@@ -16,6 +16,82 @@ fn assert_message(ran: &Ran, folder: &Path, message: &str) {
 }
 
 #[test]
+fn hot_keys_that_cannot_be_are_refused() {
+    let folder = folder("hot_refused");
+    ring(&folder);
+    write(&folder, "none.txt", "\n");
+    write(&folder, "words.txt", "1\n\nsun\n");
+    write(&folder, "far.txt", "2\n3000\n");
+    let (none, words, far) =
+        (folder.join("none.txt"), folder.join("words.txt"), folder.join("far.txt"));
+    let of = |system: &str, flags: &[&str]| {
+        let all = ["train", "kge", "--data", text(&folder), "--nodes", "2", "--system", system];
+        run(&[&all, flags].concat())
+    };
+    let told = |flags: &[&str], message: &str| {
+        assert_message(&of("nups", flags), &folder, message);
+        assert_message(&of("parallax", flags), &folder, message);
+    };
+    told(&["--replicate", "0"], "--replicate 0: give a whole number of at least 1");
+    told(&["--replicate-factor", "0"], "--replicate-factor 0: give a positive number");
+    told(
+        &["--replicate", "2", "--replicate-factor", "3"],
+        "--replicate 2: give either this or replicate-factor",
+    );
+    let gone = folder.join("gone.txt");
+    told(
+        &["--replicate-keys", text(&gone)],
+        "cannot read DIR/gone.txt (--replicate-keys): no such file; check the path",
+    );
+    told(
+        &["--replicate-keys", text(&none)],
+        "DIR/none.txt lists no key; give one number a line (--replicate-keys)",
+    );
+    told(
+        &["--replicate-keys", text(&words)],
+        "DIR/words.txt:3: sun is not the number of a key; give one number a line (--replicate-keys)",
+    );
+    // How many keys there are follows from the data.
+    let ran = of("nups", &["--replicate-keys", text(&far)]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let place = format!("{}:2: there is no key 3000: keys are 0 to ", text(&far));
+    assert!(ran.stderr.contains(&place), "{ran:?}");
+    let ran = of("nups", &["--replicate", "3000"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    let told = "--replicate 3000: give a whole number from 1 to ";
+    assert!(ran.stderr.contains(told), "{ran:?}");
+    for system in ["adapm", "lapse", "full", "classic", "none"] {
+        for (flag, value) in [("--replicate", "3"), ("--replicate-factor", "2")] {
+            let all = ["train", "kge", "--data", text(&folder), "--system", system, flag, value];
+            let message =
+                format!("{flag} {value}: only nups and parallax have hot keys; leave it out");
+            assert_message(&run(&all), &folder, &message);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused() {
+    let of = |flags: &[&str]| run(&[&["tune", "nups", "kge"], flags].concat());
+    let nowhere = Path::new("nothing");
+    assert_message(
+        &of(&[]),
+        nowhere,
+        "tune needs several nodes, as one has all keys: give --nodes 2 or more",
+    );
+    assert_message(
+        &of(&["--nodes", "2", "--replicate", "3"]),
+        nowhere,
+        "tune chooses what is hot: leave out --replicate and its like",
+    );
+    assert_message(
+        &of(&["--nodes", "2", "--save", "model"]),
+        nowhere,
+        "tune trains parts of epochs and keeps nothing: leave out --save, --out and --trace-keys",
+    );
+}
+
+#[test]
 fn impossible_values_are_named_with_the_flag_as_it_was_typed() {
     let whole = "give a whole number from 1 to 65536";
     let cases: [(&str, &str, &str, &str); 31] = [

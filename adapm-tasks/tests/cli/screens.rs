@@ -144,7 +144,7 @@ fn everything_else_fits() {
     for task in ["kge", "mf", "wv", "ctr", "gnn"] {
         shown(&folder, &["train", task, "--recipe"]);
     }
-    let systems = "adapm,adapm-no-relocation,classic,static-mix";
+    let systems = "adapm,adapm-no-relocation,classic,nups";
     let simulated =
         ["simulate", "--task", "mf", "--workers", "2", "--system", systems, "--compute", "100"];
     shown(&folder, &[simulated.as_slice(), &["--nodes", "2,8"]].concat());

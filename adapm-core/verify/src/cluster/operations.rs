@@ -75,14 +75,16 @@ impl Cluster {
         self.submit(op, who, keys.is_empty(), |_| OpBody::Set { keys: keys.to_vec(), values })
     }
 
-    /// Asks for the main copies of `keys`.
+    /// Asks for the main copies of `keys`, without the hot ones, as drivers do.
     ///
     /// # Errors
     /// If that breaks an invariant.
     pub fn localize(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
+        let is_cold = |key: &Key| !self.picture.setup.is_hot(*key);
+        let keys: Vec<Key> = keys.iter().copied().filter(is_cold).collect();
         self.picture.localized.extend(keys.iter().map(|key| (who.0, *key)));
         let op = self.picture.calls.begin(who, CallKind::Localize, 0);
-        self.submit(op, who, keys.is_empty(), |_| OpBody::Localize { keys: keys.to_vec() })
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Localize { keys })
     }
 
     /// Waits for all pushes of the node to arrive and its replicas to be refreshed.

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use adapm_core::id::Key;
+
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessKind};
 use crate::picture::Picture;
@@ -18,7 +20,8 @@ const ACCESSES_MAX: usize = 128;
 const STATES_MAX: usize = 50_000;
 
 pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
-    for key in picture.keys().filter(|key| picture.oracle.was_set(*key)) {
+    let checked = |key: &Key| picture.oracle.was_set(*key) && picture.setup.is_sequential(*key);
+    for key in picture.keys().filter(checked) {
         if let Some(end) = picture.judged_main(key)? {
             let explained = is_linear(picture.oracle.accesses(key), end);
             hold!(

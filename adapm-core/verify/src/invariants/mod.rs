@@ -7,10 +7,11 @@
 //! | 3 | `holders` | after every step |
 //! | 4 | `convergence` | at rest, and when a quiesce or `wait_sync` ends |
 //! | 5 | `contention` | after every step |
+//! | 5 | `hot` | after every step, and at rest |
 //! | 6 | `completion` | hops after every step, barriers when they end; [`crate::cluster::Cluster::settle`] that all operations end |
 //! | 7 | `residence` | that nothing is forgotten after every step, the rest at rest |
 //! | 8 | `session` | after every read |
-//! | 9 | `order`, [`linear`] | after every read and at rest, where replication is off |
+//! | 9 | `order`, [`linear`] | after every step, after every read and at rest, where replication is off |
 //! | 10 | `memory` | after every step, tightly at rest |
 //! | 11 | `refusal` | whenever a bad message is fed |
 //! | 13 | `tick` | after every read, when a worker passes a tick, at rest |
@@ -20,6 +21,7 @@ mod conservation;
 mod contention;
 mod convergence;
 mod holders;
+mod hot;
 pub mod linear;
 mod memory;
 mod one_owner;
@@ -38,6 +40,7 @@ use crate::violation::Violation;
 pub(crate) use completion::{check_met, check_noticed};
 pub(crate) use conservation::check_quiet;
 pub(crate) use convergence::check_synced;
+pub(crate) use hot::is_local;
 pub(crate) use memory::check_bytes;
 pub(crate) use tick::check_passed;
 
@@ -55,6 +58,7 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     }
     if checks.contains(5) {
         contention::check(picture)?;
+        hot::check(picture, node)?;
     }
     if checks.contains(6) {
         completion::check_hops(picture)?;
@@ -62,6 +66,9 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     }
     if checks.contains(7) {
         residence::check(picture, node)?;
+    }
+    if checks.contains(9) {
+        order::check_copies(picture, node)?;
     }
     if checks.contains(10) {
         memory::check(picture, node)?;
@@ -77,6 +84,9 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     }
     if checks.contains(4) && picture.setup.refreshes {
         convergence::check_at_rest(picture)?;
+    }
+    if checks.contains(5) {
+        hot::check_at_rest(picture)?;
     }
     if checks.contains(6) {
         tick::check_at_rest(picture)?;
@@ -98,7 +108,7 @@ pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violat
     if picture.setup.checks.contains(8) {
         session::check_read(&picture.oracle, read)?;
     }
-    if picture.setup.sequential && picture.setup.checks.contains(9) {
+    if picture.setup.is_sequential(read.key) && picture.setup.checks.contains(9) {
         order::check_read(&picture.oracle, read)?;
     }
     if picture.setup.checks.contains(13) {

@@ -5,9 +5,25 @@
 //! includes a push includes all earlier pushes of the same worker, and a read includes everything
 //! acknowledged before it began. Program order of reads is invariant 8.
 
+use adapm_core::id::{Key, NodeId};
+use adapm_core::slot::State;
+
 use crate::digits::Seen;
 use crate::oracle::{Access, AccessId, AccessKind, NodeWorker, Oracle};
+use crate::picture::Picture;
 use crate::violation::{Violation, hold};
+
+/// Checks that `node`, of the last step, holds no replica and knows of none.
+pub(super) fn check_copies(picture: &Picture, node: NodeId) -> Result<(), Violation> {
+    let doubled = |key: &Key| {
+        let view = &picture.row(node, *key).view;
+        picture.setup.is_sequential(*key)
+            && (view.packed.state() == State::Replica || !view.holders.is_empty())
+    };
+    let key = picture.keys().find(doubled);
+    hold!(picture.setup.checks => OneCopy, key.is_none(), "{key:?} has a second copy, at {node} or known to it");
+    Ok(())
+}
 
 pub(super) fn check_read(oracle: &Oracle, read: AccessId) -> Result<(), Violation> {
     let access = &oracle.accesses(read.key)[read.index];

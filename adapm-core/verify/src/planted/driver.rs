@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use adapm_core::clock::Clock;
-use adapm_core::engine::{Input, Op, OpBody};
-use adapm_core::id::{Key, NodeId};
+use adapm_core::engine::{Input, Intent, Op, OpBody, SignalId};
+use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::slot::State;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
@@ -23,6 +23,8 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
         Bug::HandDirtyAgain => Box::new(HandDirtyAgain(Vec::new())),
         Bug::CountRefused => Box::new(CountRefused(None)),
         Bug::AnswerRefused => Box::new(AnswerRefused),
+        Bug::HotKeyDropped => Box::new(HotKeyDropped),
+        Bug::ColdKeyReplicated => Box::new(ColdKeyReplicated),
         Bug::WriteToLost => Box::new(WriteToLost::default()),
         Bug::TellOneLoss => Box::new(TellOneLoss(None)),
         Bug::BlameLateAnswer => Box::new(BlameLateAnswer),
@@ -103,6 +105,34 @@ impl Mistake for KeepClock {
             }
             *before = *clock;
         }
+    }
+}
+
+struct HotKeyDropped;
+
+impl Mistake for HotKeyDropped {
+    fn clocks(&mut self, clocks: &mut Vec<Clock>) {
+        if clocks.contains(&Clock::INFINITY) {
+            clocks[0] = Clock::INFINITY;
+        }
+    }
+}
+
+struct ColdKeyReplicated;
+
+impl Mistake for ColdKeyReplicated {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        let Input::Op(Op { body: OpBody::Localize { keys }, .. }) = &input else {
+            return vec![input];
+        };
+        let (id, clocks) = (SignalId::default(), Clock(0)..Clock::INFINITY);
+        let intent = Intent { worker: WorkerId(0), id, keys: keys.clone(), clocks };
+        vec![Input::Intent(intent), input]
     }
 }
 

@@ -163,6 +163,9 @@ bugs! {
     BlameUnasked breaks 6 in Events: "A peer that owes no answer counts as unresponsive at the first check without a message of it.";
     DeafToAnswers breaks 6 in Events: "Messages of a peer do not count as a sign of life.";
     CountAbsence breaks 6 in Events: "A node that was stopped counts the pause as silence of its peers.";
+    HotKeyKept breaks 5 in Policy: "An owner grants no replica of one hot key.";
+    HotKeyDropped breaks 5 in Driver: "A node gives its hot keys up when the first of its workers ends.";
+    ColdKeyReplicated breaks 9 in Driver: "Keys that a worker localizes are signalled for the whole run as well, as if they were hot.";
     ForgetForwarded breaks 6 in Events: "After a loss, operations whose message left for a survivor are not failed, although it may have forwarded them to the lost node.";
     DeafAfterLoss breaks 6 in Messages: "A node that has learned of a loss ignores the responses of survivors.";
     WriteToLost breaks 6 in Driver: "A message that may not have reached a peer is sent once more when the peer is lost.";

@@ -35,18 +35,28 @@ struct PlantedPolicy {
     late: (u64, u64),
     /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
+    /// Keeps the first key that should be replicated; `None` in it before there is one.
+    kept: Option<Option<Key>>,
 }
 
 /// Returns `policy`, with the mistake `bug` if it belongs to policies.
 pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted) -> SystemPolicy {
-    let (hides_intent, unnoted, late) = match bug {
-        Some(Bug::HideOwnIntent) => (true, None, (0, 0)),
-        Some(Bug::ForgetHolder) => (false, Some(unnoted.clone()), (0, 0)),
-        Some(Bug::BoundOffByOne) => (false, None, (1, 1)),
-        Some(Bug::KeepTooLong) => (false, None, (0, 1)),
-        _ => return policy,
+    let mut planted = PlantedPolicy {
+        sound: policy,
+        hides_intent: false,
+        late: (0, 0),
+        unnoted: None,
+        kept: None,
     };
-    Box::new(PlantedPolicy { sound: policy, hides_intent, late, unnoted })
+    match bug {
+        Some(Bug::HideOwnIntent) => planted.hides_intent = true,
+        Some(Bug::ForgetHolder) => planted.unnoted = Some(unnoted.clone()),
+        Some(Bug::HotKeyKept) => planted.kept = Some(None),
+        Some(Bug::BoundOffByOne) => planted.late = (1, 1),
+        Some(Bug::KeepTooLong) => planted.late = (0, 1),
+        _ => return planted.sound,
+    }
+    Box::new(planted)
 }
 
 impl Policy for PlantedPolicy {
@@ -57,6 +67,13 @@ impl Policy for PlantedPolicy {
                 unnoted.add(view.key, view.requester);
                 Placement::Keep
             }
+            (Placement::Replicate, None) => match &mut self.kept {
+                Some(kept) => {
+                    let kept = *kept.get_or_insert(view.key);
+                    if kept == view.key { Placement::Keep } else { Placement::Replicate }
+                }
+                None => Placement::Replicate,
+            },
             (placement, _) => placement,
         }
     }

@@ -1,5 +1,6 @@
 //! The papers' claims on how systems compare, on the same runs.
 
+use adapm_core::config::NodeConfig;
 use adapm_core::policy::System;
 
 use crate::pattern::{NODES, Pattern};
@@ -112,6 +113,45 @@ fn full_replication_reads_locally_and_sends_more() {
     }
 }
 
+/// NuPS §3, AdaPM §A.5 (A1): what is replicated for the whole run is always local. In each round of
+/// a node one message asks each of the others that owns hot keys, and one answers; nothing else is
+/// sent.
+#[test]
+fn hot_keys_are_always_local_and_cost_two_messages_per_owner_and_round() {
+    for system in [System::Nups, System::Parallax] {
+        let cost = by_default(Pattern::HotSpot, system);
+        assert_eq!((cost.waited, cost.remote, cost.relocations), (0, 0, 0), "{system}: {cost:?}");
+        let held = HOT_KEYS * (NODES as f64 - 1.0);
+        assert!((cost.replicas_held() - held).abs() < 0.5, "{system}: {cost:?}");
+        let full = by_default(Pattern::HotSpot, System::Full);
+        assert!(cost.messages <= full.messages && cost.bytes <= full.bytes, "{cost:?} {full:?}");
+        let rounds = cost.nanos as f64 / NodeConfig::ROUND_NANOS as f64;
+        let pairs = (NODES * (NODES - 1)) as f64;
+        assert!(cost.messages as f64 <= 2.0 * pairs * (rounds + 1.0), "{system}: {cost:?}");
+    }
+}
+
+/// AdaPM Table 1: where no key is hot, NuPS is Lapse and Parallax a static partition, message by
+/// message.
+#[test]
+fn without_hot_keys_nups_is_lapse_and_parallax_is_classic() {
+    for pattern in [Pattern::Uniform, Pattern::Locality, Pattern::Shifting] {
+        for (mixed, pure) in [(System::Nups, System::Lapse), (System::Parallax, System::Classic)] {
+            let (mixed, pure) = (by_default(pattern, mixed), by_default(pattern, pure));
+            assert_eq!(mixed, pure, "{pattern:?}");
+        }
+    }
+}
+
+/// NuPS §1 (A3): with hot keys replicated less is remote than in a static partition.
+#[test]
+fn nups_reads_less_remotely_than_classic() {
+    for pattern in Pattern::ALL {
+        let remote = |system| by_default(pattern, system).remote;
+        assert!(remote(System::Nups) < remote(System::Classic), "{pattern:?}");
+    }
+}
+
 /// AdaPM §5.1: AdaPM serves almost every read locally, under every access pattern.
 #[test]
 fn adapm_reads_locally_whatever_the_pattern() {
@@ -122,3 +162,6 @@ fn adapm_reads_locally_whatever_the_pattern() {
         assert!(adapm.nanos < classic.nanos, "{pattern:?}: {adapm:?} {classic:?}");
     }
 }
+
+/// Keys that everybody accesses in [`Pattern::HotSpot`].
+const HOT_KEYS: f64 = 8.0;

@@ -91,5 +91,5 @@ fn costs_are_those_of_the_tables() {
 
 const FOOT: &str = "
 held: replicas held on all nodes, the mean over time. stale us: mean staleness of a refresh, microseconds.
-full: after its replicas were set up.
+full, nups, parallax: after their replicas were set up.
 ";

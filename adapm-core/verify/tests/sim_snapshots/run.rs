@@ -1,10 +1,10 @@
 //! One run: its program and its costs.
 
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use adapm_core::policy::System;
+use adapm_core::policy::{Supply, System};
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::sim::engines::{Engines, EnginesConfig, Machine, SharedState, Totals};
 use adapm_verify::sim::{NodeWorker, Perfect, Program, Simulator, Step, Then};
@@ -101,6 +101,8 @@ struct Workers {
     pattern: Pattern,
     system: System,
     setting: Setting,
+    /// Keys that every node holds for the whole run.
+    replicated: BTreeSet<Key>,
     shared: Rc<SharedState>,
     lanes: BTreeMap<NodeWorker, Lane>,
     /// Time when the first worker began to work.
@@ -119,15 +121,13 @@ struct Lane {
 
 impl Workers {
     fn new(pattern: Pattern, system: System, setting: Setting, shared: Rc<SharedState>) -> Self {
-        let nodes = (0..NODES as u16).map(NodeId);
-        let places =
-            nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))));
         Self {
             pattern,
             system,
             setting,
+            replicated: replicated(pattern, system, setting),
             shared,
-            lanes: places.map(|who| (who, Lane::default())).collect(),
+            lanes: workers().map(|who| (who, Lane::default())).collect(),
             began: Instant::ZERO,
             has_begun: false,
             looked: Instant::ZERO,
@@ -143,19 +143,18 @@ impl Workers {
         self.looked = now;
     }
 
-    /// Returns the steps before the first clock: the replicas for full replication.
+    /// Returns the steps before the first clock: the replicas that are held for the whole run.
     fn prepare(&self, who: NodeWorker) -> VecDeque<Step> {
+        let supply = self.system.supply();
         let mut steps = VecDeque::new();
-        match self.system {
-            System::Full if who.1 == WorkerId(0) => {
-                let keys = (0..KEYS).map(Key).collect();
+        if !self.replicated.is_empty() {
+            if who.1 == WorkerId(0) {
+                let keys = self.replicated.iter().copied().collect();
                 steps.push_back(Step::Intent { keys, ahead: 0, clocks: 1 << 40 });
             }
-            System::Classic | System::Full | System::Lapse => {}
-            _ => steps.extend((0..self.setting.ahead).map(|ahead| self.signal(who, ahead, ahead))),
-        }
-        if self.system == System::Full {
             steps.extend([Step::Compute(Duration::from_millis(100)), Step::Barrier]);
+        } else if supply == Supply::Intent {
+            steps.extend((0..self.setting.ahead).map(|ahead| self.signal(who, ahead, ahead)));
         }
         steps
     }
@@ -167,18 +166,15 @@ impl Workers {
     /// Returns the steps of a worker at a clock, signals of later clocks first.
     fn work(&self, who: NodeWorker, clock: u64) -> VecDeque<Step> {
         let Setting { clocks, ahead } = self.setting;
-        let mut steps = VecDeque::new();
-        match self.system {
-            System::Classic | System::Full => {}
-            System::Lapse if clock + LOCALIZED_AHEAD < clocks => {
-                steps.push_back(Step::Localize(
-                    self.pattern.keys(who, clock + LOCALIZED_AHEAD),
-                    Then::GoOn,
-                ));
+        let (mut steps, supply) = (VecDeque::new(), self.system.supply());
+        if supply.localizes() && clock + LOCALIZED_AHEAD < clocks {
+            let mut keys = self.pattern.keys(who, clock + LOCALIZED_AHEAD);
+            keys.retain(|key| !self.replicated.contains(key));
+            if !keys.is_empty() {
+                steps.push_back(Step::Localize(keys, Then::GoOn));
             }
-            System::Lapse => {}
-            _ if clock + ahead < clocks => steps.push_back(self.signal(who, clock + ahead, ahead)),
-            _ => {}
+        } else if supply == Supply::Intent && clock + ahead < clocks {
+            steps.push_back(self.signal(who, clock + ahead, ahead));
         }
         let keys = self.pattern.keys(who, clock);
         steps.extend([
@@ -189,6 +185,29 @@ impl Workers {
         ]);
         steps
     }
+}
+
+/// Returns the keys that every node holds under `system`: all of them, or those accessed more often
+/// than [`HOT`] times the mean.
+fn replicated(pattern: Pattern, system: System, setting: Setting) -> BTreeSet<Key> {
+    let supply = system.supply();
+    if !supply.has_hot_keys() {
+        let all = if supply.lasts_the_run() { KEYS } else { 0 };
+        return (0..all).map(Key).collect();
+    }
+    let mut counts: BTreeMap<Key, u64> = BTreeMap::new();
+    for who in workers() {
+        let keys = (0..setting.clocks).flat_map(|clock| pattern.keys(who, clock));
+        keys.for_each(|key| *counts.entry(key).or_default() += 1);
+    }
+    let all: u64 = counts.values().sum();
+    let hot = counts.into_iter().filter(|(_, count)| count * KEYS > HOT * all);
+    hot.map(|(key, _)| key).collect()
+}
+
+fn workers() -> impl Iterator<Item = NodeWorker> {
+    let nodes = (0..NODES as u16).map(NodeId);
+    nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))))
 }
 
 impl Program for Workers {
@@ -227,5 +246,9 @@ impl Program for Workers {
 /// Computation of a worker at each clock.
 const CLOCK: Duration = Duration::from_micros(200);
 
-/// Under lapse, clocks from `localize` to the access: long enough for a round trip.
+/// NuPS's untuned choice (AdaPM §5.3): keys accessed more often than this many times the mean are
+/// hot.
+const HOT: u64 = 100;
+
+/// Where workers localize, clocks from `localize` to the access: long enough for a round trip.
 const LOCALIZED_AHEAD: u64 = 4;

@@ -24,7 +24,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all", value_parser = tasks())]
     pub(crate) task: Vec<Vec<Task>>,
     /// Systems, separated by commas [default: adapm, adapm-no-relocation, classic; for kge, wv and
-    /// mf also adapm-no-replication and static-mix]
+    /// mf also adapm-no-replication and nups]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = contender())]
     system: Vec<Contender>,
     /// Numbers of nodes, separated by commas; one node is always simulated, too

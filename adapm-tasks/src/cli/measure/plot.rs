@@ -19,7 +19,7 @@ pub(crate) const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 /// The colour of the ground.
 pub(crate) const GROUND: RGBColor = RGBColor(0xf6, 0xf7, 0xf9);
 /// Colours of data, the most important first (after Okabe and Ito).
-pub(crate) const COLOURS: [RGBColor; 9] = [
+pub(crate) const COLOURS: [RGBColor; 10] = [
     RGBColor(0x0b, 0x5f, 0xa5),
     RGBColor(0xe6, 0x9f, 0x00),
     RGBColor(0x00, 0x8f, 0x6b),
@@ -29,6 +29,7 @@ pub(crate) const COLOURS: [RGBColor; 9] = [
     RGBColor(0x4d, 0x4d, 0x4d),
     RGBColor(0x9c, 0x96, 0x0b),
     RGBColor(0x7a, 0x1f, 0x3d),
+    RGBColor(0xd4, 0x3f, 0x8d),
 ];
 
 /// The shape of a point, for those who do not tell colours apart.
@@ -43,6 +44,7 @@ pub(crate) enum Mark {
     Plus,
     Frame,
     Cross,
+    Bar,
 }
 
 const MARKS: [Mark; COLOURS.len()] = [
@@ -55,6 +57,7 @@ const MARKS: [Mark; COLOURS.len()] = [
     Mark::Plus,
     Mark::Frame,
     Mark::Cross,
+    Mark::Bar,
 ];
 
 /// The look of a system in every picture.
@@ -67,13 +70,9 @@ pub(crate) struct Look {
 impl Look {
     /// Returns the look of a system, which no other one has.
     pub(crate) fn of(contender: Contender) -> Self {
-        let at = match contender {
-            Contender::System(system) => {
-                System::ALL.iter().position(|other| other.name() == system.name())
-            }
-            Contender::StaticMix => None,
-        };
-        let at = at.unwrap_or(System::ALL.len());
+        let Contender::System(system) = contender;
+        let at = System::ALL.iter().position(|other| other.name() == system.name());
+        let at = at.expect("it is one of all");
         // Once all colours are taken, each comes with another mark.
         let looks = COLOURS.len();
         Self { colour: COLOURS[at % looks], mark: MARKS[(at + at / looks) % looks] }
@@ -98,6 +97,7 @@ impl Look {
             Mark::TriangleDown => {
                 polygon(vec![(x, y + r + 1), (x + r + 1, y - r), (x - r - 1, y - r)])
             }
+            Mark::Bar => area.draw(&Rectangle::new([(x - r - 1, y - 1), (x + r + 1, y + 1)], fill)),
             Mark::Diamond => {
                 polygon(vec![(x, y - r - 1), (x + r + 1, y), (x, y + r + 1), (x - r - 1, y)])
             }

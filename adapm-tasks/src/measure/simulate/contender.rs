@@ -1,4 +1,4 @@
-//! The systems that are compared: those of the project that fit the model, and a stand-in for NuPS.
+//! The systems that are compared: those of the project that fit the model.
 
 use core::fmt;
 use core::str::FromStr;
@@ -15,13 +15,11 @@ use super::Task;
 /// millions. Nor are systems whose workers wait for each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contender {
-    /// A system of the project.
+    /// A system of the project. Under NuPS keys with at least a hundred times the mean frequency
+    /// are replicated on every node for good, all others are localized
+    /// [`Contender::localize_ahead`] steps before they are accessed: the paper's NuPS synchronizes
+    /// replicas by the clock on the wall, and tunes both choices per task.
     System(System),
-    /// Techniques fixed per key before the run, as NuPS does (AdaPM §A.5): keys with at least a
-    /// hundred times the mean frequency are replicated on every node for good, all others are
-    /// localized [`Contender::localize_ahead`] steps before they are accessed. A stand-in: NuPS
-    /// synchronizes replicas by the clock on the wall and tunes both choices per task.
-    StaticMix,
 }
 
 /// A name that no modelled system has.
@@ -30,25 +28,22 @@ pub enum Contender {
 pub struct UnknownContender;
 
 impl Contender {
-    /// Returns all of them: every system that is modelled, and the stand-in. What is eventually
-    /// consistent is the classic server.
+    /// Returns all of them: every system that is modelled. What is eventually consistent is the
+    /// classic server.
     pub fn all() -> impl Iterator<Item = Self> {
         let is_modelled = |system: &System| {
             system.supply() != Supply::Everything
                 && system.bound().is_none()
                 && *system != System::Eventual
         };
-        let systems = System::ALL.into_iter().filter(is_modelled);
-        systems.map(Self::System).chain([Self::StaticMix])
+        System::ALL.into_iter().filter(is_modelled).map(Self::System)
     }
 
     /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::System(system) => system.name(),
-            Self::StaticMix => "static-mix",
-        }
+        let Self::System(system) = self;
+        system.name()
     }
 
     /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are
@@ -62,7 +57,7 @@ impl Contender {
             Self::System(System::AdapmNoRelocation),
             without_replication,
             Self::System(System::Classic),
-            Self::StaticMix,
+            Self::System(System::Nups),
         ];
         let is_compared = |contender: &Self| {
             contender.is_modelled_for(task)
@@ -75,7 +70,8 @@ impl Contender {
     /// known for the tasks on which the paper ran NuPS.
     #[must_use]
     pub fn is_modelled_for(self, task: Task) -> bool {
-        self != Self::StaticMix || matches!(task, Task::Kge | Task::Wv | Task::Mf)
+        let Self::System(system) = self;
+        !system.has_hot_keys() || matches!(task, Task::Kge | Task::Wv | Task::Mf)
     }
 
     /// By how much its slice is shorter than others': what accesses remotely costs more to
@@ -92,20 +88,22 @@ impl Contender {
     /// Returns true if workers signal intent.
     #[must_use]
     pub fn signals(self) -> bool {
-        match self {
-            Self::System(system) => system.supply() == Supply::Intent,
-            Self::StaticMix => false,
-        }
+        let Self::System(system) = self;
+        system.supply() == Supply::Intent
     }
 
     /// Returns the number of steps before an access at which a worker localizes, if it does.
     #[must_use]
     pub fn localize_ahead(self) -> Option<u64> {
-        let localizes = match self {
-            Self::System(system) => system.localizes(),
-            Self::StaticMix => true,
-        };
-        localizes.then_some(8)
+        let Self::System(system) = self;
+        system.localizes().then_some(8)
+    }
+
+    /// Returns true if frequent keys are held by every node for good.
+    #[must_use]
+    pub fn has_hot_keys(self) -> bool {
+        let Self::System(system) = self;
+        system.has_hot_keys()
     }
 
     /// Returns true if main copies move to where they are accessed: keys with locality then lie
@@ -113,24 +111,22 @@ impl Contender {
     #[must_use]
     pub fn settles(self) -> bool {
         let lone = View::new(Key(0), NodeId(1));
-        let relocates = |system: System| system.policy(1).place(&lone) == Placement::Relocate;
-        self.localize_ahead().is_some() || matches!(self, Self::System(system) if relocates(system))
+        let Self::System(system) = self;
+        system.localizes() || system.policy(1).place(&lone) == Placement::Relocate
     }
 
     /// Returns true if negatives are drawn among local keys; else naively (AdaPM App. C).
     #[must_use]
     pub fn samples_locally(self) -> bool {
-        !matches!(self, Self::System(system) if system.supply() == Supply::Nothing)
+        let Self::System(system) = self;
+        !matches!(system.supply(), Supply::Nothing | Supply::Hot)
     }
 
     /// Returns the policy of a node whose workers have reached `clock` by steps of `clocks` clocks,
     /// at most one a round: what the action timer (AdaPM Alg. 1) knows by then.
     #[must_use]
     pub fn policy(self, workers: usize, clock: Clock, clocks: u64) -> SystemPolicy {
-        let system = match self {
-            Self::System(system) => system,
-            Self::StaticMix => System::Full,
-        };
+        let Self::System(system) = self;
         let mut policy = system.policy(workers);
         for passed in (0..=clock.0).step_by(clocks.max(1) as usize) {
             for worker in 0..workers {

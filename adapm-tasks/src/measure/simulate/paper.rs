@@ -123,9 +123,9 @@ fn of_task(
         }
     }
     for (nodes, share) in NUPS_REMOTE.into_iter().filter(|_| task == Task::Kge) {
-        if let Some(figures) = find(Contender::StaticMix, nodes) {
+        if let Some(figures) = find(Contender::System(System::Nups), nodes) {
             let about =
-                format!("Section 5.7: remote share of NuPS on {nodes} nodes (here static-mix)");
+                format!("Section 5.7: remote share of NuPS on {nodes} nodes (here untuned)");
             add(&about, [share * 100.0, figures.remote_share * 100.0], "%", Rule::Near, REMOTE);
         }
         if let Some(figures) = find(adapm, nodes) {
@@ -222,7 +222,7 @@ const RATIO: &str =
     "relocations and replica set-ups weigh differently against the synchronization of hot keys";
 const SLOW: &str =
     "workers wait for copies, or channels take their cores (columns waited, remote, busy)";
-const REMOTE: &str = "the stand-in replicates what is accessed a hundred times the mean, and localizes eight steps ahead; what NuPS \
+const REMOTE: &str = "nups here replicates what is accessed a hundred times the mean, and localizes eight steps ahead; what NuPS \
 was tuned to is not stated";
 const LATE: &str = "an intent was acted on too late";
 

@@ -236,10 +236,8 @@ enum Stage {
 impl<'a> Trainer<'a> {
     pub(super) fn new(pattern: &'a mut dyn Pattern, run: &Run, shared: Rc<SharedState>) -> Self {
         let Run { contender, nodes, workers, compute, seed, .. } = *run;
-        let hot_list = match contender {
-            Contender::StaticMix if nodes > 1 => pattern.hot(),
-            _ => Vec::new(),
-        };
+        let has_hot = contender.has_hot_keys() && nodes > 1;
+        let hot_list = if has_hot { pattern.hot() } else { Vec::new() };
         let places = (0..nodes as u16)
             .flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
         Self {

@@ -107,6 +107,12 @@ impl Task for Count {
     type WorkerState = ();
     type Evaluation = Distance;
 
+    /// Samples are drawn with every batch, from a few keys.
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let of = |key| if key < BLOCKS { 1.0 } else { 2.0 };
+        Some((0..BLOCKS + SAMPLED).map(of).collect())
+    }
+
     fn shape(&self) -> Shape {
         Shape::new(&[(BLOCKS, 2), (SAMPLED, 1)])
     }

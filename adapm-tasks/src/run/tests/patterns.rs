@@ -52,7 +52,7 @@ fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
             signaled.next_if(|(_, clocks)| clocks.start.0 <= clock + ahead)
         {
             steps.push(match system {
-                System::Lapse => Step::Localize(keys.clone(), Then::GoOn),
+                system if system.localizes() => Step::Localize(keys.clone(), Then::GoOn),
                 _ => Step::Intent {
                     keys: keys.clone(),
                     ahead: clocks.start.0.saturating_sub(clock),
@@ -97,6 +97,7 @@ fn keeps_every_invariant<T: Task>(task: &T) {
     let trained =
         (0..keys).map(Key).filter(|key| accesses.iter().any(|one| one.pushes(*key))).count();
     assert!(2 * trained as u64 > keys, "{trained} of {keys} keys are trained");
+    assert_frequencies(task, &accesses);
     for system in System::ALL {
         let reports: Vec<Report> =
             (0..SEEDS).map(|seed| follow(&accesses, keys, system, seed)).collect();
@@ -106,7 +107,48 @@ fn keeps_every_invariant<T: Task>(task: &T) {
     }
 }
 
+/// Checks that frequencies are those of what all workers pull: about as much in all, of all workers
+/// and with negatives, more of what is frequent, and only keys of one worker are left out.
+fn assert_frequencies<T: Task>(task: &T, accesses: &[Accesses]) {
+    let expected = task.frequencies().expect("the tasks here know them");
+    let keys = task.shape().keys();
+    assert_eq!(expected.len() as u64, keys);
+    let mut pulled = vec![0.0; expected.len()];
+    let mut pullers = vec![0; expected.len()];
+    for one in accesses {
+        let mut own = vec![0.0; expected.len()];
+        one.pulls().for_each(|key| own[key.0 as usize] += 1.0 / f64::from(EPOCHS));
+        for (key, count) in own.into_iter().enumerate().filter(|(_, count)| *count > 0.0) {
+            pulled[key] += count;
+            pullers[key] += 1;
+        }
+    }
+    let left_out = (0..expected.len()).filter(|key| expected[*key] == 0.0);
+    let shared: Vec<usize> = left_out.filter(|key| pullers[*key] > 1).collect();
+    assert!(shared.is_empty(), "frequency 0, and pulled by several workers: {shared:?}");
+    let mut counted: Vec<(f64, f64)> =
+        expected.into_iter().zip(pulled).filter(|(expected, _)| *expected > 0.0).collect();
+    let sums = |of: &[(f64, f64)]| {
+        of.iter().fold((0.0, 0.0), |(a, b), (expected, pulled)| (a + expected, b + pulled))
+    };
+    let (all, found) = sums(&counted);
+    assert!((0.5..2.0).contains(&(all / found)), "{all} expected, {found} pulled an epoch");
+    counted.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let half = counted.len() / 2;
+    let ((_, frequent), (_, rare)) = (sums(&counted[..half]), sums(&counted[half..]));
+    let (frequent, rare) = (frequent / half as f64, rare / (counted.len() - half) as f64);
+    assert!(frequent >= rare, "frequent keys are pulled {frequent} times, others {rare}");
+}
+
 impl Accesses {
+    fn pulls(&self) -> impl Iterator<Item = Key> {
+        let pulled = self.steps.iter().filter_map(|step| match step {
+            Access::Pull(keys) => Some(keys),
+            _ => None,
+        });
+        pulled.flatten().copied()
+    }
+
     fn pushes(&self, key: Key) -> bool {
         self.steps.iter().any(|step| matches!(step, Access::Push(keys) if keys.contains(&key)))
     }

@@ -8,7 +8,7 @@ use core::fmt;
 use core::time::Duration;
 
 use adapm_core::link::LinkConfig;
-use adapm_core::{Instant, WorkerId};
+use adapm_core::{Instant, Key, WorkerId};
 
 use super::{CheckedCluster, Costs, Finding, Hardship};
 use crate::network::Pairs;
@@ -270,7 +270,8 @@ impl Run {
             return;
         }
         let cluster = simulation.under_test().cluster();
-        for key in cluster.keys().filter(|key| cluster.oracle().was_set(*key)) {
+        let checked = |key: &Key| cluster.oracle().was_set(*key) && self.setup.is_sequential(*key);
+        for key in cluster.keys().filter(checked) {
             report.set_histories += 1;
             report.set_accesses =
                 report.set_accesses.max(cluster.oracle().accesses(key).len() as u64);
