@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Engine, Initial, OpBody, SignalId};
+use adapm_core::home::HomeMap;
 use adapm_core::layout::Layout;
 use adapm_core::observe::Observe;
 use adapm_core::policy::{Supply, SystemPolicy};
@@ -41,6 +42,7 @@ pub(crate) type Taste = (SystemPolicy, Option<Box<dyn Observe + Send>>);
 pub(crate) struct Plan<V> {
     pub(crate) layout: Layout,
     pub(crate) nodes: usize,
+    pub(crate) homes: HomeMap,
     pub(crate) workers: Workers,
     pub(crate) rounds_per_second: Option<NonZeroU32>,
     pub(crate) location_caches: bool,
@@ -71,6 +73,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         let shared = Arc::new(NodeShared {
             node,
             nodes: plan.nodes,
+            homes: plan.homes.clone(),
             layout: plan.layout.clone(),
             store: Arc::new(store),
             ports: endpoints
@@ -94,6 +97,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
                 config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
                 config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
             }
+            config.homes = plan.homes.clone();
             config.location_caches = plan.location_caches;
             config.secret = [unguessable(), unguessable()];
             config.unresponsive_nanos = plan
@@ -147,7 +151,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         let mut foreign = vec![0_u64; self.shared.ports.len()];
         let keys = self.shared.layout.keys();
         for key in (keys.start.0..keys.end.0).map(Key) {
-            if Layout::home(key, self.shared.nodes) != self.shared.node {
+            if self.shared.homes.home(key) != self.shared.node {
                 foreign[self.shared.channel(key).index()] += 1;
             }
         }
