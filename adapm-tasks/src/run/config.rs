@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use adapm_runtime::Workers;
 use adapm_runtime::trace::Tracer;
@@ -10,6 +11,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::System;
+use crate::partition::PartitionFile;
 use crate::run::flags::{Manager, at_least_one, manager, positive_count};
 use crate::run::traced::UnknownKey;
 
@@ -116,6 +118,11 @@ pub struct RunConfig {
     #[arg(skip)]
     #[serde(skip)]
     pub trace: Option<Tracer>,
+    /// The homes of keys, and where the task can do that the nodes of samples, for as many nodes,
+    /// all with as many workers. Defaults to `None`: by hash.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub partition: Option<Arc<PartitionFile>>,
 }
 
 impl Default for RunConfig {
@@ -127,6 +134,7 @@ impl Default for RunConfig {
             localize_ahead: 8,
             keep: Keep::default(),
             trace: None,
+            partition: None,
         }
     }
 }
@@ -169,15 +177,17 @@ pub(crate) struct Settings<'a> {
     /// Epochs without progress after which the run ends.
     pub(crate) patience: Option<u32>,
     pub(crate) trace: Option<&'a Tracer>,
+    pub(crate) partition: Option<&'a PartitionFile>,
 }
 
 impl<'a> Settings<'a> {
     /// Returns those of a configuration, with the epochs of the run, and epochs between two
     /// evaluations of valid.
     pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
-        let RunConfig { seed, no_eval, patience, ref trace, .. } = *config.run();
+        let RunConfig { seed, no_eval, patience, ref trace, ref partition, .. } = *config.run();
         let (evaluate, trace) = (!no_eval, trace.as_ref());
-        Self { seed, epochs, evaluate, valid_every, patience, trace }
+        let partition = partition.as_deref();
+        Self { seed, epochs, evaluate, valid_every, patience, trace, partition }
     }
 }
 
@@ -196,6 +206,9 @@ pub enum Split {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
+    /// Parts are for nodes of equally many workers.
+    #[error("the parts of a partition are equally large: give all nodes as many workers")]
+    PartsOfUnequal,
     /// Zero nodes.
     #[error("0 nodes cannot train; give at least 1")]
     NoNodes,

@@ -27,7 +27,7 @@ use crate::run::task::Tell;
 use crate::run::topology::{Topology, home, is_here};
 
 /// The setup of a cluster.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) system: System,
     pub(crate) nodes: usize,
@@ -41,16 +41,26 @@ pub(crate) struct Setup<'a> {
     pub(crate) scheme: Option<Scheme>,
     /// The tracer of some keys.
     pub(crate) trace: Option<&'a Tracer>,
+    /// The home of each key; `None`: by hash.
+    pub(crate) homes: Option<Arc<[u16]>>,
 }
 
 impl<'a> Setup<'a> {
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, rounds_per_second, peers } = topology;
-        let (group, scheme, trace) = (peers.group(), None, None);
-        let setup =
-            |system| Self { system, nodes, workers, rounds_per_second, seed, group, scheme, trace };
-        system.map(setup)
+        let group = peers.group();
+        Some(Self {
+            system: system?,
+            nodes,
+            workers,
+            rounds_per_second,
+            seed,
+            group,
+            scheme: None,
+            trace: None,
+            homes: None,
+        })
     }
 
     /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
@@ -66,6 +76,7 @@ impl<'a> Setup<'a> {
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
         let builder = self.rounds_per_second.into_iter().fold(builder, Builder::rounds_per_second);
+        let builder = self.homes.into_iter().fold(builder, Builder::homes);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));

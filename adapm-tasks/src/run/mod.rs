@@ -55,6 +55,7 @@ pub(crate) mod session;
 pub(crate) mod shortage;
 pub(crate) mod start;
 pub(crate) mod state;
+pub(crate) mod survey;
 pub(crate) mod task;
 #[cfg(test)]
 mod tests;
@@ -69,6 +70,7 @@ pub mod checks {
     };
 }
 
+pub use crate::partition::{PartitionError, PartitionFile};
 pub use config::{
     ClusterConfig, Config, ConfigError, Keep, RunConfig, Split, UnknownChoice, Wanted,
 };

@@ -31,6 +31,7 @@ const SETTINGS: Settings<'static> = Settings {
     valid_every: 1,
     patience: None,
     trace: None,
+    partition: None,
 };
 
 /// Returns the nodes and workers of a system; plain arrays have one of each.
@@ -71,7 +72,7 @@ fn try_train(
     let workers = &*cluster.workers.expect("are given").of_each(nodes);
     let (system, rounds_per_second) = (cluster.system, None);
     let topology = Topology { system, nodes, workers, rounds_per_second, peers };
-    let started = Started { keep, topology, observer, stop };
+    let started = Started { keep, topology, observer, stop, survey: None };
     started.train(task, SETTINGS)
 }
 
