@@ -33,12 +33,13 @@ pub struct Fault {
 /// If the configuration does not fit the layout.
 #[must_use]
 pub fn engine(
-    mut config: NodeConfig,
+    config: NodeConfig,
     layout: &Layout,
     policy: SystemPolicy,
     initial: Initial<i64>,
     bug: Option<Bug>,
 ) -> (Engine, Option<Fault>) {
+    let mut config = config;
     if bug == Some(Bug::OtherHomes) && config.node == NodeId(0) {
         config.homes = HomeMap::scale(config.nodes);
     }
