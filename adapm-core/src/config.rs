@@ -3,6 +3,7 @@
 use core::fmt;
 
 use crate::error::ConfigError;
+use crate::home::HomeMap;
 use crate::id::{ChannelId, NodeId};
 use crate::layout::Layout;
 use crate::value::Value;
@@ -18,6 +19,8 @@ pub struct NodeConfig {
     pub node: NodeId,
     /// Number of nodes, at least 1.
     pub nodes: usize,
+    /// The homes of keys, the same on all nodes. Defaults to [`HomeMap::scale`].
+    pub homes: HomeMap,
     /// Number of workers of this node, at least 1.
     pub workers: usize,
     /// The channel that this engine runs.
@@ -72,6 +75,7 @@ impl NodeConfig {
         Self {
             node,
             nodes,
+            homes: HomeMap::scale(nodes),
             workers,
             channel: ChannelId(0),
             channels: 1,
@@ -99,8 +103,8 @@ impl NodeConfig {
     /// Checks the configuration against a layout.
     ///
     /// # Errors
-    /// If there is no node, worker or channel, an id is out of range, or there are more nodes than
-    /// keys.
+    /// If there is no node, worker or channel, an id is out of range, there are more nodes than
+    /// keys, or the homes are of another cluster or layout.
     pub fn check(&self, layout: &Layout) -> Result<(), ConfigError> {
         if self.nodes == 0 || self.nodes > usize::from(u16::MAX) {
             return Err(ConfigError::Nodes { nodes: self.nodes });
@@ -118,7 +122,7 @@ impl NodeConfig {
         if self.nodes as u64 > keys {
             return Err(ConfigError::MoreNodesThanKeys { nodes: self.nodes, keys });
         }
-        Ok(())
+        self.homes.check(layout, self.nodes)
     }
 
     /// Returns the size of the largest frame of an engine over `layout` with values of type `V`, in

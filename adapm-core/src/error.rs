@@ -63,6 +63,32 @@ pub enum ConfigError {
         /// The number of keys.
         keys: u64,
     },
+    /// A table of homes names a node that the cluster does not have.
+    #[error("home of key {} is node {home}, which is not in a cluster of {nodes} nodes", key.0)]
+    Home {
+        /// The first such key.
+        key: Key,
+        /// Its home.
+        home: NodeId,
+        /// The number of nodes.
+        nodes: usize,
+    },
+    /// A map of homes is of another number of nodes.
+    #[error("homes are of {given} nodes, not of the {nodes} of the cluster: give a map of these")]
+    HomesOfNodes {
+        /// The map's number of nodes.
+        given: usize,
+        /// The number of nodes.
+        nodes: usize,
+    },
+    /// A table of homes is of another number of keys.
+    #[error("homes are of {given} keys, not of the {keys} of the layout: give a home for each")]
+    HomesOfKeys {
+        /// Entries of the table.
+        given: u64,
+        /// The number of keys.
+        keys: u64,
+    },
     /// Messages could be larger than the largest frame.
     #[error(
         "messages would have up to {bytes} bytes, frames take {FRAME_BYTES_MAX}: lower `block_bytes_max`"

@@ -18,7 +18,7 @@
 //! | [`store`], [`transport`], [`observe`] | traits that siblings implement; [`delegate_store!`] for a store around another one |
 //! | [`engine`] | the protocol engine of one channel of one node |
 //! | [`driver`] | duties of every program around an engine |
-//! | [`route`] | next hop of a key |
+//! | [`home`], [`route`] | home and next hop of a key |
 //! | [`ticket`] | proof that a node can have answered |
 //! | [`policy`] | decisions: technique and action timing |
 //! | [`update`] | update rules: the update that is pushed for a gradient |
@@ -41,6 +41,7 @@ pub mod docs;
 pub mod driver;
 pub mod engine;
 pub mod error;
+pub mod home;
 pub mod id;
 pub mod layout;
 pub mod link;

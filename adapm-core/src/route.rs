@@ -4,8 +4,8 @@
 //! 0). The home's residence record, the location cache and the memory of own hand-overs are all
 //! this one fact, in which the higher counter wins.
 
+use crate::home::HomeMap;
 use crate::id::{Counter, Key, NodeId};
-use crate::layout::Layout;
 use crate::slot::{Location, PackedState, State};
 
 /// The next step of an entry that reached a node.
@@ -21,15 +21,15 @@ pub enum Hop {
 
 /// Returns the initial location of `key`, with counter 0.
 #[must_use]
-pub fn home(key: Key, nodes: usize) -> Location {
-    Location { node: Layout::home(key, nodes), counter: Counter(0) }
+pub fn home(key: Key, homes: &HomeMap) -> Location {
+    Location { node: homes.home(key), counter: Counter(0) }
 }
 
 /// Returns the location of `key` as a node with this packed state believes it; exact for a
 /// replica's owner.
 #[must_use]
-pub fn believed(packed: PackedState, key: Key, nodes: usize) -> Location {
-    packed.location().unwrap_or_else(|| home(key, nodes))
+pub fn believed(packed: PackedState, key: Key, homes: &HomeMap) -> Location {
+    packed.location().unwrap_or_else(|| home(key, homes))
 }
 
 /// Returns the location to which a node sends an entry of its own: the known location, otherwise
@@ -42,10 +42,10 @@ pub fn first_hop(
     packed: PackedState,
     key: Key,
     me: NodeId,
-    nodes: usize,
+    homes: &HomeMap,
     location_caches: bool,
 ) -> Location {
-    let home = home(key, nodes);
+    let home = home(key, homes);
     match packed.location() {
         Some(location) if location_caches || home.node == me => location,
         _ => home,
@@ -58,10 +58,16 @@ pub fn first_hop(
 /// Every forward follows a fact with a counter at least as high, so entries travel along a chain of
 /// owners and never in a circle.
 #[must_use]
-pub fn next_hop(packed: PackedState, key: Key, counter: Counter, me: NodeId, nodes: usize) -> Hop {
+pub fn next_hop(
+    packed: PackedState,
+    key: Key,
+    counter: Counter,
+    me: NodeId,
+    homes: &HomeMap,
+) -> Hop {
     if packed.state() == State::Main {
         return Hop::Here;
     }
-    let known = believed(packed, key, nodes);
+    let known = believed(packed, key, homes);
     if known.counter >= counter && known.node != me { Hop::Next(known) } else { Hop::Park }
 }

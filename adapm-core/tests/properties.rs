@@ -139,7 +139,7 @@ fn tell_seed(make: MakeSetup) {
 /// Checks that the schedules are large enough to count.
 #[test]
 fn schedules_have_three_nodes_two_workers_eight_keys() {
-    let (mut sparse, mut channels) = (0, 0);
+    let (mut sparse, mut channels, mut tables) = (0, 0, 0);
     for seed in 0..SEEDS {
         let setup = random::setup(seed);
         assert!(
@@ -147,12 +147,13 @@ fn schedules_have_three_nodes_two_workers_eight_keys() {
         );
         sparse += usize::from(setup.layout.kind() == LayoutKind::Sparse);
         channels += usize::from(setup.channel.1 > 1);
+        tables += usize::from(setup.table.is_some());
         let losses = random::setup_with_losses(seed).losses;
         assert!(losses >= 1 && losses < setup.nodes);
     }
     assert!(
-        sparse >= 1_000 && channels >= 1_000,
-        "{sparse} of {SEEDS} are sparse, {channels} have channels"
+        sparse >= 1_000 && channels >= 1_000 && tables >= 1_000,
+        "{sparse} of {SEEDS} are sparse, {channels} have channels, {tables} a table of homes"
     );
 }
 

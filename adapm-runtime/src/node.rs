@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use adapm_core::engine::{Intent, OpBody, SignalId};
 use adapm_core::error::OpError;
+use adapm_core::home::HomeMap;
 use adapm_core::layout::Layout;
 use adapm_core::policy::Supply;
 use adapm_core::store::Store;
@@ -28,6 +29,7 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 pub(crate) struct NodeShared<S: Store> {
     pub(crate) node: NodeId,
     pub(crate) nodes: usize,
+    pub(crate) homes: HomeMap,
     pub(crate) layout: Layout,
     pub(crate) store: Arc<S>,
     pub(crate) ports: Vec<Arc<Port<S::Value>>>,

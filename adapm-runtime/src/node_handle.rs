@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{Engine, Initial, OpBody, SignalId};
+use adapm_core::home::HomeMap;
 use adapm_core::layout::Layout;
 use adapm_core::observe::Observe;
 use adapm_core::policy::{Supply, SystemPolicy};
@@ -42,6 +43,7 @@ pub(crate) type Taste = (SystemPolicy, Option<Box<dyn Observe + Send>>);
 pub(crate) struct Plan<V> {
     pub(crate) layout: Layout,
     pub(crate) nodes: usize,
+    pub(crate) homes: HomeMap,
     pub(crate) workers: Workers,
     pub(crate) rounds_per_second: Option<NonZeroU32>,
     pub(crate) location_caches: bool,
@@ -75,6 +77,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
         let shared = Arc::new(NodeShared {
             node,
             nodes: plan.nodes,
+            homes: plan.homes.clone(),
             layout: plan.layout.clone(),
             store: Arc::new(store),
             ports: endpoints
@@ -100,6 +103,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
                 config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
                 config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
             }
+            config.homes = plan.homes.clone();
             config.location_caches = plan.location_caches;
             config.secret = [unguessable(), unguessable()];
             config.unresponsive_nanos = plan
@@ -162,7 +166,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
     pub(crate) fn wait_for_replicas(&self) {
         let mut foreign = vec![0_u64; self.shared.ports.len()];
         for key in self.replicated() {
-            if Layout::home(key, self.shared.nodes) != self.shared.node {
+            if self.shared.homes.home(key) != self.shared.node {
                 foreign[self.shared.channel(key).index()] += 1;
             }
         }

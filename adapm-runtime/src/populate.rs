@@ -10,6 +10,7 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use adapm_core::engine::{Initial, create_main_copies};
+use adapm_core::home::HomeMap;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::store::Store;
 use adapm_core::{Key, NodeId, Value};
@@ -34,7 +35,7 @@ pub struct Populating {
 /// The main copies of one node, and the progress of their creation.
 struct Share<'a, S: Store> {
     node: NodeId,
-    nodes: usize,
+    homes: &'a HomeMap,
     store: &'a S,
     initial: &'a Initial<S::Value>,
     failure: &'a Failure,
@@ -63,7 +64,7 @@ pub(crate) fn populate<S: Store + Sync>(
     let (block, stopped) = (block::<S::Value>(&plan.layout, plan.nodes), AtomicBool::new(false));
     let shares = stores.iter().map(|(node, store)| Share {
         node: *node,
-        nodes: plan.nodes,
+        homes: &plan.homes,
         store,
         initial: &plan.initial,
         failure: &plan.failure,
@@ -122,9 +123,7 @@ impl<S: Store> Share<'_, S> {
             }
             let end = self.keys.min(start + self.block);
             at_home.clear();
-            at_home.extend(
-                (start..end).map(Key).filter(|key| Layout::home(*key, self.nodes) == self.node),
-            );
+            at_home.extend((start..end).map(Key).filter(|key| self.homes.home(*key) == self.node));
             create_main_copies(self.store, &at_home, self.initial);
             // The receiver waits for all threads.
             let _ = made.send(end - start);

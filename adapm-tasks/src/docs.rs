@@ -9,6 +9,9 @@ pub mod own_task {}
 #[doc = include_str!("../docs/files.md")]
 pub mod files {}
 
+#[doc = include_str!("../docs/partition.md")]
+pub mod partition {}
+
 #[doc = include_str!("../docs/trace.md")]
 pub mod trace {}
 

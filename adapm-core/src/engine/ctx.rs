@@ -269,9 +269,7 @@ impl<E: Env> Ctx<E> {
 
     fn is_untouched(&self, key: Key, packed: PackedState) -> bool {
         let sparse = self.layout.kind() == Kind::Sparse;
-        sparse
-            && packed == PackedState::EMPTY
-            && Layout::home(key, self.config.nodes) == self.config.node
+        sparse && packed == PackedState::EMPTY && self.config.homes.home(key) == self.config.node
     }
 
     /// Creates, in dense layouts, the main copies of this channel's keys at their home, if that is
@@ -309,7 +307,7 @@ impl<E: Env> Ctx<E> {
 
     /// Returns true if a dense layout's main copy of `key` is created here.
     fn is_populated_here(&self, key: Key) -> bool {
-        self.is_own_channel(key) && Layout::home(key, self.config.nodes) == self.config.node
+        self.is_own_channel(key) && self.config.homes.home(key) == self.config.node
     }
 
     /// Creates the main copy of a key whose home is this node.
@@ -327,7 +325,7 @@ impl<E: Env> Ctx<E> {
             packed,
             key,
             self.config.node,
-            self.config.nodes,
+            &self.config.homes,
             self.config.location_caches,
         )
     }
@@ -336,7 +334,7 @@ impl<E: Env> Ctx<E> {
     pub(super) fn holds_replica_of(&self, owner: NodeId, key: Key) -> bool {
         let packed = self.peek(key);
         packed.state() == State::Replica
-            && route::believed(packed, key, self.config.nodes).node == owner
+            && route::believed(packed, key, &self.config.homes).node == owner
     }
 
     /// Installs a granted replica.
@@ -391,7 +389,7 @@ impl<E: Env> Ctx<E> {
     pub(super) fn replicas_of(&self, owner: NodeId) -> Vec<Key> {
         let mut keys = Vec::new();
         self.store.visit(self.layout.keys(), |key, slot| {
-            let believed = route::believed(*slot.packed, key, self.config.nodes).node;
+            let believed = route::believed(*slot.packed, key, &self.config.homes).node;
             if slot.packed.state() == State::Replica
                 && believed == owner
                 && self.is_own_channel(key)
@@ -418,8 +416,7 @@ impl<E: Env> Ctx<E> {
 
     /// Records the location of a key, if this node keeps locations.
     pub(super) fn learn(&self, key: Key, location: Location) {
-        if !self.config.location_caches && Layout::home(key, self.config.nodes) != self.config.node
-        {
+        if !self.config.location_caches && self.config.homes.home(key) != self.config.node {
             return;
         }
         // Most locations in answers are known already; then the latch of an absent key is not

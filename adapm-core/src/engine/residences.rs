@@ -12,7 +12,6 @@ use crate::engine::ctx::{Ctx, Env, KeyMap};
 use crate::engine::effect::Effect;
 use crate::error::Fault;
 use crate::id::{Counter, Key, NodeId};
-use crate::layout::Layout;
 use crate::route;
 use crate::slot::{Location, PackedState, State};
 use crate::store::Store;
@@ -62,7 +61,7 @@ impl Residences {
         for ((key, counter), owner) in facts() {
             // Only homes are notified; no node receives facts about its own arrivals, or keys that
             // stay.
-            let away = Layout::home(key, ctx.config.nodes) != ctx.config.node;
+            let away = ctx.config.homes.home(key) != ctx.config.node;
             if away || *owner == ctx.config.node || *owner == from || counter == Counter(0) {
                 return Err(Fault::Impossible(key));
             }
@@ -75,7 +74,7 @@ impl Residences {
 
     fn hear_fact(&mut self, ctx: &mut Ctx<impl Env>, key: Key, fact: Fact) {
         let packed = ctx.packed(key);
-        let known = route::believed(packed, key, ctx.config.nodes);
+        let known = route::believed(packed, key, &ctx.config.homes);
         // The node that gave the home a copy has also sent the counter: the home cannot be behind.
         let is_held = matches!(packed.state(), State::Main | State::Replica);
         // After a loss the fact in between may be gone, so facts from survivors are accepted.
@@ -102,7 +101,7 @@ impl Residences {
         let any = ctx.first_lost.is_some();
         facts.retain(|fact| {
             let packed = ctx.packed(key);
-            let known = route::believed(packed, key, ctx.config.nodes);
+            let known = route::believed(packed, key, &ctx.config.homes);
             let is_held = matches!(packed.state(), State::Main | State::Replica);
             let is_news = fact.to.counter > known.counter;
             // Facts in between begin with the recorded owner's. While it lives, its report is on

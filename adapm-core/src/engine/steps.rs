@@ -41,7 +41,6 @@ use crate::engine::input::{Op, OpBody, OpId};
 use crate::engine::ownership::Served;
 use crate::error::{Fault, OpError};
 use crate::id::{Key, NodeId, Ticket, Version};
-use crate::layout::Layout;
 use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::{self, Look, Store};
@@ -532,7 +531,7 @@ fn check_grants(config: &NodeConfig, from: NodeId, grants: &Grants) -> Result<()
         // A key that was never relocated is owned by its home; that much is certain.
         let fact =
             if *kind == GrantKind::Owner { counter.0.checked_sub(1) } else { Some(counter.0) };
-        let stranger = fact == Some(0) && Layout::home(key, config.nodes) != from;
+        let stranger = fact == Some(0) && config.homes.home(key) != from;
         if fact.is_none() || stranger {
             return Err(Fault::Impossible(key));
         }

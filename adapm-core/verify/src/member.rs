@@ -139,6 +139,7 @@ impl Member {
         let (channel, channels) = setup.channel;
         let mut config =
             NodeConfig::new(node, setup.nodes, setup.workers).on_channel(channel, channels);
+        config.homes = setup.homes();
         config.location_caches = setup.location_caches;
         config.block_bytes_max = setup.block_bytes_max;
         config.grants_max = setup.grants_max;

@@ -63,7 +63,19 @@ pub fn setup(seed: u64) -> Setup {
     setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
     let looks = Rng::new(seed ^ LOOK_SALT).chance(50);
     setup.unresponsive_nanos = Some(UNRESPONSIVE_NANOS).filter(|_| looks);
+    setup.table = table(seed, nodes, setup.layout.keys().end.0);
     setup
+}
+
+/// Returns the table of homes of a seed, in every third cluster; in every second table, one node is
+/// the home of no key. (Draws of its own: what else follows from a seed stays as it is.)
+fn table(seed: u64, nodes: usize, keys: u64) -> Option<Arc<[u16]>> {
+    let mut rng = Rng::new(seed ^ TABLE_SALT);
+    if !rng.chance(33) {
+        return None;
+    }
+    let homes = rng.choose(&[nodes, nodes - 1]);
+    Some((0..keys).map(|_| rng.within(0..homes) as u16).collect())
 }
 
 /// Returns the cluster of a seed, in which one or two nodes vanish.
@@ -152,3 +164,4 @@ const TICK_SALT: u64 = 0x71c5_95a1_7000_0004;
 const HOT_SALT: u64 = 0x4075_95a1_7000_0005;
 const HOT_PERCENT: u64 = 40;
 const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;
+const TABLE_SALT: u64 = 0x7ab1_95a1_7000_0004;

@@ -7,6 +7,7 @@
 //! | command | meaning |
 //! | --- | --- |
 //! | `nodes 4`, `workers 1`, `system adapm`, `caches off`, `block 16` | the cluster, before anything else; `block`: bytes of values in a message |
+//! | `homes n1 n0 n1` | a table of homes instead of the hash: of keys 0, 1, 2, then again from the first |
 //! | `key a home n0` | a key with that home; the first one is hot where the system has hot keys |
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
@@ -109,6 +110,12 @@ impl Stage {
             ["workers", workers] => {
                 self.configure(|setup| setup.workers = workers.parse().unwrap_or(0))
             }
+            ["homes", ref nodes @ ..] if !nodes.is_empty() => {
+                let nodes = nodes.iter().map(|node| parse_node(node).map(|node| node.0));
+                let nodes = nodes.collect::<Result<Vec<u16>, Fault>>()?;
+                let table = nodes.into_iter().cycle().take(KEYS as usize).collect();
+                self.configure(|setup| setup.table = Some(table))
+            }
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
             ["block", bytes] => {
                 self.configure(|setup| setup.block_bytes_max = bytes.parse().unwrap_or(0))
@@ -161,8 +168,14 @@ impl Stage {
         self.cluster.get_or_insert_with(|| {
             let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
             let Setup { location_caches, block_bytes_max, grants_max, .. } = self.setup;
-            let mut cluster =
-                Cluster::new(Setup { location_caches, block_bytes_max, grants_max, ..fresh });
+            let table = self.setup.table.clone();
+            let mut cluster = Cluster::new(Setup {
+                table,
+                location_caches,
+                block_bytes_max,
+                grants_max,
+                ..fresh
+            });
             let delivered = self.delivered.clone();
             cluster.tell_steps(move |step| {
                 if let Some((_, message)) =

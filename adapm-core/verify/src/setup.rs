@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use adapm_core::clock::Tick;
+use adapm_core::home::HomeMap;
 use adapm_core::id::{ChannelId, Key, NodeId};
 use adapm_core::layout::Layout;
 use adapm_core::policy::{Bound, Policy, System, SystemPolicy};
@@ -24,6 +25,8 @@ pub struct Setup {
     pub workers: usize,
     /// Keys and value lengths.
     pub layout: Layout,
+    /// The home of each key of the layout; `None`: by hash.
+    pub table: Option<Arc<[u16]>>,
     /// The channel under test, whose keys alone are used, and the number of channels.
     pub channel: (ChannelId, usize),
     /// The policy of each node.
@@ -82,6 +85,7 @@ impl Setup {
             nodes,
             workers,
             layout: Layout::dense(&[(keys, 2)]).expect("a cluster has keys"),
+            table: None,
             channel: (ChannelId(0), 1),
             policy: Arc::new(move |_| system.policy(workers)),
             adaptive: matches!(
@@ -110,10 +114,21 @@ impl Setup {
         }
     }
 
-    /// Returns the home of `key`.
+    /// Returns the homes of all keys.
+    ///
+    /// # Panics
+    /// If the table names a node that there is not.
+    #[must_use]
+    pub fn homes(&self) -> HomeMap {
+        let table = |table| HomeMap::table(self.nodes, Arc::clone(table)).expect("all are nodes");
+        self.table.as_ref().map_or_else(|| HomeMap::scale(self.nodes), table)
+    }
+
+    /// Returns the home of `key`, which is a key of the layout.
     #[must_use]
     pub fn home(&self, key: Key) -> NodeId {
-        Layout::home(key, self.nodes)
+        let entry = self.table.as_ref().map(|table| NodeId(table[key.0 as usize]));
+        entry.unwrap_or_else(|| Layout::home(key, self.nodes))
     }
 
     /// Returns true if `key` is hot.

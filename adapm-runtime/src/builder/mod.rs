@@ -13,6 +13,7 @@ use std::{fmt, thread};
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
+use adapm_core::home::HomeMap;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
 use adapm_core::policy::{Bounded, Place, Policy, Supply, System, SystemPolicy};
@@ -72,6 +73,8 @@ struct Settings<V> {
     layout: Layout,
     nodes: Nodes,
     workers: Workers,
+    /// `None`: by hash.
+    homes: Option<Arc<[u16]>>,
     channels: Option<usize>,
     rounds_per_second: Option<NonZeroU32>,
     bound: Option<u32>,
@@ -94,6 +97,7 @@ impl<V: Value> Builder<V> {
             layout,
             nodes: Nodes::from(1),
             workers: Workers::from(1),
+            homes: None,
             channels: None,
             rounds_per_second: None,
             bound: None,
@@ -189,6 +193,29 @@ impl<V: Value, S> Builder<V, S> {
     #[must_use]
     pub fn clocks_per_tick(mut self, clocks: NonZeroU32) -> Self {
         self.settings.clocks_per_tick = clocks;
+        self
+    }
+
+    /// Sets the home of each key: the number of the node that has its main copy at first and always
+    /// knows where it is, for the keys of the layout from 0 on. Such a table puts keys where they
+    /// are used, as a partition of the training data knows (HET-GMP §5.2); it costs 2 bytes a key
+    /// in each process. Defaults to a hash of the key ([`Layout::home`]).
+    ///
+    /// ```
+    /// use adapm_runtime::prelude::*;
+    ///
+    /// let builder = Builder::<f32>::new(Layout::dense(&[(4, 1)])?).nodes(2).system(System::Classic);
+    /// let cluster = builder.homes([1, 1, 0, 0]).build()?;
+    /// cluster.try_run(|mut worker| {
+    ///     let key = Key(if worker.node() == NodeId(1) { 0 } else { 2 });
+    ///     assert!(worker.pull_if_local(key, &mut [0.0])?);
+    ///     Ok::<(), OpError>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn homes(mut self, homes: impl Into<Arc<[u16]>>) -> Self {
+        self.settings.homes = Some(homes.into());
         self
     }
 
@@ -357,6 +384,7 @@ where
         if let Some(given) = listed.filter(|given| *given != nodes.count()) {
             return Err(BuildError::WorkerList { given, nodes: nodes.count() });
         }
+        self.settings.homes()?.check(layout, nodes.count())?;
         let numbers = match listed {
             Some(1..) => workers.of_each(nodes.count()),
             _ => vec![workers.of(NodeId(0))],
@@ -428,6 +456,7 @@ impl<V: Value> Settings<V> {
         vec![
             ("keys", self.layout.keys().end.0.to_string()),
             ("layout", format!("{:016x}", self.layout.digest::<V>())),
+            ("homes", self.homes_in_words()),
             ("workers", self.workers.to_string()),
             ("system", self.decisions.name()),
             ("bound", self.bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
@@ -451,6 +480,19 @@ impl<V: Value> Settings<V> {
         }
     }
 
+    /// Returns the homes of all keys.
+    fn homes(&self) -> Result<HomeMap, ConfigError> {
+        let nodes = self.nodes.count();
+        let table = |homes| HomeMap::table(nodes, Arc::clone(homes));
+        self.homes.as_ref().map_or_else(|| Ok(HomeMap::scale(nodes)), table)
+    }
+
+    /// Tells homes apart in a few words.
+    fn homes_in_words(&self) -> String {
+        let table = self.homes.is_some().then(|| self.homes().ok()).flatten();
+        table.map_or("by hash".to_owned(), |homes| format!("table {:016x}", homes.digest()))
+    }
+
     /// Creates an extra policy, for what is the same for all engines.
     fn any_policy(&self) -> SystemPolicy {
         let node = NodeId(0);
@@ -471,7 +513,7 @@ impl<V: Value> Settings<V> {
 
     fn trace_head(&self) -> TraceHead {
         TraceHead {
-            nodes: self.nodes.count(),
+            homes: self.homes().expect(CHECKED),
             part: self.nodes.own(),
             // Processes without a group know nothing of each other's runs.
             run: self.nodes.group().map_or(0, |group| group.run()),
@@ -485,6 +527,7 @@ impl<V: Value> Settings<V> {
         Plan {
             layout: self.layout.clone(),
             nodes: self.nodes.count(),
+            homes: self.homes().expect(CHECKED),
             workers: self.workers.clone(),
             rounds_per_second: self.rounds_per_second,
             location_caches: self.location_caches,
@@ -588,6 +631,8 @@ impl Watchers {
     }
 }
 
+/// What the builder has checked cannot be refused later.
+const CHECKED: &str = "the builder checked the homes";
 /// A node whose link lives is lost if it answers nothing for this multiple of the dead time of
 /// silent nodes.
 const UNRESPONSIVE_DEAD_TIMES: u32 = 6;

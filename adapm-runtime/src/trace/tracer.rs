@@ -7,8 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use adapm_core::home::HomeMap;
 use adapm_core::observe::Observe;
-use adapm_core::{Counter, Instant, Key, Layout, NodeId};
+use adapm_core::{Counter, Instant, Key, NodeId};
 
 use crate::sync::{Mutex, lock};
 use crate::trace::event::{Happening, TraceEvent};
@@ -45,8 +46,8 @@ enum Phase {
 /// The head of a file, written before the first event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceHead {
-    /// Nodes of the cluster.
-    pub nodes: usize,
+    /// The home of each key among the nodes of the cluster.
+    pub homes: HomeMap,
     /// The node of this file, if each node is a process; `None`: all nodes.
     pub part: Option<NodeId>,
     /// The run of a part: a number shared by all its processes and by no other run.
@@ -115,7 +116,7 @@ impl Tracer {
         }
         sink.phase = Phase::Running(std::time::Instant::now());
         sink.line(FIRST_LINE);
-        sink.line(format_args!("nodes {}", head.nodes));
+        sink.line(format_args!("nodes {}", head.homes.nodes()));
         if let Some(node) = head.part {
             sink.line(format_args!("part {node}"));
             sink.line(format_args!("run {:016x}", head.run));
@@ -127,7 +128,7 @@ impl Tracer {
         }
         sink.line("# nanoseconds key node event");
         for &key in &self.0.keys {
-            let home = Layout::home(key, head.nodes);
+            let home = head.homes.home(key);
             if head.part.is_none_or(|part| part == home) {
                 let event =
                     TraceEvent { at: Instant::ZERO, key, node: home, what: Happening::MainArrived };

@@ -2,7 +2,7 @@
 
 use adapm_core::error::{ConfigError, OpError};
 use adapm_core::update::UpdateRule;
-use adapm_core::{Clock, Key, Layout};
+use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::{
     BuildError, Builder, Nodes, RunError, Sampling, SamplingError, Scheme, System,
 };
@@ -111,6 +111,10 @@ fn clusters_that_cannot_work_are_not_built() {
     assert_eq!(listed(vec![1, 70_000, 1]), config(many));
     assert_eq!(refusal(new().channels(0)), config(ConfigError::Channels { channels: 0 }));
     assert_eq!(refusal(new().channels(70_000)), config(ConfigError::Channels { channels: 70_000 }));
+    let homes = |homes: &[u16]| refusal(Builder::new(layout(3)).nodes(2).homes(homes));
+    let stranger = ConfigError::Home { key: Key(1), home: NodeId(2), nodes: 2 };
+    assert_eq!(homes(&[1, 2, 0]), config(stranger));
+    assert_eq!(homes(&[1, 0]), config(ConfigError::HomesOfKeys { given: 2, keys: 3 }));
     let crowd = ConfigError::MoreNodesThanKeys { nodes: 11, keys: 10 };
     assert_eq!(refusal(new().nodes(11)), config(crowd));
 

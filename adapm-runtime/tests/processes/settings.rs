@@ -52,6 +52,15 @@ fn other_settings_are_named_with_the_node_that_has_them() {
         assert!(texts[0].starts_with(&told) && texts[0].contains(&here), "{}", texts[0]);
         assert!(texts[2] == texts[0] && texts[0].ends_with(same), "{texts:?}");
     }
+    let first: Vec<u16> = vec![0; super::KEYS as usize];
+    let texts = failures(|builder| builder.homes(first.clone()));
+    assert!(texts[0].starts_with("node n1 has homes: table "), "{}", texts[0]);
+    assert!(texts[0].ends_with(&format!(", this node has homes: by hash: {same}")), "{}", texts[0]);
+    let texts = failures(|builder| builder.homes(vec![3; super::KEYS as usize]));
+    assert_eq!(
+        texts[0],
+        "node n1 cannot go on: home of key 0 is node n3, which is not in a cluster of 3 nodes"
+    );
     let other = Layout::dense(&[(super::KEYS, 2)]).expect("a valid layout");
     let texts = failures(|_| Builder::new(other.clone()).workers(2).channels(1));
     assert!(

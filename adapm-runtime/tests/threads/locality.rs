@@ -4,7 +4,7 @@
 use adapm_core::{Clock, Key, Layout, NodeId};
 use adapm_runtime::System;
 
-use crate::{Size, cluster, eventually, is_local, keys_at};
+use crate::{Size, builder, cluster, eventually, is_local, keys_at};
 
 #[test]
 fn keys_start_at_home() {
@@ -20,6 +20,44 @@ fn keys_start_at_home() {
             }
         });
         assert_eq!(outcome, Ok(vec![(); 6]));
+    }
+}
+
+/// Under every system, with a node that is the home of nothing: values, updates and moves are those
+/// of any other cluster.
+#[test]
+fn keys_start_where_a_table_says_and_go_from_there() {
+    let homes: Vec<u16> = (0..36).map(|key| [2, 0, 0, 2, 2][key % 5]).collect();
+    for system in System::ALL {
+        let builder = builder(system, Size(3, 2), 36, 1).homes(homes.clone());
+        let builder = builder.initial(|key, value| value.fill(key.0 as i64));
+        let cluster = builder.build().expect("a valid cluster");
+        let outcome = cluster.run(|mut worker| {
+            let keys: Vec<Key> = (0..36).map(Key).collect();
+            let own = |key: &Key| homes[key.0 as usize] == worker.node().0;
+            if system == System::Classic {
+                let owned: Vec<bool> = keys.iter().map(own).collect();
+                let local: Vec<bool> = keys.iter().map(|key| is_local(&mut worker, *key)).collect();
+                assert_eq!(local, owned, "{system}");
+            }
+            worker.barrier().expect("no failure");
+            if system.localizes() {
+                worker.localize(&keys[..9]).expect("no failure");
+            }
+            worker.intent(&keys, Clock(0)..Clock(2)).expect("a window");
+            for _ in 0..5 {
+                worker.push(&keys, &[1; 36]).expect("no failure");
+            }
+            worker.quiesce().expect("no failure");
+            let mut values = [0; 36];
+            worker.pull(&keys, &mut values).expect("no failure");
+            assert!(
+                values.iter().enumerate().all(|(key, value)| *value == key as i64 + 30),
+                "{system}"
+            );
+            worker.quiesce().expect("no failure");
+        });
+        assert_eq!(outcome, Ok(vec![(); 6]), "{system}");
     }
 }
 

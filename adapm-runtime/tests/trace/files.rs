@@ -1,5 +1,6 @@
 //! Invalid trace files, or files of different runs: refused with the line.
 
+use adapm_core::home::HomeMap;
 use adapm_core::{Instant, Key, NodeId};
 use adapm_runtime::trace::{MergeError, Trace, TraceError, TraceFault, TraceHead, Tracer};
 use proptest::prelude::*;
@@ -75,7 +76,7 @@ fn names_of_any_length_are_written_so_that_they_can_be_read() {
     let page = Page::default();
     let tracer = Tracer::new(page.clone(), [(Key(u64::MAX), long.clone())]);
     tracer.begin(&TraceHead {
-        nodes: 65_536,
+        homes: HomeMap::scale(65_536),
         part: None,
         run: 0,
         system: long.clone(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use adapm_core::config::NodeConfig;
 use adapm_core::driver::Driver;
 use adapm_core::engine::{Engine, Input, Intent, SignalId};
+use adapm_core::home::HomeMap;
 use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::wire::Message;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
@@ -29,7 +30,7 @@ impl Stage {
         let tracer =
             Tracer::new(page.clone(), keys.iter().map(|key| (*key, format!("number {}", key.0))));
         tracer.begin(&TraceHead {
-            nodes,
+            homes: HomeMap::scale(nodes),
             part: None,
             run: 0,
             system: system.name().to_owned(),

@@ -14,6 +14,7 @@ pub(crate) mod export;
 mod given;
 mod launch;
 mod measure;
+mod partition;
 pub(crate) mod predict;
 mod usage;
 
@@ -24,4 +25,5 @@ pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};
 pub(crate) use measure::{
     BenchArgs, CheckNetArgs, DemoArgs, SimulateArgs, TraceArgs, TraceKeysArgs, trace_help,
 };
+pub(crate) use partition::{PARTITION_EXAMPLES, PartitionOwnArgs};
 pub(crate) use usage::in_one_line;

@@ -11,7 +11,7 @@ use crate::data::DataError;
 use crate::files::{self, OutputError};
 use crate::measure::bench::BenchError;
 use crate::measure::simulate::SimulateError;
-use crate::run::{CheckpointError, ConfigError, Split, TaskError, Wanted};
+use crate::run::{CheckpointError, ConfigError, PartitionError, Split, TaskError, Wanted};
 use crate::wv::CorpusError;
 use adapm_core::NodeId;
 use adapm_runtime::{BuildError, RunError};
@@ -240,12 +240,15 @@ impl Failure {
     }
 }
 
-/// Returns the text of a run's error, with the flag that names the parameters if these cannot be
-/// read.
+/// Returns the text of a run's error, with the flag that names the parameters or the partition if
+/// these cannot be read.
 fn of_task(error: &TaskError) -> String {
     match error {
         TaskError::Checkpoint(CheckpointError::Io { path, error }) => {
             files::unreadable(path, Some("--load"), *error)
+        }
+        TaskError::Partition(PartitionError::Io { path, error }) => {
+            files::unreadable(path, Some("--homes"), *error)
         }
         error => error.to_string(),
     }
@@ -295,6 +298,8 @@ fn of_run(error: &TaskError) -> Blame {
         TaskError::Config(_)
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
+        | TaskError::Partition(_)
+        | TaskError::NoSamples
         | TaskError::Memory(_)
         | TaskError::Mismatch { .. } => Blame::Input,
         TaskError::Group(error)

@@ -1,8 +1,9 @@
-//! The adapm command line: `demo`, `train`, `tune`, `eval`, `predict` and `export` of each task,
-//! `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
+//! The adapm command line: `demo`, `train`, `tune`, `eval`, `predict`, `export` and `partition` of
+//! each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `data`, `launch`, `token`),
-//! those that measure in a folder (`measure`); what they share: `program` what is a task's own, `args`
+//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `data`,
+//! `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what is
+//! a task's own, `args`
 //! what can be asked for, `query` what is asked of a model, `config` and `recipe` where settings
 //! come from, `progress` what is shown while a run goes, `folder` what stays of it, `painter` its
 //! bar, `terminal` who looks at it, `report` the tables, `json` the same for programs, `failure`
@@ -30,6 +31,7 @@ mod launched;
 mod measure;
 mod output;
 mod painter;
+mod partition;
 mod predict;
 mod processes;
 pub(crate) mod program;
@@ -60,7 +62,7 @@ use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{DemoArgs, Given};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::verbs::{Cli, OwnCli, OwnVerb, TuneSystem, Verb};
+use crate::cli::verbs::{Cli, OwnCli, OwnVerb, PartitionTask, TuneSystem, Verb};
 
 /// Runs the command of this process's arguments, to its end.
 ///
@@ -134,6 +136,13 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Predict { task: PredictTask::Gnn(args) }) => predict::gnn::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
         Some(Verb::Tune { system: TuneSystem::Nups { task } }) => command::tune(task, interrupt),
+        Some(Verb::Partition { task }) => match task {
+            PartitionTask::Kge(args) => partition::run(args, interrupt),
+            PartitionTask::Mf(args) => partition::run(args, interrupt),
+            PartitionTask::Wv(args) => partition::run(args, interrupt),
+            PartitionTask::Ctr(args) => partition::run(args, interrupt),
+            PartitionTask::Gnn(args) => partition::run(args, interrupt),
+        },
         Some(Verb::Train { task }) => command::train_of(task).run(given, interrupt),
         Some(Verb::Eval { task }) => command::eval_of(task).run(given, interrupt),
     }

@@ -44,6 +44,8 @@ pub trait Program: Sized + 'static {
     const VERSION: Option<&'static str> = None;
     /// Its words for screens and tables.
     const LABELS: Labels;
+    /// True if samples are dealt to nodes as a partition says, not only keys.
+    const DEALS_BY_PARTITION: bool = false;
     /// The kinds of keys that can be traced by name.
     const KEY_KINDS: &'static [&'static str] = &[];
 
@@ -247,6 +249,10 @@ pub struct TrainArgs<P: Program> {
     /// The settings of training.
     #[command(flatten, next_help_heading = "Model")]
     pub config: P::Config,
+    /// File of `adapm partition`: the home of each key, and where the task can do that the node of
+    /// each sample
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
+    pub(crate) homes: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: TrainOutputArgs,
     #[command(flatten)]

@@ -7,12 +7,12 @@
 //! What is a task's own is its [`Program`].
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use adapm_core::Key;
 use adapm_runtime::trace::Tracer;
 
-use crate::System;
 use crate::cli::args::Given;
 use crate::cli::failure::Failure;
 use crate::cli::files::{self, Files, Outputs};
@@ -31,7 +31,7 @@ use crate::cli::{input, recipe};
 use crate::files::OutputError;
 use crate::run::flags::name_of;
 use crate::run::hot::HotChoice;
-use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice};
+use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice, PartitionFile, TaskError};
 
 /// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
 /// recipes.
@@ -73,7 +73,7 @@ fn train<P: Program>(
     let tracing = outputs.take(TRACE_FLAG);
     let tracing = tracing.map(|file| Tracing::new(file, traced_keys(args, &data, &choices)?));
     let tracing = tracing.transpose()?;
-    let config = configured(args, processes, tracing.as_ref());
+    let config = configured(args, processes, tracing.as_ref())?;
     let preface = preface(args, &config, (&data, &source), given, processes)?;
     let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME)));
     let folder = folder.transpose()?;
@@ -124,6 +124,7 @@ fn prepare<P: Program>(
     interrupt: &Interrupt,
 ) -> Result<(Outputs, Vec<KeyChoice>), Failure> {
     let mut files = P::files(&args.flags);
+    files.read.extend(Files::given([("--homes", &args.homes)]));
     files.written.extend(Files::given([(SAVE_FLAG, &args.output.save)]));
     if !processes.is_first() {
         files.written.clear();
@@ -149,11 +150,15 @@ fn traced_keys<P: Program>(
 }
 
 /// Returns the settings of the library, with what is wanted of a run beside them.
+///
+/// # Errors
+///
+/// A partition that cannot be read.
 fn configured<P: Program>(
     args: &TrainArgs<P>,
     processes: &Processes,
     tracing: Option<&Tracing>,
-) -> P::Config {
+) -> Result<P::Config, Failure> {
     let mut config = args.config.clone();
     let (cluster, run) = config.common_mut();
     cluster.nodes = Some(processes.nodes(cluster.nodes));
@@ -164,7 +169,11 @@ fn configured<P: Program>(
         (None, true) => Keep::Best,
         (None, false) => Keep::Nothing,
     };
-    config
+    if let Some(path) = &args.homes {
+        let partition = PartitionFile::load(path, P::NAME).map_err(TaskError::from)?;
+        run.partition = Some(Arc::new(partition));
+    }
+    Ok(config)
 }
 
 /// Adds the models of the folder of a run to its files, and checks that there is room for all of
@@ -275,6 +284,10 @@ fn preface<P: Program>(
     if cluster.system.is_some_and(crate::System::has_hot_keys) {
         let flags = ["replicate-factor", "replicate", "replicate-keys"];
         plan.row("hot keys", &hot_in_words(config.run().hot_choice()), &flags);
+    }
+    if let Some(path) = &args.homes {
+        let samples = if P::DEALS_BY_PARTITION { ", samples to nodes" } else { "" };
+        plan.row("partition", &format!("{}: homes of keys{samples}", path.display()), &["homes"]);
     }
     if let Some(most) = cluster.pacing.rounds_per_second {
         plan.row("rounds", &format!("at most {most} a second"), &["rounds-per-second"]);

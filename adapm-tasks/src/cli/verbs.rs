@@ -10,11 +10,12 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 use crate::cli::args::export::ExportTask;
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, Given, LaunchArgs, SettingsArgs, SimulateArgs,
-    TokenArgs, TraceArgs, deepest, in_one_line, systems,
+    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, Given, LaunchArgs, PARTITION_EXAMPLES,
+    SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest, in_one_line, systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
+use crate::cli::partition::PartitionArgs;
 use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
 use crate::cli::terminal::Stream;
@@ -87,6 +88,16 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: ExportTask,
     },
+    /// Partition the samples and keys of a task among nodes
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Partition {
+        #[command(subcommand)]
+        task: PartitionTask,
+    },
     /// List the data sets of the recipes and where to get them, or check data
     Data(DataArgs),
     /// Run a verb as several processes, on this host or on others
@@ -155,6 +166,25 @@ pub(crate) enum EvalTask {
     /// Graph networks: the accuracy on held-out nodes
     #[command(after_help = gnn::program::EVAL_EXAMPLES)]
     Gnn(Box<EvalArgs<Gnn>>),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PartitionTask {
+    /// Knowledge graph embeddings: facts, with entities and relations
+    #[command(after_help = PARTITION_EXAMPLES)]
+    Kge(Box<PartitionArgs<Kge>>),
+    /// Matrix factorization: cells, with rows and columns
+    #[command(after_help = PARTITION_EXAMPLES)]
+    Mf(Box<PartitionArgs<Mf>>),
+    /// Word vectors: sentences, with both vectors of words
+    #[command(after_help = PARTITION_EXAMPLES)]
+    Wv(Box<PartitionArgs<Wv>>),
+    /// Click prediction: examples, with features
+    #[command(after_help = PARTITION_EXAMPLES)]
+    Ctr(Box<PartitionArgs<Ctr>>),
+    /// Graph networks: nodes to train on, with those that they need
+    #[command(after_help = PARTITION_EXAMPLES)]
+    Gnn(Box<PartitionArgs<Gnn>>),
 }
 
 /// The command line of a task of one's own.

@@ -218,6 +218,7 @@ pub enum Ctr {}
 
 impl Program for Ctr {
     const NAME: &'static str = NAME;
+    const DEALS_BY_PARTITION: bool = true;
     const LABELS: Labels = Labels {
         examples: "examples",
         evaluating: "predicting",

@@ -23,7 +23,7 @@ use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
-    Shape, Split, StepError, Task, Tell, WorkerSlot, generator,
+    Shape, Split, StepError, Task, TaskError, Tell, WorkerSlot, generator,
 };
 
 /// A model of clicks that is trained, or judged.
@@ -133,6 +133,18 @@ impl<'a> Prediction<'a> {
         of
     }
 
+    /// Returns the rows that a worker trains on in an epoch, in order.
+    fn dealt(&self, slot: WorkerSlot, epoch: u32) -> Vec<u32> {
+        let (seed, first) = (self.config.run.seed, self.clicks.train.start as u32);
+        match &self.config.run.partition {
+            None => self.clicks.dealt(slot, seed, epoch),
+            Some(partition) => {
+                let samples = partition.dealt(slot, seed, epoch);
+                samples.into_iter().map(|sample| first + sample).collect()
+            }
+        }
+    }
+
     fn rows<'v>(&self, of: &'v Examples, values: &'v [f32], halves: usize) -> Rows<'v> {
         let value_len = halves * self.network.feature_len();
         let Examples { starts, placed, numbers, .. } = of;
@@ -224,6 +236,18 @@ impl<'a> Task for Prediction<'a> {
         Some(features.chain(self.chunks.keys().map(|_| batches)).collect())
     }
 
+    /// Examples, with their features.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        let mut keys = Vec::new();
+        for row in self.clicks.train.clone() {
+            keys.clear();
+            let features = self.clicks.examples.features(row);
+            keys.extend(features.iter().map(|feature| Key(feature.key.into())));
+            each(&keys);
+        }
+        Ok(true)
+    }
+
     fn examples(&self) -> u64 {
         self.clicks.train.len() as u64
     }
@@ -245,7 +269,7 @@ impl<'a> Task for Prediction<'a> {
     ) -> Result<Clock, Over> {
         let layers: Vec<Key> = self.chunks.keys().collect();
         loader.layers.signal(self.chunks, clock, signaler)?;
-        let rows = self.clicks.dealt(loader.slot, self.config.run.seed, round.epoch);
+        let rows = self.dealt(loader.slot, round.epoch);
         for rows in rows.chunks(self.config.batch).skip(batch) {
             let mut content = self.examples_of(rows.iter().map(|row| *row as usize));
             signaler.signal_intent(&content.keys, clock..clock + 1)?;

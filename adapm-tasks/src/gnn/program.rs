@@ -189,6 +189,7 @@ pub enum Gnn {}
 
 impl Program for Gnn {
     const NAME: &'static str = NAME;
+    const DEALS_BY_PARTITION: bool = true;
     const LABELS: Labels = Labels {
         examples: "nodes",
         evaluating: "classifying",

@@ -24,8 +24,8 @@ use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::parameters::{IntentSignaler, Parameters, Shape};
 use crate::run::{
-    Course, Cursor, Form, Initial, KeyChoice, Over, Plain, Queue, Split, StepError, Task, Tell,
-    UnknownKey, WorkerSlot, chosen_keys, generator,
+    Course, Cursor, Form, Initial, KeyChoice, Over, Plain, Queue, Split, StepError, Task,
+    TaskError, Tell, UnknownKey, WorkerSlot, chosen_keys, generator,
 };
 
 /// A graph network that is to be trained.
@@ -88,8 +88,17 @@ impl<'a> Network<'a> {
         self.parts.get_or_init(|| {
             let (graph, seed, workers) = (self.graph, self.config.run.seed, &*self.workers);
             let nodes = workers.len();
+            let listed = self.config.run.partition.as_ref();
             match (&graph.dealt, self.config.partition(self.model)) {
                 _ if nodes == 1 => vec![0; graph.nodes()],
+                _ if listed.is_some() => {
+                    let listed = listed.map_or(&[][..], |listed| listed.nodes_of_samples());
+                    let mut parts = vec![0; graph.nodes()];
+                    graph.train().iter().zip(listed).for_each(|(node, part)| {
+                        parts[*node as usize] = u32::from(*part);
+                    });
+                    parts
+                }
                 (Some(parts), _) => parts.iter().map(|part| part % nodes as u32).collect(),
                 (None, Partition::Random) => {
                     let dealt = partition::random(graph.train().len(), workers, seed);
@@ -205,6 +214,19 @@ impl<'a> Task for Network<'a> {
             Vec::new()
         };
         Some(nodes.into_iter().chain(layers).collect())
+    }
+
+    /// Nodes to train on, with the learned features of those that they need in the first epoch.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        if !self.learns_features() {
+            return Ok(false);
+        }
+        for node in self.graph.train() {
+            let content = self.content(1, &[*node]);
+            let keys: Vec<Key> = self.node_keys(&content.block).collect();
+            each(&keys);
+        }
+        Ok(true)
     }
 
     fn examples(&self) -> u64 {

@@ -133,7 +133,7 @@ pub(crate) struct Planner {
 impl Planner {
     /// Returns the keys of a triple: subject, object, relation, and its inverse if relations have
     /// one (else the relation again).
-    fn keys_of(self, triple: &Triple) -> [Key; 4] {
+    pub(crate) fn keys_of(self, triple: &Triple) -> [Key; 4] {
         let relation = self.shape.entities + u64::from(triple.relation);
         [
             Key(u64::from(triple.subject)),

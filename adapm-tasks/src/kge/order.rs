@@ -20,6 +20,7 @@ use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::graph::Triple;
+use crate::partition::PartitionFile;
 use crate::run::random;
 use crate::run::topology::WorkerSlot;
 
@@ -57,6 +58,8 @@ enum Dealing<'a> {
     /// dealt by entity: negatives come from what is here, and a node that has only ever seen its
     /// own part never learns to tell other parts from it.
     Part(&'a [u32]),
+    /// As a partition of facts and keys says.
+    Listed(&'a PartitionFile),
 }
 
 impl<'a> Order<'a> {
@@ -80,6 +83,17 @@ impl<'a> Order<'a> {
             })),
             _ => Dealing::Entity,
         };
+        Self { train, degrees, dealing, seed, slot, workers, positions: Vec::new() }
+    }
+
+    /// Returns the part of the worker in `slot` that a partition lists.
+    pub(crate) fn listed(
+        seed: u64,
+        train: &'a [Triple],
+        (slot, workers): (WorkerSlot, &'a [usize]),
+        partition: &'a PartitionFile,
+    ) -> Self {
+        let (dealing, degrees) = (Dealing::Listed(partition), Vec::new());
         Self { train, degrees, dealing, seed, slot, workers, positions: Vec::new() }
     }
 
@@ -111,10 +125,14 @@ impl<'a> Order<'a> {
             .iter()
             .flat_map(|numbers| std::iter::repeat_n(numbers, numbers.len()))
             .collect();
+        if let Dealing::Listed(partition) = self.dealing {
+            self.positions = partition.dealt(self.slot, self.seed, epoch);
+            return;
+        }
         // The same for all workers.
         let dealer = &mut random::generator(self.seed, [DEALING, epoch.into()]);
         let slots: Vec<u32> = match &self.dealing {
-            Dealing::Chance => Vec::new(),
+            Dealing::Chance | Dealing::Listed(_) => Vec::new(),
             Dealing::Part(nodes) if epoch > 1 => {
                 let of = |node: &u32| {
                     let numbers = &of_nodes[*node as usize];

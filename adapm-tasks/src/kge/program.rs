@@ -274,6 +274,7 @@ pub enum Kge {}
 impl Program for Kge {
     const NAME: &'static str = NAME;
     const LABELS: Labels = LABELS;
+    const DEALS_BY_PARTITION: bool = true;
     const KEY_KINDS: &'static [&'static str] = KEY_KINDS;
     type TrainFlags = DataArgs;
     type Config = TrainConfig;

@@ -21,6 +21,7 @@ use crate::kge::step::{IndependentStep, Recipe, SharedStep};
 use crate::metric::RankMetrics;
 use crate::run;
 use crate::run::config::Split;
+use crate::run::error::TaskError;
 use crate::run::hot::batches_with;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -59,6 +60,12 @@ impl Embeddings<'_> {
     /// Returns the shape of the parameters; `halves` is 2 with accumulators, else 1.
     fn shape_of(self, halves: usize) -> Shape {
         Shape::of(self.graph, self.model(), self.config.reciprocal, halves)
+    }
+
+    fn planner(self) -> Planner {
+        let Self { graph, config, .. } = self;
+        let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
+        Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset }
     }
 
     /// Positives of a chunk, and the prefetch depth in chunks.
@@ -122,6 +129,14 @@ impl<'a> Task for Embeddings<'a> {
         self.config.scheme
     }
 
+    /// Facts, with their subject, object and relations.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        let planner = self.planner();
+        let keys = planner.keys_of_positive();
+        self.graph.train.iter().for_each(|triple| each(&planner.keys_of(triple)[..keys]));
+        Ok(true)
+    }
+
     fn examples(&self) -> u64 {
         self.graph.train.len() as u64
     }
@@ -133,11 +148,12 @@ impl<'a> Task for Embeddings<'a> {
 
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> Loader<'a> {
         let Self { graph, config, parts, sizes, .. } = *self;
-        let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
-        let planner =
-            Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset };
-        let order =
-            Order::new(config.run.seed, &graph.train, sizes.chunk, (slot, self.workers), parts);
+        let planner = self.planner();
+        let (seed, slot) = (config.run.seed, (slot, self.workers));
+        let order = match &config.run.partition {
+            None => Order::new(seed, &graph.train, sizes.chunk, slot, parts),
+            Some(partition) => Order::listed(seed, &graph.train, slot, partition),
+        };
         let sides = if config.negatives == Negatives::Independent { 2 } else { 1 };
         let sampled = sides * sizes.negatives;
         let (chunk, _) = self.pace();

@@ -18,6 +18,7 @@ use crate::mf::selection::Prepared;
 use crate::mf::step::{Load, Start, Weights, WorkerState};
 use crate::mf::tiles::CHUNK_CELLS;
 use crate::run::config::{Split, batches_ahead};
+use crate::run::error::TaskError;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -105,6 +106,15 @@ impl<'a> Task for Factorization<'a> {
 
     fn sampling_distribution(&self) -> Option<SamplingDistribution> {
         None
+    }
+
+    /// Cells, with their row and column.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        let rows = self.ratings.rows;
+        self.prepared.residuals.for_each(0..rows, |cell| {
+            each(&[cell.row, rows + cell.column].map(|vector| Key(vector.into())));
+        });
+        Ok(true)
     }
 
     fn examples(&self) -> u64 {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use rand::seq::SliceRandom as _;
 
-use crate::partition::{Adjacency, GROWN};
+use crate::partition::{Adjacency, GROWN, share_max};
 use crate::run::generator;
 
 /// Returns the part of each node. A part has as large a share of the `chosen` nodes, and of all, as
@@ -46,10 +46,7 @@ struct Sizes<'a> {
 impl<'a> Sizes<'a> {
     fn new(chosen: &'a [bool], workers: &'a [usize]) -> Self {
         let all: usize = workers.iter().sum();
-        let max = |count: usize| {
-            let share = |count: usize, of: &usize| (count * of).div_ceil(all);
-            workers.iter().map(|of| share(count + count / 20, of).max(share(count, of))).collect()
-        };
+        let max = |count: usize| workers.iter().map(|of| share_max(count, *of, all)).collect();
         let (of_chosen, of_all) = (vec![0; workers.len()], vec![0; workers.len()]);
         let count = chosen.iter().filter(|is_chosen| **is_chosen).count();
         let (chosen_max, all_max) = (max(count), max(chosen.len()));

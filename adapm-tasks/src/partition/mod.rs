@@ -1,19 +1,26 @@
-//! Partitions of the nodes of a graph into parts with few edges between them, of a size that is
-//! proportional to the workers that each part is for.
+//! Partitions of a graph into parts with few edges between them.
 //!
 //! | partition | parts |
 //! | --- | --- |
-//! | [`grown`] | grown in the graph from random starts, then moved towards their neighbours |
-//! | [`random`] | dealt at random |
+//! | [`grown`] | of nodes: grown in the graph from random starts, then moved towards their neighbours |
+//! | [`random`] | of nodes: dealt at random |
+//! | [`hybrid`] | of training samples and the keys that they access ([`Bigraph`]): balanced, with replicas |
 //!
-//! Parts follow from the graph, the seed and the numbers of workers, so that all processes have the
-//! same.
+//! Parts of nodes are proportional to the workers that each part is for. All parts follow from the
+//! graph, the seed and numbers, so that all processes have the same.
 
+mod bigraph;
+mod file;
 mod grown;
+mod hybrid;
 
 use rand::seq::SliceRandom as _;
 
+pub use file::{PartitionError, PartitionFile};
+
+pub(crate) use bigraph::{Bigraph, PARTS_MAX};
 pub(crate) use grown::grown;
+pub(crate) use hybrid::{Costs, Options, Partition, Priority, hybrid};
 
 use crate::run::generator;
 
@@ -49,9 +56,17 @@ pub(crate) fn random(nodes: usize, workers: &[usize], seed: u64) -> Vec<u32> {
     of
 }
 
+/// Returns the most of `count` that a part for `workers` of `all` workers may have: a twentieth
+/// above its share.
+fn share_max(count: usize, workers: usize, all: usize) -> usize {
+    ((count + count / 20) * workers).div_ceil(all)
+}
+
 /// Purposes of generators; far from those of tasks.
 const DEALT: u64 = 1 << 32;
 const GROWN: u64 = DEALT + 1;
+const HYBRID: u64 = DEALT + 2;
+const LISTED: u64 = DEALT + 3;
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{Builder, Workers};
@@ -11,6 +12,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::System;
+use crate::partition::PartitionFile;
 use crate::run::flags::{Manager, at_least_one, manager, positive_count};
 use crate::run::hot::{self, HotChoice, HotKeysError};
 use crate::run::traced::UnknownKey;
@@ -175,6 +177,11 @@ pub struct RunConfig {
     #[arg(skip)]
     #[serde(skip)]
     pub trace: Option<Tracer>,
+    /// The homes of keys, and where the task can do that the nodes of samples, for as many nodes,
+    /// all with as many workers. Defaults to `None`: by hash.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub partition: Option<Arc<PartitionFile>>,
 }
 
 impl Default for RunConfig {
@@ -189,6 +196,7 @@ impl Default for RunConfig {
             replicate_keys: None,
             keep: Keep::default(),
             trace: None,
+            partition: None,
         }
     }
 }
@@ -277,15 +285,17 @@ pub(crate) struct Settings<'a> {
     /// What is hot, if the system has such keys.
     pub(crate) hot: HotChoice<'a>,
     pub(crate) trace: Option<&'a Tracer>,
+    pub(crate) partition: Option<&'a PartitionFile>,
 }
 
 impl<'a> Settings<'a> {
     /// Returns those of a configuration, with the epochs of the run, and epochs between two
     /// evaluations of valid.
     pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
-        let RunConfig { seed, no_eval, patience, ref trace, .. } = *config.run();
+        let RunConfig { seed, no_eval, patience, ref trace, ref partition, .. } = *config.run();
         let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
-        Self { seed, epochs, evaluate, valid_every, patience, hot, trace }
+        let partition = partition.as_deref();
+        Self { seed, epochs, evaluate, valid_every, patience, hot, trace, partition }
     }
 }
 
@@ -313,6 +323,9 @@ pub enum ConfigError {
         /// The system.
         system: System,
     },
+    /// Parts are for nodes of equally many workers.
+    #[error("the parts of a partition are equally large: give all nodes as many workers")]
+    PartsOfUnequal,
     /// Zero nodes.
     #[error("0 nodes cannot train; give at least 1")]
     NoNodes,

@@ -37,7 +37,10 @@ impl RunFingerprint {
     /// different data.
     pub(crate) fn of_training(name: &str, data: String, config: &impl Config) -> Self {
         let verb = format!("train {name}");
+        let partition = config.run().partition.as_ref();
+        let partition = partition.map(|partition| format!("{:016x}", partition.digest()));
         Self::of(verb, data, config.cluster(), config, config.run().keep)
+            .with("homes", partition.unwrap_or_else(|| "none".to_owned()))
     }
 
     /// Returns the fingerprint of evaluating parameters of the task `name`, with the settings that

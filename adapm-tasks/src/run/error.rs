@@ -9,6 +9,7 @@ use adapm_transport::group::GroupError;
 use adapm_transport::threads::SpawnError;
 
 use crate::data::DataError;
+use crate::partition::PartitionError;
 use crate::run::config::ConfigError;
 use crate::run::file::CheckpointError;
 use crate::run::shortage::Shortage;
@@ -26,6 +27,14 @@ pub enum TaskError {
     /// The checkpoint cannot be used.
     #[error("{0}")]
     Checkpoint(#[from] CheckpointError),
+    /// The partition of keys and samples cannot be used.
+    #[error("{0}")]
+    Partition(#[from] PartitionError),
+    /// There is nothing to partition.
+    #[error(
+        "this task has no samples that access keys of their own: there is nothing to partition"
+    )]
+    NoSamples,
     /// More memory is needed than there is.
     #[error("{0}")]
     Memory(#[source] Shortage),

@@ -184,14 +184,26 @@ impl<'a> Reader<'a> {
     ///
     /// Bytes of something else, or of another format version.
     pub(crate) fn new(task: &[u8], whole: &'a [u8]) -> Result<Self, Fault> {
+        Self::of_kind((MAGIC, version_of(task)), task, whole)
+    }
+
+    /// Takes apart a file of `task` that begins with these bytes and this version.
+    ///
+    /// # Errors
+    ///
+    /// Bytes of something else, or of another format version.
+    pub(crate) fn of_kind(
+        (magic, read): (&[u8], u32),
+        task: &[u8],
+        whole: &'a [u8],
+    ) -> Result<Self, Fault> {
         let mut reader = Self { bytes: whole, whole };
-        if reader.take(MAGIC.len()).map_err(|_| Fault::Foreign)? != MAGIC {
+        if reader.take(magic.len()).map_err(|_| Fault::Foreign)? != magic {
             return Err(Fault::Foreign);
         }
         let version = u32::from_le_bytes(reader.array()?);
         let found = reader.text()?;
         if found == task {
-            let read = version_of(task);
             return if version == read {
                 Ok(reader)
             } else {
@@ -212,12 +224,27 @@ impl<'a> Reader<'a> {
     pub(crate) fn values(mut self) -> Result<Vec<f32>, Fault> {
         let floats = usize::try_from(self.count()?).map_err(|_| Fault::Corrupt)?;
         let bytes = self.take(floats.checked_mul(4).ok_or(Fault::Corrupt)?)?;
+        self.finish()?;
+        Ok(bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect())
+    }
+
+    /// Takes the checksum, which is the end of the file.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are missing, left over, or not as they were written.
+    pub(crate) fn finish(mut self) -> Result<(), Fault> {
         let summed = self.whole.len() - self.bytes.len();
         let sum = self.count()?;
         let is_whole = self.bytes.is_empty() && Checksum::of(&self.whole[..summed]) == sum;
-        let values =
-            || bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value)).collect();
-        is_whole.then(values).ok_or(Fault::Corrupt)
+        if is_whole { Ok(()) } else { Err(Fault::Corrupt) }
+    }
+
+    /// Takes a list of `len` numbers of 16 bits.
+    pub(crate) fn shorts(&mut self, len: u64) -> Result<Vec<u16>, Fault> {
+        let len = usize::try_from(len).ok().and_then(|len| len.checked_mul(2));
+        let bytes = self.take(len.ok_or(Fault::Truncated)?)?;
+        Ok(bytes.as_chunks().0.iter().map(|short| u16::from_le_bytes(*short)).collect())
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
@@ -260,9 +287,18 @@ pub(crate) struct Writer<W> {
 impl<W: io::Write> Writer<W> {
     /// Begins a file of `task`.
     pub(crate) fn new(task: &[u8], inner: W) -> io::Result<Self> {
+        Self::of_kind((MAGIC, version_of(task)), task, inner)
+    }
+
+    /// Begins a file of `task` with these bytes and this version.
+    pub(crate) fn of_kind(
+        (magic, version): (&[u8], u32),
+        task: &[u8],
+        inner: W,
+    ) -> io::Result<Self> {
         let mut writer = Self { inner, sum: Checksum::default() };
-        writer.bytes(MAGIC)?;
-        writer.bytes(&version_of(task).to_le_bytes())?;
+        writer.bytes(magic)?;
+        writer.bytes(&version.to_le_bytes())?;
         writer.text(task)?;
         Ok(writer)
     }
@@ -293,6 +329,20 @@ impl<W: io::Write> Writer<W> {
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             self.bytes(&bytes)?;
         }
+        self.finish()
+    }
+
+    /// Appends numbers of 16 bits.
+    pub(crate) fn shorts(&mut self, shorts: &[u16]) -> io::Result<()> {
+        for shorts in shorts.chunks(1 << 12) {
+            let bytes: Vec<u8> = shorts.iter().flat_map(|short| short.to_le_bytes()).collect();
+            self.bytes(&bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file with the checksum.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.count(self.sum.sum())?;
         Ok(self.inner)
     }

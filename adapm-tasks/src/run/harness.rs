@@ -61,8 +61,8 @@ pub(crate) fn train_each_and<T: Task>(
 ) -> Vec<Ended<FiguresOf<T>>> {
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
     let (workers, pacing) = (&[workers; NODES], Pacing::default());
-    let (group, trace, hot) = (None, None, &[][..]);
-    let setup = Setup { system, nodes, workers, pacing, seed, group, scheme, trace, hot };
+    let (group, trace, hot, homes) = (None, None, &[][..], None);
+    let setup = Setup { system, nodes, workers, pacing, seed, group, scheme, trace, hot, homes };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
     let started =

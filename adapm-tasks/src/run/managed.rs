@@ -27,7 +27,7 @@ use crate::run::task::Tell;
 use crate::run::topology::{Topology, home, is_here};
 
 /// The setup of a cluster.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup<'a> {
     pub(crate) system: System,
     pub(crate) nodes: usize,
@@ -43,15 +43,17 @@ pub(crate) struct Setup<'a> {
     pub(crate) trace: Option<&'a Tracer>,
     /// Keys that every node holds for the whole run.
     pub(crate) hot: &'a [Key],
+    /// The home of each key; `None`: by hash.
+    pub(crate) homes: Option<Arc<[u16]>>,
 }
 
 impl<'a> Setup<'a> {
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, pacing, peers } = topology;
-        let (group, scheme, trace, hot) = (peers.group(), None, None, &[][..]);
-        let of = |system| Self { system, nodes, workers, pacing, seed, group, scheme, trace, hot };
-        system.map(of)
+        let (group, scheme, trace, hot, homes) = (peers.group(), None, None, &[][..], None);
+        let system = system?;
+        Some(Self { system, nodes, workers, pacing, seed, group, scheme, trace, hot, homes })
     }
 
     /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
@@ -67,6 +69,7 @@ impl<'a> Setup<'a> {
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
         let builder = self.pacing.of(builder).hot_keys(self.hot.iter().copied());
+        let builder = self.homes.into_iter().fold(builder, Builder::homes);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));
         let sampling = distribution.map(|distribution| distribution.sampling(scheme, self.seed));

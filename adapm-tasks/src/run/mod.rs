@@ -56,6 +56,7 @@ pub(crate) mod session;
 pub(crate) mod shortage;
 pub(crate) mod start;
 pub(crate) mod state;
+pub(crate) mod survey;
 pub(crate) mod task;
 #[cfg(test)]
 mod tests;
@@ -70,6 +71,7 @@ pub mod checks {
     };
 }
 
+pub use crate::partition::{PartitionError, PartitionFile};
 pub use config::{
     ClusterConfig, Config, ConfigError, Keep, RunConfig, Split, UnknownChoice, Wanted,
 };

@@ -16,6 +16,7 @@ use crate::run::observer::{NoProgress, Observer};
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
 use crate::run::report::{EvalReport, TrainReport};
+use crate::run::survey::Survey;
 use crate::run::task::{Evaluation, Task};
 use crate::run::topology::{self, Topology};
 use crate::run::training::Started;
@@ -32,6 +33,7 @@ pub struct Run<'a, F> {
     peers: Peers<'a>,
     observer: &'a dyn Observer<F>,
     stop: &'a AtomicBool,
+    survey: Option<&'a Survey>,
 }
 
 impl<'a, F> Run<'a, F> {
@@ -49,7 +51,7 @@ impl<'a, F> Run<'a, F> {
 
     /// Returns a run of these processes.
     pub(crate) fn by(peers: Peers<'a>) -> Self {
-        Self { peers, observer: &NoProgress, stop: &NEVER }
+        Self { peers, observer: &NoProgress, stop: &NEVER, survey: None }
     }
 
     /// Returns the same run, reported to `observer`.
@@ -63,6 +65,13 @@ impl<'a, F> Run<'a, F> {
     #[must_use]
     pub fn stopped_by(self, stop: &'a AtomicBool) -> Self {
         Self { stop, ..self }
+    }
+
+    /// Returns the same run, which notes in `survey` what it would train on, and ends as if it was
+    /// stopped before its first epoch.
+    #[cfg(feature = "cli")]
+    pub(crate) fn surveyed_by(self, survey: &'a Survey) -> Self {
+        Self { survey: Some(survey), ..self }
     }
 
     /// Trains the task that `task` returns for the number of workers of each node. Valid is
@@ -173,8 +182,8 @@ impl<'a, F> Run<'a, F> {
             };
             let (nodes, workers) = (workers.len(), &*workers);
             let topology = Topology { system, nodes, workers, pacing, peers };
-            let Self { observer, stop, .. } = *self;
-            work(&Started { keep, topology, observer, stop })
+            let Self { observer, stop, survey, .. } = *self;
+            work(&Started { keep, topology, observer, stop, survey })
         })
     }
 

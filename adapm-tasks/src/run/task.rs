@@ -21,6 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::run::config::Split;
+use crate::run::error::TaskError;
 use crate::run::observer::Epoch;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -73,6 +74,19 @@ pub trait Task: Sync {
     /// run of this task then needs a list of hot keys (`--replicate-keys`).
     fn frequencies(&self) -> Option<Vec<f64>> {
         None
+    }
+
+    /// Passes the keys that each training sample accesses to `each`, samples in an order that
+    /// follows from data and settings, whatever the number of nodes: what a partition of samples
+    /// and keys is made of. Returns false if the task has no samples that access keys of their own,
+    /// as by default, and passes nothing then.
+    ///
+    /// # Errors
+    ///
+    /// Data that cannot be read.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        let _ = each;
+        Ok(false)
     }
 
     /// Returns the training examples of an epoch, over all workers.

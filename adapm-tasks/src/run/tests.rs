@@ -34,6 +34,7 @@ const SETTINGS: Settings<'static> = Settings {
     // Both that are sampled, and the first that is visited.
     hot: HotChoice::Most(3),
     trace: None,
+    partition: None,
 };
 
 /// Returns the nodes and workers of a system; plain arrays have one of each.
@@ -74,7 +75,7 @@ fn try_train(
     let workers = &*cluster.workers.expect("are given").of_each(nodes);
     let (system, pacing) = (cluster.system, Pacing::default());
     let topology = Topology { system, nodes, workers, pacing, peers };
-    let started = Started { keep, topology, observer, stop };
+    let started = Started { keep, topology, observer, stop, survey: None };
     started.train(task, SETTINGS)
 }
 

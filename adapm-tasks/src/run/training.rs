@@ -9,6 +9,7 @@ use adapm_core::Key;
 use adapm_runtime::System;
 use adapm_runtime::trace::Tracer;
 
+use crate::partition::PartitionFile;
 use crate::run::config::{self, ConfigError, Keep, Settings, Split};
 use crate::run::error::TaskError;
 use crate::run::hot::{self, HotChoice};
@@ -20,6 +21,7 @@ use crate::run::report::{EvalReport, TrainReport};
 use crate::run::session::{Copies, Job, Session};
 use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
+use crate::run::survey::{self, Survey};
 use crate::run::task::{Evaluation, FiguresOf, Form, Task, Tell};
 use crate::run::topology::{self, Topology, WorkerSlot};
 use crate::run::traced;
@@ -31,6 +33,8 @@ pub(crate) struct Started<'a, F> {
     pub(crate) topology: Topology<'a>,
     pub(crate) observer: &'a dyn Observer<F>,
     pub(crate) stop: &'a AtomicBool,
+    /// Asked for instead of training.
+    pub(crate) survey: Option<&'a Survey>,
 }
 
 impl<F> Started<'_, F> {
@@ -47,9 +51,35 @@ impl<F> Started<'_, F> {
         F: Clone + Send,
     {
         self.topology.check(&task.shape())?;
+        if let Some(survey) = self.survey {
+            survey.take(task)?;
+            return Ok(self.not_begun(settings.epochs));
+        }
+        if let Some(partition) = settings.partition {
+            survey::check(partition, task, self.topology.workers)?;
+        }
         let run = TrainingRun { task, settings, started: self };
         let copied = run.epochs()?;
         run.conclude(copied)
+    }
+
+    /// Returns the report of training that was stopped before its first epoch.
+    fn not_begun(&self, epochs_max: u32) -> Trained<F> {
+        TrainReport {
+            epochs_max,
+            selects: false,
+            own: (),
+            chosen_epoch: 0,
+            test: None,
+            test_seconds: 0.0,
+            stats: ManagerStats::default(),
+            epochs: Vec::new(),
+            checkpoint: None,
+            last: None,
+            stopped: true,
+            nodes: self.topology.nodes,
+            workers: self.topology.printed(),
+        }
     }
 
     /// Evaluates the parameters that `initial` writes: on every node those that have their home
@@ -145,7 +175,7 @@ impl<T: Task> TrainingRun<'_, T> {
     /// Trains.
     fn epochs(&self) -> Result<Copied<T::Evaluation>, TaskError> {
         let Self { task, settings, started } = *self;
-        let Started { keep, topology, observer, stop } = *started;
+        let Started { keep, topology, observer, stop, .. } = *started;
         let evaluation = || task.evaluation(Split::Valid, Form::Trained, None);
         let valid = settings.evaluate.then(evaluation).flatten();
         let test = &OnceLock::new();
@@ -172,15 +202,16 @@ impl<T: Task> TrainingRun<'_, T> {
             return Ok((vec![part], state.into_verdicts(), valid.is_some()));
         };
         let trace = settings.trace;
-        let setup = Setup { scheme: task.scheme(), trace, hot: &hot, ..setup };
+        let homes = settings.partition.map(PartitionFile::homes);
+        let setup = Setup { scheme: task.scheme(), trace, hot: &hot, homes, ..setup };
         let initial = move |key, value: &mut [f32]| initial(key, value);
+        let localizes = setup.system.localizes();
         let cluster = setup.start(&shape, distribution.as_ref(), initial, tell)?;
         let stats = || cluster.stats().into();
         let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
         let job = job(&state);
         let results = cluster.run(|worker| {
             let handle = worker.intent_handle();
-            let localizes = setup.system.localizes();
             let signaler = if localizes {
                 ManagedSignaler::Localize(handle)
             } else {
@@ -218,7 +249,7 @@ impl<T: Task> TrainingRun<'_, T> {
         (parts, verdicts, selects): Copied<T::Evaluation>,
     ) -> Result<Trained<FiguresOf<T>>, TaskError> {
         let Self { task, settings, started } = *self;
-        let Started { keep, topology, observer, stop } = *started;
+        let Started { keep, topology, observer, stop, .. } = *started;
         let (best, last): (Vec<_>, Vec<_>) =
             parts.into_iter().map(|Copies { best, last }| (best, last)).unzip();
         let best = BestParameters::new(task.best_shape(), best, topology.peers);

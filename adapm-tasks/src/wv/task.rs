@@ -164,6 +164,16 @@ impl<'a> Task for WordVectors<'a> {
         self.config.sampling()
     }
 
+    /// Sentences, with both vectors of their words, as one worker has them in its first epoch.
+    fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
+        let plan = plan(self.corpus, self.config, &self.keep_thresholds);
+        let share = self.corpus.text().share(0, 1)?;
+        for sentence in Sentences::new(plan, &share, 0, 1) {
+            each(&sentence?.keys(self.keys()));
+        }
+        Ok(true)
+    }
+
     fn examples(&self) -> u64 {
         self.corpus.words()
     }

@@ -18,6 +18,7 @@ mod launch;
 mod messages;
 mod nodes;
 mod out;
+mod partitions;
 mod predict;
 mod refusals;
 mod runs;

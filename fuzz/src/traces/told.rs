@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use adapm_core::{Counter, Instant, Key, Layout, NodeId};
+use adapm_core::home::HomeMap;
+use adapm_core::{Counter, Instant, Key, NodeId};
 use adapm_runtime::trace::{Happening, TraceEvent, TraceHead, Tracer};
 use adapm_verify::arb::Choices;
 
@@ -31,7 +32,13 @@ impl Told {
         let (system, run) = (text(choices), choices.number());
         let files = parts.into_iter().map(|part| {
             let origin = origin.saturating_add(choices.below(3) * 100);
-            let head = TraceHead { nodes, part, run, system: system.clone(), origin };
+            let head = TraceHead {
+                homes: HomeMap::scale(nodes),
+                part,
+                run,
+                system: system.clone(),
+                origin,
+            };
             file(&head, &titles, is_complete, choices)
         });
         Self { files: files.collect(), is_complete }
@@ -50,10 +57,10 @@ fn file(
     tracer.begin(head);
     let mut copies = Vec::new();
     let mut events = Vec::new();
-    let nodes = (0..head.nodes).map(|node| NodeId(node as u16));
+    let nodes = (0..head.homes.nodes()).map(|node| NodeId(node as u16));
     for &key in tracer.keys() {
         for node in nodes.clone().filter(|node| head.part.is_none_or(|part| part == *node)) {
-            let is_home = Layout::home(key, head.nodes) == node;
+            let is_home = head.homes.home(key) == node;
             copies.push(Copy {
                 key,
                 node,
@@ -83,7 +90,7 @@ fn file(
                 at: now,
                 key: copy.key,
                 node: copy.node,
-                what: copy.happen(&tracer, now, head.nodes, choices),
+                what: copy.happen(&tracer, now, head.homes.nodes(), choices),
             }),
             None => tracer.mark_at(now, &text(choices)),
         }

@@ -81,7 +81,7 @@ impl Intents {
                 _ => continue,
             };
             let Location { node, counter } = if is_here {
-                route::believed(packed, key, ctx.config.nodes)
+                route::believed(packed, key, &ctx.config.homes)
             } else {
                 asks(ctx, key, packed, state)
             };
@@ -233,13 +233,8 @@ impl Intents {
 
 /// Returns the location to ask for an absent key: the known one or, if the entry was turned away,
 /// the home.
-pub(super) fn asks(
-    ctx: &Ctx<impl Env>,
-    key: Key,
-    packed: PackedState,
-    state: &IntentState,
-) -> Location {
-    let home = route::home(key, ctx.config.nodes);
+fn asks(ctx: &Ctx<impl Env>, key: Key, packed: PackedState, state: &IntentState) -> Location {
+    let home = route::home(key, &ctx.config.homes);
     let asks_home = state.is(IntentFlag::AskHome) && home.node != ctx.config.node;
     if asks_home { home } else { ctx.first_hop(key, packed) }
 }

@@ -77,7 +77,7 @@ impl Ownership {
         for (at, &(key, counter, localize)) in piece.iter().enumerate() {
             store::prefetch_ahead(&ctx.store, at, |at| left.get(at).map(|(key, ..)| *key));
             let packed = self.without_dirty(ctx, key);
-            match route::next_hop(packed, key, counter, ctx.config.node, ctx.config.nodes) {
+            match route::next_hop(packed, key, counter, ctx.config.node, &ctx.config.homes) {
                 Hop::Here if localize && self.is_holder(key, from) => handing.push(key),
                 Hop::Here => {
                     if self.is_holder(key, from) {

@@ -25,7 +25,6 @@ use crate::engine::entry::{AskedFor, Asker, Entry};
 use crate::engine::intent::Intents;
 use crate::engine::outgoing::GrantDraft;
 use crate::id::{Counter, Key, NodeId, Version};
-use crate::layout::Layout;
 use crate::node_set::NodeSet;
 use crate::policy::{Placement, Policy, View};
 use crate::route::{self, Hop};
@@ -222,7 +221,7 @@ impl Ownership {
             return self.execute(ctx, asker, key, asked);
         }
         let packed = self.without_dirty(ctx, key);
-        let hop = route::next_hop(packed, key, counter, ctx.config.node, ctx.config.nodes);
+        let hop = route::next_hop(packed, key, counter, ctx.config.node, &ctx.config.homes);
         if moves && hop != Hop::Park && !may_have_passed(ctx, asker, key, packed) {
             return Served::Refused;
         }
@@ -370,7 +369,7 @@ impl Ownership {
         if !self.replica_sets.is_empty() {
             self.replica_sets.remove(&key);
         }
-        let home = Layout::home(key, ctx.config.nodes);
+        let home = ctx.config.homes.home(key);
         if home != ctx.config.node && home != there.node {
             ctx.outgoing.add_residence(home, key, there);
         }
@@ -519,6 +518,6 @@ fn may_have_passed(ctx: &Ctx<impl Env>, asker: Asker, key: Key, packed: PackedSt
     let former = packed.location().filter(|_| packed.state() == State::Main);
     asker.by == asker.origin
         || asker.origin == ctx.config.node
-        || asker.by == Layout::home(key, ctx.config.nodes)
+        || asker.by == ctx.config.homes.home(key)
         || former.is_some_and(|former| former.node == asker.by)
 }

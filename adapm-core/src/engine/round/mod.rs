@@ -202,7 +202,7 @@ impl Round {
         for &key in &self.dirty {
             let packed = ctx.packed(key);
             if packed.state() == State::Replica {
-                nodes.insert(route::believed(packed, key, ctx.config.nodes).node);
+                nodes.insert(route::believed(packed, key, &ctx.config.homes).node);
             }
         }
         nodes
@@ -306,7 +306,7 @@ impl Round {
                         continue;
                     }
                     let is_sealed = !sealed.is_empty() && sealed.contains(&key);
-                    let owner = route::believed(packed, key, ctx.config.nodes).node;
+                    let owner = route::believed(packed, key, &ctx.config.homes).node;
                     if self.owes(owner) {
                         self.peers[owner.index()].deferred.put_off(key, is_sealed);
                         continue;

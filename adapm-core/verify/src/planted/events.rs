@@ -177,7 +177,7 @@ impl Mistake for NameHopAsLost {
         let packed = |key: Key| engine.inspect(key).packed;
         let Some(far) = keys.into_iter().find(|key| !packed(*key).is_local()) else { return };
         let hop =
-            route::first_hop(packed(far), far, config.node, config.nodes, config.location_caches)
+            route::first_hop(packed(far), far, config.node, &config.homes, config.location_caches)
                 .node;
         for event in &mut said.events {
             if let Event::Failed { op, error } = event

@@ -5,6 +5,7 @@ use adapm_core::config::NodeConfig;
 use adapm_core::driver::Host;
 use adapm_core::engine::{Event, Initial, Input};
 use adapm_core::error::InputError;
+use adapm_core::home::HomeMap;
 use adapm_core::id::{Key, NodeId};
 use adapm_core::layout::Layout;
 use adapm_core::policy::SystemPolicy;
@@ -38,6 +39,10 @@ pub fn engine(
     initial: Initial<i64>,
     bug: Option<Bug>,
 ) -> (Engine, Option<Fault>) {
+    let mut config = config;
+    if bug == Some(Bug::OtherHomes) && config.node == NodeId(0) {
+        config.homes = HomeMap::scale(config.nodes);
+    }
     let unnoted = Unnoted::default();
     let policy = planted(policy, bug, &unnoted);
     let store = PlantedStore::new(layout, bug);

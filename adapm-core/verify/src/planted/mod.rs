@@ -160,6 +160,7 @@ bugs! {
     FilterUnderMark breaks 4 in Messages: "A `wait_sync` is answered with those refreshes alone that the policy wants.";
     CountRefused breaks 11 in Driver: "A refused message counts as applied nevertheless.";
     AnswerRefused breaks 11 in Driver: "A refused request is answered nevertheless.";
+    OtherHomes breaks 1 in Driver: "A node has other homes than the rest: those by hash, where the others have a table.";
     BlameUnasked breaks 6 in Events: "A peer that owes no answer counts as unresponsive at the first check without a message of it.";
     DeafToAnswers breaks 6 in Events: "Messages of a peer do not count as a sign of life.";
     CountAbsence breaks 6 in Events: "A node that was stopped counts the pause as silence of its peers.";

@@ -7,7 +7,7 @@ use clap::Args;
 use crate::System;
 use crate::run::flags::NO_MANAGER;
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct SettingsArgs {
     /// Recommended settings, whose name may be left out to list them; flags given by hand win
@@ -39,7 +39,7 @@ impl SettingsArgs {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct TrainOutputArgs {
     /// Write the trained parameters to FILE, for `eval` and other verbs that take a model

@@ -315,7 +315,7 @@ impl DemoArgs {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Trace")]
 pub(crate) struct TraceKeysArgs {
     /// Write what happens to some keys while training to FILE, for `adapm trace`; each of several

@@ -11,7 +11,7 @@ use adapm_core::policy::SystemPolicy;
 use adapm_core::slot::{PackedState, Pushed, State};
 use adapm_core::store::Store;
 use adapm_core::wire::Message;
-use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
+use adapm_core::{Clock, Instant, Key, NodeId, WorkerId};
 use foldhash::fast::FixedState;
 
 use super::LightStore;
@@ -36,7 +36,6 @@ pub(super) struct Member {
     pub(super) store: Rc<LightStore>,
     pub(super) around: Around,
     next_op: u64,
-    nodes: usize,
 }
 
 /// The environment of the engine.
@@ -87,7 +86,6 @@ impl Member {
         let config = engine.config();
         let workers = (0..config.workers).map(|_| Worker { clock, ..Worker::default() }).collect();
         Self {
-            nodes: config.nodes,
             driver: Driver::new(engine),
             store,
             around: Around { workers, ..Around::default() },
@@ -213,8 +211,9 @@ impl Member {
 
     /// Creates the main copy that a dense layout would have had from the start.
     fn found_at_home(&self, key: Key) {
+        let config = self.driver.engine().config();
         let untouched = self.store.with_slot(key, |slot| *slot.packed == PackedState::EMPTY);
-        if untouched && Layout::home(key, self.nodes) == self.driver.engine().config().node {
+        if untouched && config.homes.home(key) == config.node {
             self.store.reserve(key, false);
             self.store.with_slot(key, |mut slot| slot.create_main_copy());
         }
