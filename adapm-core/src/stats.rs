@@ -79,6 +79,81 @@ impl Histogram {
     }
 }
 
+/// Bytes of values sent, by what the values are for. Heads of frames are in none of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueBytes {
+    /// Updates and values of replicas, from holders to owners.
+    pub deltas: u64,
+    /// Refreshes of replicas, from owners to holders.
+    pub refreshes: u64,
+    /// Values of replicas that are set up.
+    pub replicas: u64,
+    /// Values of main copies that move.
+    pub relocations: u64,
+    /// Updates and values of remote pushes and sets, once for each node that passes them on.
+    pub operations: u64,
+    /// Values read by remote pulls.
+    pub answers: u64,
+}
+
+impl ValueBytes {
+    /// Returns the sum over all kinds.
+    #[must_use]
+    pub fn sum(&self) -> u64 {
+        let Self { deltas, refreshes, replicas, relocations, operations, answers } = *self;
+        deltas + refreshes + replicas + relocations + operations + answers
+    }
+
+    /// Adds other bytes.
+    pub fn merge(&mut self, other: &Self) {
+        self.deltas += other.deltas;
+        self.refreshes += other.refreshes;
+        self.replicas += other.replicas;
+        self.relocations += other.relocations;
+        self.operations += other.operations;
+        self.answers += other.answers;
+    }
+}
+
+/// Number of replicas held at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Replicas held now.
+    pub now: u64,
+    /// The most held at a time.
+    pub max: u64,
+    /// Sum over the microseconds so far of the replicas held in each: divided by the time, their
+    /// mean.
+    pub micros: u64,
+}
+
+impl Held {
+    /// Counts a replica more.
+    pub(crate) fn add(&mut self) {
+        self.now += 1;
+        self.max = self.max.max(self.now);
+    }
+
+    /// Counts a replica less.
+    pub(crate) fn remove(&mut self) {
+        debug_assert!(self.now > 0, "what is given up was counted when it was set up");
+        self.now = self.now.saturating_sub(1);
+    }
+
+    /// Adds `micros` microseconds in which what is held has not changed.
+    pub(crate) fn pass(&mut self, micros: u64) {
+        self.micros = self.micros.saturating_add(self.now.saturating_mul(micros));
+    }
+
+    /// Adds what another engine of the same node holds.
+    pub fn merge(&mut self, other: &Self) {
+        self.now += other.now;
+        // They may have held most at different times: this is a bound.
+        self.max += other.max;
+        self.micros = self.micros.saturating_add(other.micros);
+    }
+}
+
 /// Totals of one engine since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -106,6 +181,12 @@ pub struct Stats {
     pub rounds: u64,
     /// Messages sent, control included.
     pub messages_sent: u64,
+    /// Bytes of values in messages sent.
+    pub value_bytes: ValueBytes,
+    /// Replicas held at a time.
+    pub held: Held,
+    /// Microseconds from the first input to the last one.
+    pub micros: u64,
     /// Messages applied.
     pub messages_applied: u64,
     /// Entries answered with `Retry` because their origin had too many parked here.
@@ -121,8 +202,10 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Adds another engine's totals.
+    /// Adds another engine's totals. Times are summed, too.
     pub fn merge(&mut self, other: &Self) {
+        self.value_bytes.merge(&other.value_bytes);
+        self.held.merge(&other.held);
         for (mine, theirs) in [
             (&mut self.local, other.local),
             (&mut self.waited, other.waited),
@@ -135,6 +218,7 @@ impl Stats {
             (&mut self.refusals, other.refusals),
             (&mut self.rounds, other.rounds),
             (&mut self.messages_sent, other.messages_sent),
+            (&mut self.micros, other.micros),
             (&mut self.messages_applied, other.messages_applied),
             (&mut self.retries, other.retries),
         ] {

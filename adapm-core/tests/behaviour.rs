@@ -492,3 +492,46 @@ fn a_key_that_is_localized_again_and_again_is_noted_once() -> Case {
     assert!(cluster.state(N0, key) == Main && entries <= 4, "{entries} entries");
     Ok(())
 }
+
+/// Each value that is sent is counted once, as what it is for.
+#[test]
+fn bytes_of_values_are_counted_by_their_use() -> Case {
+    let mut cluster = cluster(System::Adapm);
+    let keys = homed(&cluster, N0);
+    let (far, moved, shared) = (keys[0], keys[1], keys[2]);
+    let size = |cluster: &Cluster, key| (cluster.setup().value_len(key) * size_of::<i64>()) as u64;
+    let sizes = [far, moved, shared].map(|key| size(&cluster, key));
+    let sent = |cluster: &Cluster, node: NodeId| {
+        let stats = cluster.member(node).node.engine().stats();
+        (stats.value_bytes, stats.held)
+    };
+    let pull = cluster.pull(of(N1), &[far])?;
+    cluster.wait(pull)?;
+    let push = cluster.push(of(N1), &[far])?;
+    cluster.wait(push)?;
+    cluster.intent(of(N0), &[shared], 0..2)?;
+    cluster.intent(of(N1), &[moved, shared], 0..2)?;
+    cluster.settle()?;
+    let (owner, _) = sent(&cluster, N0);
+    assert_eq!([owner.answers, owner.relocations, owner.replicas], sizes, "{owner:?}");
+    assert_eq!(owner.sum(), sizes.iter().sum::<u64>(), "{owner:?}");
+    let (asker, held) = sent(&cluster, N1);
+    assert_eq!((asker.operations, asker.sum()), (sizes[0], sizes[0]), "{asker:?}");
+    assert_eq!((held.now, held.max), (1, 1));
+
+    cluster.push(of(N1), &[shared])?;
+    cluster.settle()?;
+    cluster.push(of(N0), &[shared])?;
+    cluster.settle()?;
+    assert_eq!(sent(&cluster, N1).0.deltas, sizes[2], "the replica brings its change");
+    assert_eq!(sent(&cluster, N0).0.refreshes, sizes[2], "and is brought that of the owner");
+    for node in [N0, N1] {
+        cluster.advance_clock(of(node), 2);
+    }
+    cluster.settle()?;
+    let (_, held) = sent(&cluster, N1);
+    assert_eq!((held.now, held.max), (0, 1), "it is given up");
+    let micros = cluster.member(N1).node.engine().stats().micros;
+    assert!(0 < held.micros && held.micros < micros, "{held:?} in {micros}");
+    Ok(())
+}

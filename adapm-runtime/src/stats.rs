@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use adapm_core::NodeId;
-use adapm_core::stats::{Histogram, Stats as EngineStats};
+use adapm_core::stats::{Histogram, Stats as EngineStats, ValueBytes};
 
 use crate::sync::{AtomicU64, Condvar, Mutex, Ordering, lock, wait};
 
@@ -43,8 +43,18 @@ pub struct Stats {
     pub rounds: u64,
     /// Encoded bytes sent, heads and values; also those to nodes in the same process.
     pub bytes_sent: u64,
+    /// Bytes of values in frames sent, by what the values are for; the rest of
+    /// [`bytes_sent`](Self::bytes_sent) are heads: keys, counters, control.
+    pub value_bytes: ValueBytes,
     /// Frames sent.
     pub messages_sent: u64,
+    /// The most replicas that a node held at a time; of a node with several channels a bound, the
+    /// sum of theirs.
+    pub held_max: u64,
+    /// Sum over nodes and microseconds of the replicas held; see [`held_mean`](Self::held_mean).
+    pub held_micros: u64,
+    /// Microseconds since the start, summed over nodes.
+    pub micros: u64,
     /// Sampled keys that were pulled, under any scheme.
     pub sampled: u64,
     /// Sampled keys that were local when pulled. Their share of `sampled` shows the benefit of a
@@ -88,6 +98,12 @@ impl Stats {
         if all == 0 { 1.0 } else { self.local as f64 / all as f64 }
     }
 
+    /// Returns the mean number of replicas that a node held at a time, 0 if no time has passed.
+    #[must_use]
+    pub fn held_mean(&self) -> f64 {
+        if self.micros == 0 { 0.0 } else { self.held_micros as f64 / self.micros as f64 }
+    }
+
     /// Returns the mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
@@ -107,7 +123,7 @@ impl Stats {
         self.peers.get(node.index()).copied().unwrap_or_default()
     }
 
-    /// Adds the totals `other` to these.
+    /// Adds the totals `other`, of other nodes, to these.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [
             (&mut self.local, other.local),
@@ -128,16 +144,23 @@ impl Stats {
             (&mut self.sampled_local, other.sampled_local),
             (&mut self.sample_fallbacks, other.sample_fallbacks),
             (&mut self.sample_unpulled, other.sample_unpulled),
+            (&mut self.held_micros, other.held_micros),
+            (&mut self.micros, other.micros),
         ] {
             *mine += theirs;
         }
+        self.held_max = self.held_max.max(other.held_max);
+        self.value_bytes.merge(&other.value_bytes);
         self.hops.merge(&other.hops);
         self.staleness.merge(&other.staleness);
         self.check_age.merge(&other.check_age);
         self.add_traffic(&other.peers);
     }
 
+    /// Adds the totals of a channel of the same node.
     pub(crate) fn add_engine(&mut self, engine: &EngineStats) {
+        let held_max = self.held_max + engine.held.max;
+        let micros = self.micros.max(engine.micros);
         self.merge(&Self {
             local: engine.local,
             waited: engine.waited,
@@ -152,8 +175,11 @@ impl Stats {
             hops: engine.hops,
             staleness: engine.staleness,
             check_age: engine.check_age,
+            value_bytes: engine.value_bytes,
+            held_micros: engine.held.micros,
             ..Self::default()
         });
+        (self.held_max, self.micros) = (held_max, micros);
     }
 
     pub(crate) fn add_link(&mut self, sent: &[Traffic]) {
@@ -296,6 +322,8 @@ mod tests {
         let mut engine = EngineStats::default();
         (engine.local, engine.remote, engine.replicas) = (1, 4, 2);
         engine.staleness.record(1_000);
+        (engine.micros, engine.held.max, engine.held.micros) = (10, 3, 20);
+        engine.value_bytes.deltas = 50;
         let sent = [Traffic::default(), Traffic { messages: 3, bytes: 70 }];
         let published = Published::default();
         published.publish(&engine, &sent);
@@ -320,5 +348,10 @@ mod tests {
         assert_eq!(all.traffic_to(NodeId(1)), Traffic { messages: 6, bytes: 140 });
         assert_eq!(all.staleness_mean(), 1e-6);
         assert_eq!(Stats::default().local_share(), 1.0);
+        assert_eq!((all.value_bytes.deltas, all.value_bytes.sum()), (100, 100));
+        published.add_to(&mut node);
+        // Two channels hold twice as much in the same time, two nodes in twice the time.
+        assert_eq!((node.held_max, node.held_mean(), node.micros), (6, 4.0, 10));
+        assert_eq!((all.held_max, all.held_mean(), all.micros), (3, 2.0, 20));
     }
 }

@@ -18,5 +18,8 @@ pub mod trace {}
 #[doc = include_str!("../docs/simulate.md")]
 pub mod simulate {}
 
+#[doc = include_str!("../docs/compare.md")]
+pub mod compare {}
+
 #[doc = include_str!("../docs/results.md")]
 pub mod results {}

@@ -105,6 +105,16 @@ fn assert_agrees(system: System, what: &str, counted: &Counted) {
         "what is waited for comes",
     );
     claim(run.messages_sent == 0 || run.bytes_sent > run.messages_sent, "a message has bytes");
+    claim(run.releases <= run.replicas, "what was released was set up");
+    claim(run.held_max <= run.replicas.min(*keys), "a node holds what was set up");
+    claim(run.held_mean() <= run.held_max as f64, "the most is more than the mean");
+    claim((run.held_max > 0) == (run.replicas > 0), "what was set up was held");
+    let values = run.bytes_sent - run.head_bytes();
+    claim(run.bytes_sent == 0 || values < run.bytes_sent, "values have heads");
+    claim((run.refresh_bytes > 0) == (refreshes > 0), "a refresh has a value");
+    claim((run.replica_bytes > 0) == (run.replicas > 0), "a replica has a value");
+    claim(run.relocations > 0 || run.relocation_bytes == 0, "what moves has arrived");
+    claim(run.remote > 0 || run.operation_bytes + run.answer_bytes == 0, "operations are remote");
     claim(
         run.forwards <= run.served * NODES as u64,
         "only what is served was forwarded, and not in circles",
@@ -112,7 +122,9 @@ fn assert_agrees(system: System, what: &str, counted: &Counted) {
     claim(run.local + run.waited + run.remote > 0, "training accesses keys");
     match system {
         System::Classic => {
-            claim(run.replicas + run.relocations + refreshes == 0, "classic has no copies")
+            claim(run.replicas + run.relocations + refreshes == 0, "classic has no copies");
+            let copied = run.delta_bytes + run.replica_bytes + run.relocation_bytes;
+            claim(copied == 0 && values == run.operation_bytes + run.answer_bytes, "nor sends any");
         }
         System::Full => {
             claim(
@@ -121,6 +133,8 @@ fn assert_agrees(system: System, what: &str, counted: &Counted) {
             );
             claim(run.relocations + run.remote + run.waited == 0, "full accesses replicas alone");
             claim(refreshes > 0, "full refreshes its replicas");
+            claim(run.delta_bytes > 0, "and they bring their changes");
+            claim(run.releases == 0 && run.held_max < *keys, "and keeps them");
         }
         System::Lapse | System::AdapmNoReplication => {
             claim(run.replicas + refreshes == 0, "relocation alone has no replicas");

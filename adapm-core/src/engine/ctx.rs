@@ -28,6 +28,7 @@ use crate::ticket::Tickets;
 use crate::time::Instant;
 use crate::value::Value;
 use crate::wire::Message;
+use crate::wire::message::{Body, GrantKind, Grants, Owners};
 
 /// A map from keys with the same iteration order in every run; the order must not reach an output
 /// nevertheless.
@@ -58,6 +59,8 @@ pub(super) struct Ctx<E: Env> {
     pub(super) initial: Initial<E::Value>,
     /// The time of the last input; never goes back.
     pub(super) now: Instant,
+    /// The time of the first input.
+    started: Option<Instant>,
     /// The number of the current round.
     pub(super) round: u64,
     /// The clocks of all workers at the last timeout.
@@ -95,6 +98,7 @@ impl<E: Env> Ctx<E> {
             keeps: policy.keep(Tick::default()).is_some(),
             is_populated: layout.kind() == Kind::Sparse,
             now: Instant::ZERO,
+            started: None,
             round: 0,
             clocks: alloc::vec![Clock(0); config.workers],
             tickets: Tickets::new(config.secret),
@@ -129,6 +133,15 @@ impl<E: Env> Ctx<E> {
         self.first_lost.is_some() && self.lost.contains(node)
     }
 
+    /// Takes the time of an input.
+    pub(super) fn pass_to(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+        let started = *self.started.get_or_insert(self.now);
+        let micros = self.now.nanos_since(started) / 1_000;
+        self.stats.held.pass(micros - self.stats.micros);
+        self.stats.micros = micros;
+    }
+
     pub(super) fn send(&mut self, to: NodeId, message: Message) {
         debug_assert_ne!(to, self.config.node, "no message is sent to oneself");
         if self.is_lost(to) {
@@ -137,7 +150,44 @@ impl<E: Env> Ctx<E> {
         if !message.is_control() {
             self.stats.messages_sent += 1;
         }
+        self.count_values(&message);
         self.outputs.push_back(Output::Transmit(to, message));
+    }
+
+    /// Counts the bytes of a message's values by what they are for: none is looked at.
+    fn count_values(&mut self, message: &Message) {
+        let (all, store) = (message.values.len() as u64, &self.store);
+        if all == 0 {
+            return;
+        }
+        let size = |key: &Key| (store.value_len(*key) * size_of::<E::Value>()) as u64;
+        let moved_by = |grants: &Grants| {
+            let owned = grants.at.keys.iter().zip(&grants.kinds);
+            let owned = owned.filter(|(_, kind)| **kind == GrantKind::Owner);
+            owned.map(|(key, _)| size(key)).sum::<u64>()
+        };
+        let sent = &mut self.stats.value_bytes;
+        match &*message.body {
+            Body::SyncRequest(_) => sent.deltas += all,
+            Body::SyncResponse(response) => {
+                let Owners { at, with_value, .. } = &response.hand_overs;
+                let handed = at.keys.iter().zip(with_value).filter(|(_, with_value)| **with_value);
+                let handed: u64 = handed.map(|(key, _)| size(key)).sum();
+                let refreshes: u64 = response.refreshes.iter().map(size).sum();
+                let moved = moved_by(&response.grants) + handed;
+                sent.refreshes += refreshes;
+                sent.relocations += moved;
+                sent.replicas += all - refreshes - moved;
+            }
+            Body::Grant(grants) => {
+                let moved = moved_by(grants);
+                sent.relocations += moved;
+                sent.replicas += all - moved;
+            }
+            Body::Answer(_) => sent.answers += all,
+            // Of the others only operations have values, also those that are passed on.
+            _ => sent.operations += all,
+        }
     }
 
     /// Queues an operation of this node on `key`; `payload` `[value_len]` is its update or value,
@@ -348,6 +398,7 @@ impl<E: Env> Ctx<E> {
         self.store.reserve(key, true);
         self.store.with_slot(key, |mut slot| slot.install(version, value, owner));
         self.stats.replicas += 1;
+        self.stats.held.add();
         self.observe(|observer, now| observer.on_replica_installed(now, key, owner.node));
     }
 
@@ -367,6 +418,7 @@ impl<E: Env> Ctx<E> {
         self.store.with_slot(key, |mut slot| slot.arrive(version, value, former));
         if is_replica {
             self.store.reserve(key, false);
+            self.stats.held.remove();
         }
         self.stats.relocations += 1;
         self.observe(|observer, now| observer.on_arrival(now, key, former.counter));
@@ -381,6 +433,7 @@ impl<E: Env> Ctx<E> {
     pub(super) fn abandon_replica(&mut self, key: Key) {
         self.store.with_slot(key, |mut slot| slot.abandon());
         self.store.release(key);
+        self.stats.held.remove();
         self.observe(|observer, now| observer.on_replica_released(now, key));
     }
 

@@ -128,7 +128,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         input: Input<'_, S::Value>,
     ) -> Result<(), InputError> {
         self.ctx.check_populated()?;
-        self.ctx.now = self.ctx.now.max(now);
+        self.ctx.pass_to(now);
         while self.ownership.is_answering() {
             self.go_on();
         }

@@ -9,6 +9,7 @@
 //! Not here: the verbs that have these arguments ([`verbs`](crate::cli::verbs)).
 
 mod common;
+mod compare;
 mod data;
 pub(crate) mod export;
 mod given;
@@ -19,6 +20,7 @@ pub(crate) mod predict;
 mod usage;
 
 pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
+pub(crate) use compare::{CompareArgs, OF_ONE_RUN};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb};
 pub(crate) use given::{Given, Settings, deepest};
 pub(crate) use launch::{LaunchArgs, ProcessArgs, TokenArgs};

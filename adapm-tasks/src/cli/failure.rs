@@ -141,6 +141,9 @@ pub(crate) enum Failure {
     /// A program that was started to be measured printed no result.
     #[error("{0}")]
     Child(ChildError),
+    /// Runs of a comparison failed.
+    #[error("{0}")]
+    Compared(String),
     /// Data is odd; the details are already printed.
     #[error("data is odd")]
     Odd,
@@ -235,6 +238,7 @@ impl Failure {
             | Self::Signals(_)
             | Self::Bench(_)
             | Self::Child(_)
+            | Self::Compared(_)
             | Self::Interrupted(_) => Blame::Run,
         }
     }

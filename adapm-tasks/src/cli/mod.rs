@@ -1,5 +1,5 @@
 //! The adapm command line: `demo`, `train`, `tune`, `eval`, `predict`, `export` and `partition` of
-//! each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
+//! each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`, `compare`.
 //!
 //! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `data`,
 //! `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what is
@@ -128,6 +128,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::CheckNet(args)) => measure::check_net::run(args, interrupt),
         Some(Verb::Simulate(args)) => measure::simulate::run(args, interrupt),
         Some(Verb::Trace(args)) => measure::trace::run(args, interrupt),
+        Some(Verb::Compare { task }) => measure::compare::run(task, given, interrupt),
         Some(Verb::Bench(args)) => measure::bench::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Kge(args) }) => predict::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Mf(args) }) => predict::run(args, interrupt),

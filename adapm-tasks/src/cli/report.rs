@@ -200,8 +200,27 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
         format::count(stats.messages_sent)
     );
     table.row(["sent", &sent]);
+    let kinds = [
+        ("changes", stats.delta_bytes),
+        ("refreshes", stats.refresh_bytes),
+        ("new replicas", stats.replica_bytes),
+        ("relocations", stats.relocation_bytes),
+        ("remote pushes", stats.operation_bytes),
+        ("remote pulls", stats.answer_bytes),
+        ("keys and control", stats.head_bytes()),
+    ];
+    let kinds = kinds.iter().filter(|(_, bytes)| *bytes > 0);
+    let kinds = kinds.map(|(name, bytes)| format!("{} {name}", format::bytes(*bytes)));
+    table.row(["", &kinds.collect::<Vec<_>>().join(", ")]);
     table.row(["relocations", &format::count(stats.relocations)]);
-    table.row(["replicas", &format!("{} set up", format::count(stats.replicas))]);
+    let replicas = format!(
+        "{} set up, {} released; a node held {:.0} on average, {} at most",
+        format::count(stats.replicas),
+        format::count(stats.releases),
+        stats.held_mean(),
+        format::count(stats.held_max),
+    );
+    table.row(["replicas", &replicas]);
     let refreshes = stats.staleness.count();
     if refreshes > 0 {
         let [mean, p99] =

@@ -10,8 +10,9 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 use crate::cli::args::export::ExportTask;
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, DataArgs, DemoArgs, Given, LaunchArgs, PARTITION_EXAMPLES,
-    SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest, in_one_line, systems,
+    BenchArgs, CheckNetArgs, CompareArgs, DataArgs, DemoArgs, Given, LaunchArgs,
+    PARTITION_EXAMPLES, SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest, in_one_line,
+    systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
@@ -110,6 +111,16 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Show or draw where copies were in a run with --trace-keys
     Trace(TraceArgs),
+    /// Compare systems on a task, on several numbers of nodes
+    #[command(
+        subcommand_value_name = "TASK",
+        subcommand_help_heading = "Tasks",
+        arg_required_else_help = false
+    )]
+    Compare {
+        #[command(subcommand)]
+        task: CompareTask,
+    },
     /// Measure what the parameter manager costs on this machine
     Bench(BenchArgs),
 }
@@ -185,6 +196,25 @@ pub(crate) enum PartitionTask {
     /// Graph networks: nodes to train on, with those that they need
     #[command(after_help = PARTITION_EXAMPLES)]
     Gnn(Box<PartitionArgs<Gnn>>),
+}
+
+#[derive(Subcommand)]
+pub(crate) enum CompareTask {
+    /// Knowledge graph embeddings, by the MRR on valid
+    #[command(after_help = compared("kge --data FB15k-237 --epochs 5"))]
+    Kge(Box<CompareArgs<Kge>>),
+    /// Matrix factorization, by the RMSE on valid
+    #[command(after_help = compared("mf --data ml-1m/ratings.dat"))]
+    Mf(Box<CompareArgs<Mf>>),
+    /// Word vectors, by the accuracy on analogies at the end
+    #[command(after_help = compared("wv --data text8 --epochs 3"))]
+    Wv(Box<CompareArgs<Wv>>),
+    /// Click prediction, by the AUC on valid
+    #[command(after_help = compared("ctr --data clicks.tsv"))]
+    Ctr(Box<CompareArgs<Ctr>>),
+    /// Graph networks, by the accuracy on valid
+    #[command(after_help = compared("gnn --data graph"))]
+    Gnn(Box<CompareArgs<Gnn>>),
 }
 
 /// The command line of a task of one's own.
@@ -321,6 +351,16 @@ fn with_systems(examples: &str) -> String {
     format!("{}\n\n{examples}", systems())
 }
 
+/// Returns the end of the help of `compare` for a task.
+fn compared(example: &str) -> String {
+    let systems = systems();
+    let systems = systems.lines().filter(|line| !line.contains(NO_MANAGER_LINE));
+    let systems = systems.collect::<Vec<_>>().join("\n");
+    format!(
+        "{systems}\n\n{COMPARE_HELP}\n\nExamples:\n  adapm compare {example} --out cmp\n{COMPARE_EXAMPLES}"
+    )
+}
+
 /// Longer lines are hard to read.
 const HELP_WIDTH_MAX: usize = 120;
 
@@ -336,7 +376,22 @@ Examples:
   adapm train kge --recipe                        recommended settings
   adapm data check my/triples.tsv                 what data holds
   adapm launch --nodes 4 -- train kge             each node as a process
+  adapm compare kge --nodes 1,2 --out cmp         systems side by side
   adapm train kge --help                          all settings";
+
+/// The line of a list of systems that is of none.
+const NO_MANAGER_LINE: &str = "plain arrays without a manager";
+
+const COMPARE_HELP: &str = "\
+Each run is a process of its own. Speed-ups are over adapm on one node with as many workers a node: raw is the time of an \
+epoch, effective the time of training to the target. Times are without evaluation, which is the same for all. A system is dim \
+if no number of nodes makes it faster than that node. All systems have the same settings, none is tuned.";
+
+const COMPARE_EXAMPLES: &str = "  \
+  adapm compare kge --dim 64 --epochs 5 --runs 1 --out quick
+  adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out cmp
+  adapm compare mf --processes --nodes 2 --runs 5 --out cmp
+  adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out cmp --resume";
 
 #[cfg(test)]
 mod tests {

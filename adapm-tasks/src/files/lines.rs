@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::Stdio;
 
 /// A file of lines, each of which is there as soon as it is written.
 #[derive(Debug)]
@@ -18,6 +19,12 @@ impl LineFile {
         drop(OpenOptions::new().write(true).create(true).truncate(true).open(path)?);
         // Behind what is there, whoever else writes.
         OpenOptions::new().append(true).open(path).map(Self)
+    }
+
+    /// Returns the file as the output of a process that is to be started.
+    #[must_use]
+    pub fn into_output(self) -> Stdio {
+        self.0.into()
     }
 
     /// Adds a line, in one write if the system takes it whole.

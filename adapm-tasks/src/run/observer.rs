@@ -138,14 +138,39 @@ pub struct ManagerStats {
     pub relocations: u64,
     /// Replicas set up, between epochs too.
     pub replicas: u64,
+    /// Replicas given up.
+    pub releases: u64,
+    /// Relocations that the policy wanted and that became replicas instead.
+    pub coerced: u64,
+    /// Intents that ended without a copy.
+    pub refusals: u64,
     /// Bytes of encoded frames sent, heads included.
     pub bytes_sent: u64,
+    /// Of them the values of changes that replicas brought to the main copies.
+    pub delta_bytes: u64,
+    /// Of them the values of refreshes.
+    pub refresh_bytes: u64,
+    /// Of them the values of replicas that were set up.
+    pub replica_bytes: u64,
+    /// Of them the values of main copies that moved.
+    pub relocation_bytes: u64,
+    /// Of them the values of remote pushes, those passed on included.
+    pub operation_bytes: u64,
+    /// Of them the values read by remote pulls.
+    pub answer_bytes: u64,
     /// Messages sent.
     pub messages_sent: u64,
     /// Entries of messages that were served, whichever way they came.
     pub served: u64,
     /// Forwards of these entries from node to node before they were served.
     pub forwards: u64,
+    /// Sum over nodes and microseconds of the replicas held.
+    pub held_micros: u64,
+    /// Microseconds, summed over nodes.
+    pub micros: u64,
+    /// The most replicas that a node held at a time, since the start of the run; with several
+    /// channels a bound.
+    pub held_max: u64,
     /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in
     /// nanoseconds.
     pub staleness: Histogram,
@@ -157,7 +182,14 @@ impl ManagerStats {
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.with(*earlier, u64::saturating_sub);
         since.staleness = self.staleness.since(&earlier.staleness);
+        since.held_max = self.held_max;
         since
+    }
+
+    /// Returns the counts that the first epoch is counted from: all that was placed for it counts,
+    /// but no time before it.
+    pub(crate) fn placed(&self) -> Self {
+        Self { held_micros: self.held_micros, micros: self.micros, ..Self::default() }
     }
 
     /// Returns the counts that an epoch that begins now is counted from, if the training before it
@@ -172,6 +204,7 @@ impl ManagerStats {
     pub fn plus(&self, other: &Self) -> Self {
         let mut sum = self.with(*other, u64::saturating_add);
         sum.staleness.merge(&other.staleness);
+        sum.held_max = self.held_max.max(other.held_max);
         sum
     }
 
@@ -181,14 +214,15 @@ impl ManagerStats {
         let (fine, coarse) = buckets.split_at(BUCKETS / 2);
         let half = |half: &[u64]| half.try_into().expect("half of the buckets");
         let counts = { *self }.counts().map(|count| *count);
-        Told { counts, buckets: [half(fine), half(coarse)], sum, max }
+        let held_max = self.held_max;
+        Told { counts, held_max, buckets: [half(fine), half(coarse)], sum, max }
     }
 
     /// The opposite of [`told`](Self::told).
     pub(crate) fn from_told(told: &Told) -> Self {
         let mut staleness = Histogram { sum: told.sum, max: told.max, ..Histogram::default() };
         staleness.buckets.copy_from_slice(told.buckets.as_flattened());
-        let mut stats = Self { staleness, ..Self::default() };
+        let mut stats = Self { staleness, held_max: told.held_max, ..Self::default() };
         stats.counts().into_iter().zip(told.counts).for_each(|(count, told)| *count = told);
         stats
     }
@@ -202,10 +236,22 @@ impl ManagerStats {
             blocked_nanos,
             relocations,
             replicas,
+            releases,
+            coerced,
+            refusals,
             bytes_sent,
+            delta_bytes,
+            refresh_bytes,
+            replica_bytes,
+            relocation_bytes,
+            operation_bytes,
+            answer_bytes,
             messages_sent,
             served,
             forwards,
+            held_micros,
+            micros,
+            held_max: _,
             staleness: _,
         } = self;
         [
@@ -215,10 +261,21 @@ impl ManagerStats {
             blocked_nanos,
             relocations,
             replicas,
+            releases,
+            coerced,
+            refusals,
             bytes_sent,
+            delta_bytes,
+            refresh_bytes,
+            replica_bytes,
+            relocation_bytes,
+            operation_bytes,
+            answer_bytes,
             messages_sent,
             served,
             forwards,
+            held_micros,
+            micros,
         ]
     }
 
@@ -243,6 +300,26 @@ impl ManagerStats {
         self.blocked_nanos as f64 / 1e9
     }
 
+    /// Returns the bytes sent that are no values: keys, counters, control.
+    #[must_use]
+    pub fn head_bytes(&self) -> u64 {
+        let values = [
+            self.delta_bytes,
+            self.refresh_bytes,
+            self.replica_bytes,
+            self.relocation_bytes,
+            self.operation_bytes,
+            self.answer_bytes,
+        ];
+        values.into_iter().fold(self.bytes_sent, u64::saturating_sub)
+    }
+
+    /// Returns the mean number of replicas that a node held at a time, 0 if no time has passed.
+    #[must_use]
+    pub fn held_mean(&self) -> f64 {
+        if self.micros == 0 { 0.0 } else { self.held_micros as f64 / self.micros as f64 }
+    }
+
     /// Returns the mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
@@ -265,7 +342,7 @@ impl ManagerStats {
 
 impl From<Stats> for ManagerStats {
     fn from(stats: Stats) -> Self {
-        let served = stats.hops.count();
+        let (served, values) = (stats.hops.count(), stats.value_bytes);
         Self {
             local: stats.local,
             waited: stats.waited,
@@ -273,10 +350,22 @@ impl From<Stats> for ManagerStats {
             blocked_nanos: stats.blocked_nanos,
             relocations: stats.relocations,
             replicas: stats.replicas,
+            releases: stats.releases,
+            coerced: stats.coerced,
+            refusals: stats.refusals,
             bytes_sent: stats.bytes_sent,
+            delta_bytes: values.deltas,
+            refresh_bytes: values.refreshes,
+            replica_bytes: values.replicas,
+            relocation_bytes: values.relocations,
+            operation_bytes: values.operations,
+            answer_bytes: values.answers,
             messages_sent: stats.messages_sent,
             served,
             forwards: stats.hops.sum,
+            held_micros: stats.held_micros,
+            micros: stats.micros,
+            held_max: stats.held_max,
             staleness: stats.staleness,
         }
     }
@@ -286,13 +375,14 @@ impl From<Stats> for ManagerStats {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) counts: [u64; COUNTS],
+    pub(crate) held_max: u64,
     pub(crate) buckets: [[u64; BUCKETS / 2]; 2],
     pub(crate) sum: u64,
     pub(crate) max: u64,
 }
 
 /// Fields of [`ManagerStats`] that are counts.
-pub(crate) const COUNTS: usize = 10;
+pub(crate) const COUNTS: usize = 21;
 
 #[cfg(test)]
 mod tests {
@@ -300,7 +390,8 @@ mod tests {
 
     #[test]
     fn what_is_told_is_all_there_is() {
-        let mut stats = ManagerStats { local: 7, forwards: 3, ..ManagerStats::default() };
+        let mut stats =
+            ManagerStats { local: 7, forwards: 3, held_max: 2, ..ManagerStats::default() };
         [1_000, 9_000_000, 1 << 45].into_iter().for_each(|nanos| stats.staleness.record(nanos));
         assert_eq!(ManagerStats::from_told(&stats.told()), stats);
         let twice = stats.plus(&stats);

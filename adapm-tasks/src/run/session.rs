@@ -156,9 +156,8 @@ where
             if self.slot.is_first() {
                 let stats = self.job.state.stats();
                 let mut verdicts = self.job.state.verdicts();
-                let before = verdicts
-                    .trained
-                    .map_or(ManagerStats::default(), |ended| stats.placed_since(&ended));
+                let ended = verdicts.trained;
+                let before = ended.map_or(stats.placed(), |ended| stats.placed_since(&ended));
                 verdicts.started = Some((Instant::now(), before));
                 drop(verdicts);
                 self.mark(&format!("epoch {epoch}"));

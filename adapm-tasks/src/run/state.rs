@@ -437,6 +437,7 @@ mod tests {
             tallies: vec![(done, 0.5), (1, 0.25)],
             stats: Told {
                 counts: [u64::MAX; COUNTS],
+                held_max: u64::MAX,
                 buckets: [[u64::MAX; 20]; 2],
                 sum: u64::MAX,
                 max: u64::MAX,

@@ -385,6 +385,7 @@ impl Round {
             draft.request.releases.push(key);
             self.peers[to.index()].replicas -= 1;
             ctx.stats.releases += 1;
+            ctx.stats.held.remove();
             ctx.observe(|observer, now| observer.on_replica_released(now, key));
         } else if release {
             self.dirty.push(key);

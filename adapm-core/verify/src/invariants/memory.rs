@@ -27,6 +27,10 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
         PER_ITEM * items + 2 * copies(picture, node) + parked + PER_PEER * picture.setup.nodes;
     let entries = picture.member(node).node.engine().side_entries();
     hold!(picture.setup.checks => EntriesBounded, entries <= bound, "{node} keeps {entries} entries where {bound} are allowed");
+    let replicas =
+        picture.all_keys().filter(|key| picture.state(node, *key) == State::Replica).count() as u64;
+    let held = picture.member(node).node.engine().stats().held;
+    hold!(picture.setup.checks => EntriesBounded, held.now == replicas && replicas <= held.max, "{node} counts {held:?} replicas where it holds {replicas}");
     let overfull = |key: &Key| {
         let view = &picture.row(node, *key).view;
         view.stale.len() > view.holders.len()

@@ -107,6 +107,16 @@ impl Given {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
+    /// Returns the flags that were given by hand, with their values, but for those of `others`.
+    pub(crate) fn words(&self, others: &[&str]) -> String {
+        let is_flag =
+            |name: &str| self.command.get_arguments().any(|flag| flag.get_long() == Some(name));
+        let is_own = |flag: &str| is_flag(flag) && !others.contains(&flag);
+        let own = self.by_hand.iter().filter(|(flag, _)| is_own(flag));
+        let words = own.map(|(flag, value)| format!("--{flag} {value}").trim_end().to_owned());
+        words.collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns the flag that sets a field of the library's configurations, and the value that was
     /// typed after it, else its place in a file, else `value`.
     pub(crate) fn flag_of(&self, field: &str, value: &str) -> String {
@@ -132,7 +142,9 @@ fn typed(matches: &ArgMatches) -> BTreeMap<String, String> {
 fn settings(matches: &ArgMatches, command: &Command) -> Settings {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let flags = command.get_arguments().filter_map(|flag| {
-        let (name, id) = (flag.get_long()?, flag.get_id().as_str());
+        // What is hidden is nothing that people set.
+        let name = flag.get_long().filter(|_| !flag.is_hide_set())?;
+        let id = flag.get_id().as_str();
         let is_path = flag.get_value_parser().type_id() == TypeId::of::<PathBuf>();
         Some((name, id, is_path)).filter(|_| !PLACES.contains(&name))
     });

@@ -78,6 +78,12 @@ impl Look {
         Self { colour: COLOURS[at % looks], mark: MARKS[(at + at / looks) % looks] }
     }
 
+    /// Returns the look of the contender at this place, where no picture but one shows them: those
+    /// more than there are colours begin anew.
+    pub(crate) fn nth(at: usize) -> Self {
+        Self { colour: COLOURS[at % COLOURS.len()], mark: MARKS[at % MARKS.len()] }
+    }
+
     /// Draws the mark, `radius` pixels around a place.
     pub(crate) fn draw_mark<DB: DrawingBackend>(
         self,

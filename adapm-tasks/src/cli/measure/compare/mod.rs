@@ -1,0 +1,316 @@
+//! The verb `compare`: systems side by side on one task, on several numbers of nodes (AdaPM §5.1).
+//!
+//! Each [`cell`], a system on a number of nodes with a seed, is a process of its own; systems take
+//! turns, so that changes of the machine's speed hit all alike. [`figures`] are computed from what
+//! the runs print, [`table`] and [`picture`] show them.
+//!
+//! Not here: how runs are tuned. All have the settings that are given.
+
+mod cell;
+mod figures;
+mod picture;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::System;
+use crate::cli::args::{CompareArgs, Given, OF_ONE_RUN};
+use crate::cli::failure::Failure;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::compare::cell::{
+    Cell, Common, Ending, Record, SETTINGS, has_runs, refused, save,
+};
+use crate::cli::measure::compare::figures::{Merit, Reference, Row};
+use crate::cli::measure::compare::table::RowObject;
+use crate::cli::output::Output;
+use crate::cli::program::Program;
+use crate::cli::verbs::CompareTask;
+use crate::cli::{format, json, train};
+use crate::run::Config as _;
+
+/// Runs what is not done yet, and shows all there is.
+pub(crate) fn run(task: &CompareTask, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
+    match task {
+        CompareTask::Kge(args) => compare(args, given, interrupt),
+        CompareTask::Mf(args) => compare(args, given, interrupt),
+        CompareTask::Wv(args) => compare(args, given, interrupt),
+        CompareTask::Ctr(args) => compare(args, given, interrupt),
+        CompareTask::Gnn(args) => compare(args, given, interrupt),
+    }
+}
+
+fn compare<P: Program>(
+    args: &CompareArgs<P>,
+    given: &Given,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    if args.train.settings.lists() {
+        return train::run(&args.train, given, interrupt);
+    }
+    check(args, given)?;
+    let began = SystemTime::now();
+    let output = Output::new(args.comparison.as_objects);
+    let words = words(args, given);
+    let folder = open(args, &settings(args, given, &words))?;
+    let cells = cells(args);
+    let common = Common {
+        folder,
+        task: P::NAME,
+        words: &words,
+        as_processes: args.comparison.as_processes,
+        budget: args.comparison.budget,
+        interrupt,
+    };
+    output.text(&introduction::<P>(args, given, &cells, output))?;
+    let merit = Merit::of(P::NAME, P::LABELS);
+    let records = run_all(&cells, &common, &merit, output)?;
+    let reference = Reference::of(&records, &merit, args.comparison.target);
+    let rows = figures::rows(&records, &merit, &reference);
+    let objects = RowObject::all(&rows);
+    let all = Comparison {
+        task: P::NAME,
+        origin: json::Origin::new(given, began),
+        quality: merit.name,
+        reference: &reference,
+        rows: &objects,
+        runs: &records,
+    };
+    all.save(folder, &rows, &merit)?;
+    if !records.is_empty() {
+        output.text(&table::tables(&rows, &merit, &reference, output))?;
+        objects.iter().try_for_each(|row| output.object(row))?;
+    }
+    let files = "compare.csv, compare.json, *.svg";
+    output.sentence(&format!("tables and pictures are in {}: {files}", folder.display()))?;
+    conclude(&records, cells.len(), interrupt, output)
+}
+
+/// Runs each cell that is not done yet, until a signal comes.
+fn run_all(
+    cells: &[Cell],
+    common: &Common<'_>,
+    merit: &Merit,
+    output: Output,
+) -> Result<Vec<Record>, Failure> {
+    let mut records: Vec<Record> = Vec::new();
+    for (at, cell) in cells.iter().enumerate() {
+        if common.interrupt.exit_code().is_some() {
+            break;
+        }
+        let recorded = cell.recorded(common.folder);
+        let is_new = recorded.is_none();
+        let run = || cell.run(common);
+        let Some(record) = recorded.map_or_else(run, |record| Ok(Some(record)))? else { break };
+        if at == 0 && record.is_refused() {
+            // All others have the same settings and data.
+            return Err(Failure::Input(refusal(&record)));
+        }
+        if is_new {
+            output.text(&line(&record, merit, (at + 1, cells.len()), output))?;
+        }
+        output.object(&record)?;
+        records.push(record);
+    }
+    Ok(records)
+}
+
+/// Returns how a comparison of so many cells ends: badly if a signal came, or if runs failed.
+fn conclude(
+    records: &[Record],
+    cells: usize,
+    interrupt: &Interrupt,
+    output: Output,
+) -> Result<(), Failure> {
+    let runs = format::plural(cells, "run");
+    if let Some(code) = interrupt.exit_code() {
+        let done = format!("stopped after {} of {runs}", records.len());
+        output.sentence(&format!("{done}; the same command with --resume goes on"))?;
+        return Err(Failure::Interrupted(code));
+    }
+    let failed = || records.iter().filter(|record| record.ending == Ending::Failed);
+    let Some(first) = failed().next() else { return Ok(()) };
+    Err(Failure::Compared(format!("{} of {runs} failed; {}", failed().count(), refusal(first))))
+}
+
+/// Checks flags before anything is run.
+fn check<P: Program>(args: &CompareArgs<P>, given: &Given) -> Result<(), Failure> {
+    let flags = OF_ONE_RUN.map(|flag| flag.strip_prefix("run-").unwrap_or(flag));
+    let of_one_run = flags.into_iter().find(|flag| given.has_any(&[flag]));
+    let written = P::files(&args.train.flags).written;
+    let written = written.first().map(|(flag, _)| flag.trim_start_matches('-'));
+    if let Some(flag) = of_one_run.or(written) {
+        return Err(Failure::Input(format!("--{flag} is of one run: leave it out with compare")));
+    }
+    P::check_flags(&args.train).map_err(|error| *error.0)?;
+    Ok(args.train.config.check()?)
+}
+
+/// Returns the words that all runs have beside the settings: as many workers on each node whatever
+/// their number, so that one node is as strong as one of several; a figure after each epoch.
+fn words<P: Program>(args: &CompareArgs<P>, given: &Given) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut add = |flag: &str, value: usize| words.extend([flag.to_owned(), value.to_string()]);
+    if args.train.config.cluster().workers.is_none() {
+        let most = args.comparison.node_counts().last().copied().unwrap_or(1);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        add("--workers", (cores / most).max(1));
+    }
+    let flag = "valid-every";
+    let is_flag = given.command().get_arguments().any(|other| other.get_long() == Some(flag));
+    if is_flag && !given.settings().contains_key(flag) && !args.train.config.run().no_eval {
+        add("--valid-every", 1);
+    }
+    words
+}
+
+/// Returns the settings of all runs as a file, with what else must be equal if a comparison goes
+/// on.
+fn settings<P: Program>(args: &CompareArgs<P>, given: &Given, words: &[String]) -> String {
+    let processes = if args.comparison.as_processes { ", each node as a process" } else { "" };
+    let budget = args.comparison.budget.map_or_else(String::new, |budget| {
+        format!(", for {} at most", format::seconds(budget.as_secs_f64()))
+    });
+    let words = words.join(" ");
+    format!("{}\n# Further: {words}{processes}{budget}\n", given.to_toml(P::NAME).trim_end())
+}
+
+/// Opens the folder of the comparison.
+fn open<'a, P: Program>(args: &'a CompareArgs<P>, settings: &str) -> Result<&'a Path, Failure> {
+    let folder = args.comparison.folder.as_path();
+    let file = folder.join(SETTINGS);
+    let refuse = |why: String| Err(Failure::Folder { path: folder.to_path_buf(), reason: why });
+    let is_new = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(refused(folder, &error)),
+        Ok(mut entries) => entries.next().is_none(),
+    };
+    if is_new {
+        fs::create_dir_all(folder).map_err(|error| refused(folder, &error))?;
+        save(&file, settings.as_bytes())?;
+        return Ok(folder);
+    }
+    let Ok(before) = fs::read_to_string(&file) else {
+        return refuse(
+            "there is something else in it than a comparison; give another folder".to_owned(),
+        );
+    };
+    if !has_runs(folder) {
+        save(&file, settings.as_bytes())?;
+        return Ok(folder);
+    }
+    if !args.comparison.resume {
+        return refuse(
+            "a comparison is in it; --resume goes on with it, or give another folder".to_owned(),
+        );
+    }
+    let lines = || before.lines().zip(settings.lines());
+    match lines().find(|(before, after)| before != after) {
+        Some((before, after)) => refuse(format!(
+            "its runs have other settings: {before} where now {after}; give another folder"
+        )),
+        None if before.lines().count() != settings.lines().count() => {
+            refuse("its runs have other settings; give another folder".to_owned())
+        }
+        None => Ok(folder),
+    }
+}
+
+/// Returns all runs in order: the reference first, then turn by turn.
+fn cells<P: Program>(args: &CompareArgs<P>) -> Vec<Cell> {
+    let first = args.train.config.run().seed;
+    let (systems, counts) = (args.comparison.systems(), args.comparison.node_counts());
+    let mut cells: Vec<Cell> = Vec::new();
+    for run in 0..args.comparison.runs as u64 {
+        let seed = first.wrapping_add(run);
+        let mut add = |system: &str, nodes: usize| {
+            let cell = Cell { system: system.to_owned(), nodes, seed };
+            if !cells.contains(&cell) {
+                cells.push(cell);
+            }
+        };
+        add(&System::default().to_string(), 1);
+        for &nodes in &counts {
+            systems.iter().for_each(|system| add(system, nodes));
+        }
+    }
+    cells
+}
+
+fn introduction<P: Program>(
+    args: &CompareArgs<P>,
+    given: &Given,
+    cells: &[Cell],
+    output: Output,
+) -> String {
+    let heading = output.bold(format!("compare {}", P::NAME)).to_string();
+    let of = &args.comparison;
+    let counts = of.node_counts().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let settings = given.words(&OWN);
+    let text = format!(
+        "{heading}: {} on {counts} nodes, {} in all{}",
+        of.systems().join(", "),
+        format::plural(cells.len(), "run"),
+        if settings.is_empty() { String::new() } else { format!("; {settings}") },
+    );
+    format!("{}\n", format::wrapped(&text, output.width()))
+}
+
+/// Returns a line about a run that has ended.
+fn line(record: &Record, merit: &Merit, (at, all): (usize, usize), output: Output) -> String {
+    let title = record.cell.title();
+    let reference = Reference::default();
+    let curve = figures::Run { record, merit, reference: &reference }.curve();
+    let ended = match (&record.reason, record.ending) {
+        (Some(reason), _) => format!("FAILED: {reason}"),
+        (None, Ending::Budget) => "stopped, its time is over".to_owned(),
+        _ => "done".to_owned(),
+    };
+    let quality = curve.last().map_or_else(String::new, |point| {
+        format!(", {} {}", merit.name, format::figure(point.quality))
+    });
+    let seconds = format::seconds(record.seconds);
+    let text = format!("  {at}/{all}  {title}: {ended} in {seconds}{quality}");
+    format!("{}\n", format::wrapped(&text, output.width()))
+}
+
+/// Returns the sentence on a run that failed.
+fn refusal(record: &Record) -> String {
+    let reason = record.reason.as_deref().unwrap_or("no word");
+    format!("{} ended with {reason}", record.cell.title())
+}
+
+/// Flags that say what is compared; see [`Given`].
+const OWN: [&str; 6] = ["systems", "node-counts", "runs", "folder", "resume", "as-objects"];
+
+/// All there is of a comparison, for programs.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    task: &'static str,
+    #[serde(flatten)]
+    origin: json::Origin<'a>,
+    /// The name of the figure of merit.
+    quality: &'static str,
+    reference: &'a Reference,
+    rows: &'a [RowObject<'a>],
+    runs: &'a [Record],
+}
+
+impl Comparison<'_> {
+    /// Writes all there is into the folder of the comparison.
+    fn save(&self, folder: &Path, rows: &[Row<'_>], merit: &Merit) -> Result<(), Failure> {
+        let text =
+            serde_json::to_vec_pretty(self).map_err(|error| refused(folder, &error.into()))?;
+        save(&folder.join("compare.json"), &text)?;
+        save(&folder.join("compare.csv"), table::csv(rows).as_bytes())?;
+        let pictures = picture::all(rows, merit);
+        pictures.iter().try_for_each(|(name, svg)| save(&folder.join(name), svg.as_bytes()))
+    }
+}

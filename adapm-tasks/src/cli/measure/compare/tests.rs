@@ -1,0 +1,165 @@
+//! Tables, CSV and pictures of recorded runs.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::cell::{Cell, Ending, Record};
+use super::figures::{self, ACCESSES, BYTES, COLUMNS, Merit, Reference, Run};
+use super::{picture, table};
+use crate::cli::epoch::Labels;
+use crate::cli::output::Output;
+
+fn merit(task: &str, quality: &'static str) -> Merit {
+    let labels = Labels { examples: "triples", quality, ..Labels::default() };
+    Merit::of(task, labels)
+}
+
+/// Runs of `adapm compare kge`, shortened to the fields that are used.
+fn recorded() -> Vec<Record> {
+    serde_json::from_str(include_str!("recorded.json")).expect("records")
+}
+
+fn record(system: &str, nodes: usize, epochs: &[(f64, u64, f64)]) -> Record {
+    let epochs = epochs.iter().zip(1..).map(|((seconds, triples, mrr), epoch)| {
+        json!({"epoch": epoch, "seconds": seconds, "triples": triples, "valid_mrr": mrr, "valid_rmse": mrr})
+    });
+    Record {
+        cell: Cell { system: system.to_owned(), nodes, seed: 1 },
+        ending: Ending::Finished,
+        reason: None,
+        seconds: 9.0,
+        peak_bytes: None,
+        epochs: epochs.collect(),
+        result: Some(json!({"means_rmse": 1.0, "workers": 1})),
+    }
+}
+
+/// Compares with the file `table.txt`, which `ADAPM_BLESS=1` writes anew.
+#[test]
+fn the_tables_of_recorded_runs_are_these() {
+    let (records, merit) = (recorded(), merit("kge", "MRR"));
+    let reference = Reference::of(&records, &merit, None);
+    let rows = figures::rows(&records, &merit, &reference);
+    let text = table::tables(&rows, &merit, &reference, Output::new(false));
+    let text = console::strip_ansi_codes(&text).into_owned() + "\n" + &table::csv(&rows);
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/measure/compare/table.txt");
+    if std::env::var_os("ADAPM_BLESS").is_some() {
+        fs::write(path, &text).expect("can be written");
+    }
+    let expected = fs::read_to_string(path).expect("it is part of the sources");
+    assert!(text == expected, "another table; ADAPM_BLESS=1 takes it:\n{text}");
+}
+
+#[test]
+fn shares_of_recorded_runs_add_up() {
+    let (records, merit) = (recorded(), merit("kge", "MRR"));
+    let reference = Reference::of(&records, &merit, None);
+    let of = |run: &Run<'_>, field: &str| {
+        let column = COLUMNS.iter().find(|column| column.field == field).expect("a column");
+        (column.of)(run).unwrap_or(0.0)
+    };
+    for record in records.iter().filter(|record| record.ending != Ending::Failed) {
+        let run = Run { record, merit: &merit, reference: &reference };
+        let accesses = ACCESSES.map(|field| of(&run, &format!("{field}_share")));
+        assert!((accesses.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{accesses:?}");
+        let bytes = BYTES.map(|field| of(&run, &field.replace("_bytes", "_share")));
+        let sum = if record.cell.nodes == 1 { 0.0 } else { 1.0 };
+        assert!((bytes.iter().sum::<f64>() - sum).abs() < 1e-9, "{bytes:?}");
+        for epoch in &record.epochs {
+            let number = |field: &str| epoch[field].as_u64().expect("a count");
+            let parts: u64 = BYTES.iter().map(|field| number(field)).sum();
+            assert_eq!(parts, number("bytes_sent"), "{:?}", record.cell);
+        }
+    }
+}
+
+#[test]
+fn the_target_is_of_the_single_node_and_times_are_by_example() {
+    let records = [
+        record("adapm", 1, &[(2.0, 100, 0.4), (2.0, 100, 0.8), (2.0, 100, 0.7)]),
+        // Half the examples an epoch: twice as fast by the clock is as fast by example.
+        record("adapm", 2, &[(1.0, 50, 0.9); 4]),
+        record("full", 2, &[(1.0, 100, 0.5), (1.0, 100, 0.73)]),
+        // It never gets there, whatever its own best is.
+        record("classic", 2, &[(4.0, 100, 0.3)]),
+    ];
+    let merit = merit("kge", "MRR");
+    let reference = Reference::of(&records, &merit, None);
+    assert_eq!((reference.best, reference.chance), (Some(0.8), Some(0.0)));
+    assert!((reference.target.expect("a target") - 0.72).abs() < 1e-9);
+    assert_eq!((reference.epoch_seconds, reference.target_seconds), (Some(2.0), Some(4.0)));
+    let rows = figures::rows(&records, &merit, &reference);
+    let titles: Vec<_> = rows.iter().map(|row| (row.system, row.nodes)).collect();
+    assert_eq!(titles, [("adapm", 1), ("adapm", 2), ("full", 2), ("classic", 2)]);
+    let speed_ups =
+        |at: usize| ["raw_speed_up", "effective_speed_up"].map(|field| rows[at].mean(field));
+    assert_eq!(speed_ups(0), [Some(1.0), Some(1.0)]);
+    assert_eq!(speed_ups(1), [Some(1.0), Some(4.0)]);
+    assert_eq!(speed_ups(2), [Some(2.0), Some(2.0)]);
+    assert_eq!(speed_ups(3), [Some(0.5), None]);
+    assert_eq!(
+        rows.iter().map(figures::Row::trains_otherwise).collect::<Vec<_>>(),
+        [false, true, false, false]
+    );
+    let no_gain = ["adapm", "full", "classic"].map(|system| figures::is_no_gain(&rows, system));
+    assert_eq!(no_gain, [false, false, true]);
+    // By hand, the target is what was given.
+    assert_eq!(Reference::of(&records, &merit, Some(0.3)).target_seconds, Some(2.0));
+}
+
+#[test]
+fn less_is_better_where_an_error_is_compared() {
+    let records = [
+        record("adapm", 1, &[(1.0, 10, 0.5), (1.0, 10, 0.2), (1.0, 10, 0.3)]),
+        record("lapse", 2, &[(1.0, 10, 0.29), (1.0, 10, 0.27)]),
+    ];
+    let merit = merit("mf", "RMSE");
+    let reference = Reference::of(&records, &merit, None);
+    assert_eq!((reference.best, reference.chance), (Some(0.2), Some(1.0)));
+    assert!((reference.target.expect("a target") - 0.28).abs() < 1e-9);
+    let rows = figures::rows(&records, &merit, &reference);
+    assert_eq!((rows[1].mean("target_seconds"), rows[1].mean("quality")), (Some(2.0), Some(0.27)));
+}
+
+#[test]
+fn without_a_reference_nothing_is_compared_and_all_is_shown() {
+    let mut records = vec![record("full", 2, &[(1.0, 100, 0.5)]), record("adapm", 1, &[])];
+    (records[1].ending, records[1].reason) = (Ending::Failed, Some("no word".to_owned()));
+    let merit = merit("kge", "MRR");
+    let reference = Reference::of(&records, &merit, None);
+    assert_eq!((reference.target, reference.epoch_seconds), (None, None));
+    let rows = figures::rows(&records, &merit, &reference);
+    assert_eq!((rows[0].mean("epoch_seconds"), rows[0].mean("raw_speed_up")), (Some(1.0), None));
+    let text = table::tables(&rows, &merit, &reference, Output::new(false));
+    assert!(text.contains("no target") && text.contains("adapm on 1 node: 1 run failed"), "{text}");
+    assert!(Reference::of(&[], &merit, None).best.is_none());
+    assert!(table::csv(&figures::rows(&[], &merit, &reference)).lines().count() == 1);
+}
+
+#[test]
+fn pictures_have_each_system_and_no_broken_number() {
+    let (records, merit) = (recorded(), merit("kge", "MRR"));
+    let reference = Reference::of(&records, &merit, None);
+    let rows = figures::rows(&records, &merit, &reference);
+    for (name, svg) in picture::all(&rows, &merit) {
+        assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{name}");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}: {svg}");
+        for system in ["adapm", "full", "classic"] {
+            assert!(svg.contains(system), "{name} lacks {system}");
+        }
+    }
+    // With one run of one system there is still something to draw.
+    let alone = [record("adapm", 1, &[(1.0, 10, 0.5)])];
+    let reference = Reference::of(&alone, &merit, None);
+    let rows = figures::rows(&alone, &merit, &reference);
+    assert!(picture::all(&rows, &merit).iter().all(|(_, svg)| svg.starts_with("<svg")));
+}
+
+#[test]
+fn a_record_is_read_as_it_was_written() {
+    let written = serde_json::to_value(recorded()).expect("JSON");
+    let read: Vec<Record> = serde_json::from_value(written.clone()).expect("records");
+    assert_eq!(serde_json::to_value(read).expect("JSON"), written);
+    assert_eq!(written[0]["system"], Value::from("adapm"));
+}

@@ -1,0 +1,178 @@
+//! The verb `compare`: cells, tables, files, what it goes on with, and what it refuses.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc;
+use std::thread;
+
+use adapm_verify::silence::patience;
+use serde_json::Value;
+
+use crate::harness::{adapm, assert_refused, finish, folder, ring, run, text};
+
+/// Returns the words of a comparison on a ring in a folder that trains in an instant.
+fn words<'a>(ring: &'a Path, out: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    let few =
+        ["compare", "kge", "--data", text(ring), "--dim", "4", "--epochs", "2", "--runs", "1"];
+    [&few, ["--workers", "1", "--out", text(out)].as_slice(), more].concat()
+}
+
+fn read(out: &Path) -> Value {
+    let text = fs::read_to_string(out.join("compare.json")).expect("is there");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn three_systems_are_compared_on_two_nodes_and_their_figures_add_up() {
+    let data = folder("compare");
+    ring(&data);
+    let out = data.join("cmp");
+    let systems = ["--systems", "adapm,full,classic", "--nodes", "2"];
+    let ran = run(&words(&data, &out, &systems));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for word in
+        ["1/4  adapm on 1 node, seed 1: done", "MRR", "effective", "target: MRR", "accesses"]
+    {
+        assert!(ran.stdout.contains(word), "no {word:?} in {}", ran.stdout);
+    }
+    let all = read(&out);
+    let runs = all["runs"].as_array().expect("a list");
+    assert_eq!((runs.len(), all["rows"].as_array().map(Vec::len)), (4, Some(4)));
+    for run in runs {
+        assert_eq!(
+            (&run["ending"], run["epochs"].as_array().map(Vec::len)),
+            (&"finished".into(), Some(2))
+        );
+        assert!(run["epochs"][0]["valid_mrr"].is_f64(), "evaluated after each epoch: {run}");
+        assert_eq!(run["result"]["system"], run["system"]);
+        assert_eq!(run["result"]["nodes"], run["nodes"]);
+    }
+    for row in all["rows"].as_array().expect("a list") {
+        let share = |name: &str| row["figures"][name]["mean"].as_f64().unwrap_or(0.0);
+        let accesses = share("local_share") + share("waited_share") + share("remote_share");
+        assert!((accesses - 1.0).abs() < 1e-9, "{row}");
+    }
+    let csv = fs::read_to_string(out.join("compare.csv")).expect("is there");
+    assert_eq!(csv.lines().count(), 5);
+    for picture in ["quality-over-time", "quality-over-epochs", "speed-up", "shares"] {
+        let svg = fs::read_to_string(out.join(format!("{picture}.svg"))).expect("is there");
+        assert!(svg.contains("classic"), "{picture}");
+    }
+
+    // It goes on with what is missing, and with nothing of other settings.
+    assert_refused(&run(&words(&data, &out, &systems)), &["--resume goes on"]);
+    let more = ["--systems", "adapm,full,classic,lapse", "--nodes", "2", "--resume", "--json"];
+    let ran = run(&words(&data, &out, &more));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let started = ran.stderr.matches(": done in").count();
+    assert!(started == 1 && ran.stderr.contains("5/5  lapse on 2 nodes"), "{ran:?}");
+    assert_eq!(ran.stdout.lines().count(), 10, "five runs, five rows");
+    assert!(ran.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let other = [&more[..], &["--dim", "8"]].concat();
+    assert_refused(&run(&words(&data, &out, &other)), &["dim = 4", "dim = 8", "another folder"]);
+}
+
+#[test]
+fn a_run_that_fails_is_named_and_the_others_go_on() {
+    let data = folder("compare-fails");
+    ring(&data);
+    let out = data.join("cmp");
+    // One list of workers fits one number of nodes only.
+    let more = ["--systems", "adapm", "--nodes", "1,2,3", "--workers", "1,1"];
+    let ran = run(&words(&data, &out, &more));
+    // The reference is refused already, and so is all.
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stderr.starts_with("error: adapm on 1 node, seed 1 ended with"), "{ran:?}");
+
+    // Nothing is done in the folder, so other settings may take it.
+    let ran = run(&words(&data, &out, &["--systems", "adapm,full", "--nodes", "1,500,2"]));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for word in ["2 of 6 runs failed", "adapm on 500 nodes, seed 1 ended with", "500 nodes for"] {
+        assert!(ran.stderr.contains(word), "no {word:?} in {}", ran.stderr);
+    }
+    assert!(ran.stdout.contains("full on 2 nodes, seed 1: done"), "{}", ran.stdout);
+    let endings = read(&out)["runs"].as_array().map(|runs| {
+        runs.iter().map(|run| run["ending"].as_str().unwrap_or("").to_owned()).collect::<Vec<_>>()
+    });
+    let endings = endings.expect("a list");
+    assert_eq!(endings.iter().filter(|ending| *ending == "failed").count(), 2, "{endings:?}");
+}
+
+#[test]
+fn a_budget_ends_a_run_and_whole_epochs_count() {
+    let data = folder("compare-budget");
+    ring(&data);
+    let out = data.join("cmp");
+    let more = ["--systems", "adapm", "--nodes", "1", "--budget", "2s", "--epochs", "1000000"];
+    let ran = run(&words(&data, &out, &more));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("its time is over"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("when the budget was spent"), "{}", ran.stdout);
+    assert_eq!(read(&out)["runs"][0]["ending"], "budget");
+}
+
+#[test]
+fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
+    let data = folder("compare-ctrl-c");
+    ring(&data);
+    let out = data.join("cmp");
+    // Each of them ends soon, and all together do not.
+    let more = ["--nodes", "1", "--epochs", "1000000", "--budget", "1s", "--runs", "50"];
+    let mut child = adapm(&words(&data, &out, &more)).spawn().expect("the binary starts");
+    let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let _ = stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
+    });
+    let mut next = || lines.recv_timeout(patience()).expect("a line");
+    while !next().contains("1/200  adapm on 1 node, seed 1: stopped") {}
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    let ran = finish(child);
+    assert_eq!((ran.code, ran.stderr.contains("error")), (Some(130), false), "{ran:?}");
+    let last = lines.iter().last().expect("a last line");
+    assert!(last.contains(" of 200 runs; the same command with --resume goes on"), "{last}");
+    let kept = read(&out)["runs"].as_array().map_or(0, Vec::len);
+    assert!(kept > 0 && last.contains(&format!("stopped after {kept} of")), "{last}");
+}
+
+#[test]
+fn nodes_may_be_processes() {
+    let data = folder("compare-processes");
+    ring(&data);
+    let out = data.join("cmp");
+    let ran = run(&words(&data, &out, &["--systems", "classic", "--nodes", "2", "--processes"]));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let runs = &read(&out)["runs"];
+    assert_eq!(
+        (&runs[1]["result"]["nodes"], &runs[1]["result"]["transport"]),
+        (&2.into(), &"tcp".into())
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let data = folder("compare-refused");
+    ring(&data);
+    let out = data.join("cmp");
+    let refused = |more: &[&str], expected: &[&str]| {
+        assert_refused(&run(&words(&data, &out, more)), expected)
+    };
+    refused(&["--systems", "adapm,claßic"], &["--systems claßic", "adapm", "classic"]);
+    refused(&["--runs", "0"], &["--runs 0", "at least 1"]);
+    refused(&["--nodes", "1,0"], &["--nodes 0", "at least 1"]);
+    refused(&["--budget", "2d"], &["--budget 2d", "90s, 2m or 4h"]);
+    refused(&["--target", "high"], &["--target high", "give a number"]);
+    refused(&["--save", "model"], &["--save is of one run"]);
+    refused(&["--system", "full"], &["--system", "--systems"]);
+    refused(&["--dim", "0"], &["--dim 0"]);
+    assert!(!out.exists(), "what is refused leaves nothing");
+    assert_refused(&run(&["compare", "kge"]), &["--out"]);
+    fs::create_dir(&out).expect("can be made");
+    fs::write(out.join("notes"), "mine").expect("can be written");
+    refused(&[], &["something else in it than a comparison"]);
+    refused(&["--resume"], &["something else in it than a comparison"]);
+}
