@@ -28,8 +28,8 @@ type IntWorker = Worker<i64>;
 #[derive(Clone, Copy, Debug)]
 struct Size(usize, usize);
 
-/// Returns settings for `keys` keys of length `len`, with a random number of channels; under systems
-/// with hot keys a third of them are.
+/// Returns settings for `keys` keys of length `len`, with a random number of channels; under
+/// systems with hot keys a third of them are.
 fn builder(system: System, size: Size, keys: u64, len: usize) -> Builder<i64> {
     let layout = Layout::dense(&[(keys, len)]).expect("a valid layout");
     let hot = (0..keys).step_by(3).filter(|_| system.has_hot_keys()).map(Key);

@@ -97,7 +97,7 @@ impl<'a> Task for Factorization<'a> {
         name_of(self.ratings, key.0 as usize)
     }
 
-    /// Columns by their cells; a row is accessed by one worker.
+    /// Columns by their cells; a row is accessed by one node.
     fn frequencies(&self) -> Option<Vec<f64>> {
         let [rows, columns] = self.ratings.counts_by_vector();
         let columns = columns.into_iter().map(f64::from);

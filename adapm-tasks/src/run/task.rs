@@ -69,7 +69,7 @@ pub trait Task: Sync {
     /// before the run replicate the most frequent ones (NuPS §3.3, AdaPM §A.5).
     ///
     /// The same on all nodes: of the whole data, not of a node's part, and with negatives and all
-    /// else that is sampled, which are most accesses of some tasks. A key that one worker alone
+    /// else that is sampled, which are most accesses of some tasks. A key that one node alone
     /// accesses counts 0: a copy elsewhere is of no use. `None`: not known; under such a system a
     /// run of this task then needs a list of hot keys (`--replicate-keys`).
     fn frequencies(&self) -> Option<Vec<f64>> {

@@ -66,17 +66,6 @@ impl Recipe {
         }
     }
 
-    /// Keys that are expected to be sampled for so many words, in sentences of full blocks; a word
-    /// has `window + 1` pairs on average.
-    pub(crate) fn sampled_for(&self, words: f64) -> f64 {
-        let of_word = match self.drawn {
-            Negatives::Sentence => self.drawn_for_block() as f64 / BLOCK as f64,
-            Negatives::Window => self.negatives as f64,
-            Negatives::Pair => self.drawn_for_block() as f64,
-        };
-        words * of_word
-    }
-
     /// As many as word2vec draws for one word, which has `window + 1` pairs on average: so each of
     /// the negatives counts about once for each word of the block.
     fn drawn_for_block(&self) -> usize {

@@ -99,6 +99,20 @@ impl<'a> WordVectors<'a> {
         Recipe { keys: self.keys(), dim, negatives, drawn, window, optimizer }
     }
 
+    /// Returns the keys that are sampled for a word, on average over the first sentences: how many
+    /// share negatives depends on how long these are.
+    fn sampled_for_word(&self) -> f64 {
+        let (recipe, plan) = (self.recipe(), plan(self.corpus, self.config, &self.keep_thresholds));
+        // A text that cannot be read ends the run where it is trained on.
+        let Ok(share) = self.corpus.text().share(0, 1) else { return 0.0 };
+        let sentences = Sentences::new(plan, &share, 0, 1).take(SENTENCES_COUNTED);
+        let (sampled, words) =
+            sentences.filter_map(Result::ok).fold((0, 0), |(all, words), one| {
+                (all + recipe.sampled(&one), words + one.places.len())
+            });
+        sampled as f64 / words.max(1) as f64
+    }
+
     fn keys(&self) -> Keys {
         Keys { words: self.corpus.vocabulary().len() as u64 }
     }
@@ -146,7 +160,7 @@ impl<'a> Task for WordVectors<'a> {
         };
         let kept: Vec<f64> = counts.iter().zip(&self.keep_thresholds).map(kept).collect();
         let weights = corpus::negative_weights(counts);
-        let negatives = self.recipe().sampled_for(kept.iter().sum());
+        let negatives = self.sampled_for_word() * kept.iter().sum::<f64>();
         let of_weight = negatives / weights.iter().sum::<f64>();
         let drawn = kept.iter().zip(&weights).map(|(kept, weight)| kept + weight * of_weight);
         let outputs: Vec<f64> = drawn.collect();
@@ -340,6 +354,9 @@ pub(crate) fn initial_value(seed: u64, keys: Keys, dim: usize, key: Key, value: 
         vector.fill_with(|| (random.random::<f32>() - 0.5) / dim as f32);
     }
 }
+
+/// Sentences in which samples are counted.
+const SENTENCES_COUNTED: usize = 1_000;
 
 /// The share of the learning rate that is left in the end, word2vec's.
 const RATE_LEFT_MIN: f32 = 1e-4;

@@ -5,6 +5,7 @@
 //! Workers access keys and signal intent as they do in training; what they add tells them apart
 //! (base-4 digits), so values are not the task's.
 
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
@@ -108,24 +109,24 @@ fn keeps_every_invariant<T: Task>(task: &T) {
 }
 
 /// Checks that frequencies are those of what all workers pull: about as much in all, of all workers
-/// and with negatives, more of what is frequent, and only keys of one worker are left out.
+/// and with negatives, more of what is frequent, and only keys of one node are left out.
 fn assert_frequencies<T: Task>(task: &T, accesses: &[Accesses]) {
     let expected = task.frequencies().expect("the tasks here know them");
     let keys = task.shape().keys();
     assert_eq!(expected.len() as u64, keys);
     let mut pulled = vec![0.0; expected.len()];
-    let mut pullers = vec![0; expected.len()];
-    for one in accesses {
+    let mut pullers = vec![BTreeSet::new(); expected.len()];
+    for (worker, one) in accesses.iter().enumerate() {
         let mut own = vec![0.0; expected.len()];
         one.pulls().for_each(|key| own[key.0 as usize] += 1.0 / f64::from(EPOCHS));
         for (key, count) in own.into_iter().enumerate().filter(|(_, count)| *count > 0.0) {
             pulled[key] += count;
-            pullers[key] += 1;
+            pullers[key].insert(worker / WORKERS);
         }
     }
     let left_out = (0..expected.len()).filter(|key| expected[*key] == 0.0);
-    let shared: Vec<usize> = left_out.filter(|key| pullers[*key] > 1).collect();
-    assert!(shared.is_empty(), "frequency 0, and pulled by several workers: {shared:?}");
+    let shared: Vec<usize> = left_out.filter(|key| pullers[*key].len() > 1).collect();
+    assert!(shared.is_empty(), "frequency 0, and pulled by several nodes: {shared:?}");
     let mut counted: Vec<(f64, f64)> =
         expected.into_iter().zip(pulled).filter(|(expected, _)| *expected > 0.0).collect();
     let sums = |of: &[(f64, f64)]| {
