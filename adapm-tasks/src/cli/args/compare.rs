@@ -6,8 +6,7 @@ use std::time::Duration;
 use clap::{Arg, Args};
 
 use crate::cli::program::{Program, TrainArgs};
-use crate::run::flags::at_least_one;
-use crate::{System, UnknownSystem};
+use crate::run::flags::{at_least_one, manager, name_of};
 
 /// The flags of a comparison: those of training, without the ones that differ from run to run or
 /// are of one run alone.
@@ -89,8 +88,11 @@ fn of_one_run(flag: Arg) -> Arg {
     flag.hide(true).help_heading(COMPARISON)
 }
 
-fn system(name: &str) -> Result<String, UnknownSystem> {
-    name.parse::<System>().map(|system| system.to_string())
+fn system(name: &str) -> Result<String, String> {
+    match manager(name)? {
+        None => Err("plain arrays are no system of a cluster: leave it out".to_owned()),
+        manager => Ok(name_of(manager)),
+    }
 }
 
 fn span(text: &str) -> Result<Duration, &'static str> {
