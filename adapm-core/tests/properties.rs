@@ -48,13 +48,13 @@ fn signals_taken_back_keep_every_invariant() {
 /// read is staler than the bound, and nobody waits who may go on.
 #[test]
 fn bounded_workers_keep_every_invariant() {
-    run_all(SEEDS_OF_A_KIND, random::setup_with_ticks, "one_seed_with_ticks");
+    run_all(SEEDS_OF_A_KIND / 2, random::setup_with_ticks, "one_seed_with_ticks");
 }
 
 #[test]
 fn bounded_survivors_of_a_loss_keep_every_invariant() {
     let make = random::setup_with_ticks_and_losses;
-    run_all(SEEDS_OF_A_KIND / 2, make, "one_seed_with_ticks_and_losses");
+    run_all(SEEDS_OF_A_KIND / 4, make, "one_seed_with_ticks_and_losses");
 }
 
 /// Runs all schedules, prints those that fail, and counts arrivals of entries by kind and state.
