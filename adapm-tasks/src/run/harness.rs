@@ -61,18 +61,9 @@ pub(crate) fn train_each_and<T: Task>(
 ) -> Vec<Ended<FiguresOf<T>>> {
     let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
     let (workers, rounds_per_second) = (&[workers; NODES], None);
-    let (group, trace) = (None, None);
-    let setup = Setup {
-        system,
-        nodes,
-        workers,
-        rounds_per_second,
-        seed,
-        group,
-        scheme,
-        trace,
-        homes: None,
-    };
+    let (group, trace, homes) = (None, None, None);
+    let setup =
+        Setup { system, nodes, workers, rounds_per_second, seed, group, scheme, trace, homes };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
     let started =
