@@ -1,10 +1,11 @@
 //! The adapm command line: `demo`, `train`, `eval`, `predict`, `export` and `partition` of each
 //! task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`.
 //!
-//! A verb a file (`demo`, `train`, `eval`, `predict`, `export`, `partition`, `data`, `launch`, `token`), those
-//! that measure in a folder (`measure`); what they share: `program` what is a task's own, `args`
-//! what can be asked for, `query` what is asked of a model, `config` and `recipe` where settings
-//! come from, `progress` what is shown while a run goes, `folder` what stays of it, `painter` its
+//! A verb a file (`demo`, `train`, `eval`, `predict`, `export`, `partition`, `data`, `launch`,
+//! `token`), those that measure in a folder (`measure`); what they share: `program` what is a
+//! task's own, `args` what can be asked for, `query` what is asked of a model, `config` and
+//! `recipe` where settings come from, `progress` what is shown while a run goes, `folder` what
+//! stays of it, `painter` its
 //! bar, `terminal` who looks at it, `report` the tables, `json` the same for programs, `failure`
 //! how it ends badly, `exit` with which code, `interrupt` how it ends early. Plans, epochs and
 //! tables go to stdout, bars and errors to stderr; with `--json` stdout holds JSON lines only.
