@@ -103,8 +103,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
                 config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
                 config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
             }
-            config.homes = plan.homes.clone();
-            config.location_caches = plan.location_caches;
+            (config.homes, config.location_caches) = (plan.homes.clone(), plan.location_caches);
             config.secret = [unguessable(), unguessable()];
             config.unresponsive_nanos = plan
                 .unresponsive_after

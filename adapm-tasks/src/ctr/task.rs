@@ -139,7 +139,7 @@ impl<'a> Prediction<'a> {
         match &self.config.run.partition {
             None => self.clicks.dealt(slot, seed, epoch),
             Some(partition) => {
-                let samples = partition.dealt(slot, seed, epoch);
+                let samples = slot.listed(partition.nodes_of_samples(), seed, epoch);
                 samples.into_iter().map(|sample| first + sample).collect()
             }
         }

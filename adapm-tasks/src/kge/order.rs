@@ -126,7 +126,7 @@ impl<'a> Order<'a> {
             .flat_map(|numbers| std::iter::repeat_n(numbers, numbers.len()))
             .collect();
         if let Dealing::Listed(partition) = self.dealing {
-            self.positions = partition.dealt(self.slot, self.seed, epoch);
+            self.positions = self.slot.listed(partition.nodes_of_samples(), self.seed, epoch);
             return;
         }
         // The same for all workers.

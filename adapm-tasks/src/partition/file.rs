@@ -16,13 +16,11 @@ use std::sync::Arc;
 
 use adapm_core::Key;
 use adapm_transport::error::SystemError;
-use rand::seq::SliceRandom as _;
 
 use crate::data::{DataError, bytes};
 use crate::files;
-use crate::partition::{LISTED, PARTS_MAX, Partition};
-use crate::run::file::{Fault, Reader, Writer};
-use crate::run::{Digest, WorkerSlot, generator};
+use crate::partition::{PARTS_MAX, Partition};
+use crate::run::file::{Checksum, Fault, Reader, Writer};
 
 /// A partition of the keys and the training samples of a task, as `adapm partition` writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,24 +240,14 @@ impl PartitionFile {
         &self.sample
     }
 
-    /// Returns the samples of a worker in an epoch, in order: those of its node, shuffled anew and
-    /// dealt to its workers.
-    pub(crate) fn dealt(&self, slot: WorkerSlot, seed: u64, epoch: u32) -> Vec<u32> {
-        let of = self.sample.iter().enumerate();
-        let of = of.filter(|(_, node)| usize::from(**node) == slot.node);
-        let mut samples: Vec<u32> = of.map(|(sample, _)| sample as u32).collect();
-        samples.shuffle(&mut generator(seed, [LISTED, epoch.into(), slot.node as u64]));
-        samples.into_iter().skip(slot.id).step_by(slot.of_node).collect()
-    }
-
     /// Returns a number that differs between partitions that differ.
     pub(crate) fn digest(&self) -> u64 {
-        let mut digest = Digest::new();
-        [self.samples, self.seed, self.nodes as u64].into_iter().for_each(|w| digest.word(w));
-        self.home.iter().chain(&*self.sample).for_each(|part| digest.word(u64::from(*part)));
+        let mut digest = Checksum::default();
+        [self.samples, self.seed].into_iter().for_each(|word| digest.add(&word.to_le_bytes()));
+        self.home.iter().chain(&*self.sample).for_each(|part| digest.add(&part.to_le_bytes()));
         for keys in &self.secondary {
-            digest.word(keys.len() as u64);
-            keys.iter().for_each(|key| digest.word(key.0));
+            digest.add(&(keys.len() as u64).to_le_bytes());
+            keys.iter().for_each(|key| digest.add(&key.0.to_le_bytes()));
         }
         digest.sum()
     }
@@ -330,25 +318,6 @@ mod tests {
             let mut changed = bytes.clone();
             changed[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
             assert_eq!(PartitionFile::read("mf", &changed), Err(Fault::Truncated), "at {at}");
-        }
-    }
-
-    #[test]
-    fn each_sample_is_dealt_once_an_epoch_to_a_worker_of_its_node() {
-        let (partition, _) = written();
-        let dealt = |epoch| {
-            let slots = WorkerSlot::all_of(&[2, 2, 2], false);
-            slots.map(|slot| (slot.node, partition.dealt(slot, 3, epoch))).collect::<Vec<_>>()
-        };
-        for epoch in 1..4 {
-            let of_nodes = dealt(epoch);
-            let is_there = |(node, of): &(usize, Vec<u32>)| {
-                of.iter().all(|sample| usize::from(partition.sample[*sample as usize]) == *node)
-            };
-            assert!(of_nodes.iter().all(is_there), "{of_nodes:?}");
-            let mut all: Vec<u32> = of_nodes.into_iter().flat_map(|(_, of)| of).collect();
-            all.sort_unstable();
-            assert_eq!(all, [0, 1, 2, 3, 4]);
         }
     }
 

@@ -66,7 +66,7 @@ fn share_max(count: usize, workers: usize, all: usize) -> usize {
 const DEALT: u64 = 1 << 32;
 const GROWN: u64 = DEALT + 1;
 const HYBRID: u64 = DEALT + 2;
-const LISTED: u64 = DEALT + 3;
+pub(crate) const LISTED: u64 = DEALT + 3;
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker, Workers};
 use rand::seq::SliceRandom as _;
 
+use crate::partition::LISTED;
 use crate::run::config::{ConfigError, Pacing};
 use crate::run::error::TaskError;
 use crate::run::parameters::Shape;
@@ -149,6 +150,15 @@ impl WorkerSlot {
         all.into_iter().skip(self.number).step_by(self.all).collect()
     }
 
+    /// Returns the samples of this worker in an epoch, in order, where samples have these `nodes`:
+    /// those of its node, shuffled anew and dealt to its workers.
+    pub(crate) fn listed(self, nodes: &[u16], seed: u64, epoch: u32) -> Vec<u32> {
+        let of = nodes.iter().enumerate().filter(|(_, node)| usize::from(**node) == self.node);
+        let mut samples: Vec<u32> = of.map(|(sample, _)| sample as u32).collect();
+        samples.shuffle(&mut generator(seed, [LISTED, epoch.into(), self.node as u64]));
+        samples.into_iter().skip(self.id).step_by(self.of_node).collect()
+    }
+
     /// Returns the keys, of `keys` many, that this worker copies, ascending: those of all workers
     /// of a process, one after the other, are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
@@ -207,6 +217,24 @@ mod tests {
             }
             seen.sort_unstable();
             assert!(seen.into_iter().eq((0..100).map(Key)));
+        }
+    }
+
+    #[test]
+    fn each_listed_sample_is_dealt_once_an_epoch_to_a_worker_of_its_node() {
+        let nodes = [2, 2, 0, 1, 1, 1, 1];
+        let dealt = |epoch| {
+            let slots = WorkerSlot::all_of(&[2, 2, 2], false);
+            slots.map(|slot| (slot.node, slot.listed(&nodes, 3, epoch))).collect::<Vec<_>>()
+        };
+        for epoch in 1..4 {
+            let of_nodes = dealt(epoch);
+            for (node, samples) in &of_nodes {
+                assert!(samples.iter().all(|of| usize::from(nodes[*of as usize]) == *node));
+            }
+            let mut all: Vec<u32> = of_nodes.into_iter().flat_map(|(_, of)| of).collect();
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3, 4, 5, 6]);
         }
     }
 
