@@ -127,7 +127,7 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
     thread::spawn(move || {
         let _ = stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
     });
-    let mut next = || lines.recv_timeout(patience()).expect("a line");
+    let next = || lines.recv_timeout(patience()).expect("a line");
     while !next().contains("1/200  adapm on 1 node, seed 1: stopped") {}
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());

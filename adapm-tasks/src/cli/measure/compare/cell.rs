@@ -163,7 +163,9 @@ impl Cell {
                     // Ctrl-C went to it as well; if it has ended, this fails, which is fine.
                     let _ = pid.map(|pid| kill_process(pid, Signal::TERM));
                 }
-                Some(since) if since.elapsed() > GRACE => child.kill()?,
+                Some(since) if since.elapsed() > GRACE => {
+                    let _ = child.kill();
+                }
                 _ => {}
             }
             common.interrupt.moves(|| format!("running {}", self.title()));

@@ -347,6 +347,13 @@ impl Row<'_> {
         self.mean("effective_speed_up").or_else(|| self.mean("raw_speed_up"))
     }
 
+    /// Returns the number of runs that did not reach the target, if there is one.
+    pub(crate) fn misses(&self) -> usize {
+        let misses =
+            |run: &&Run<'_>| run.reference.target.is_some() && run.target_seconds().is_none();
+        self.runs.iter().filter(misses).count()
+    }
+
     /// Returns true if an epoch of one of its runs has other examples than one of the reference.
     pub(crate) fn trains_otherwise(&self) -> bool {
         let differs = |run: &Run<'_>| {

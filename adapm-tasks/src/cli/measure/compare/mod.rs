@@ -85,7 +85,7 @@ fn compare<P: Program>(
     };
     all.save(folder, &rows, &merit)?;
     if !records.is_empty() {
-        output.text(&table::tables(&rows, &merit, &reference, output))?;
+        output.text(&table::tables(&rows, &merit, &reference, (output, output.width())))?;
         objects.iter().try_for_each(|row| output.object(row))?;
     }
     let files = "compare.csv, compare.json, *.svg";

@@ -12,30 +12,27 @@ use crate::cli::measure::compare::figures::{
 use crate::cli::output::Output;
 use crate::cli::table::{Align, Table};
 
-/// Returns the tables: a row a system and number of nodes, with the range over its runs.
+/// Returns the tables, of at most `width` columns: a row a system and number of nodes, with the
+/// range over its runs.
 pub(crate) fn tables(
     rows: &[Row<'_>],
     merit: &Merit,
     reference: &Reference,
-    output: Output,
+    (output, width): (Output, usize),
 ) -> String {
     let mut text = String::new();
     for (group, title) in GROUPS {
         let title = title.replace("quality", merit.name);
-        let _ = write!(text, "\n{}\n{}", output.bold(title), table(rows, group, output));
+        let _ = write!(text, "\n{}\n{}", output.bold(title), table(rows, group, (output, width)));
     }
     text.push('\n');
     for sentence in sentences(rows, merit, reference) {
-        let _ = writeln!(
-            text,
-            "  {}",
-            format::wrapped(&sentence, output.width() - 2).replace('\n', "\n  ")
-        );
+        let _ = writeln!(text, "  {}", format::wrapped(&sentence, width - 2).replace('\n', "\n  "));
     }
     text
 }
 
-fn table(rows: &[Row<'_>], group: Group, output: Output) -> String {
+fn table(rows: &[Row<'_>], group: Group, (output, width): (Output, usize)) -> String {
     // What did not happen under any system would only make the table wider.
     let is_some = |range: figures::Range| range.max != 0.0;
     let has_some = |column: &&Column| rows.iter().any(|row| row.range(column).is_some_and(is_some));
@@ -54,7 +51,7 @@ fn table(rows: &[Row<'_>], group: Group, output: Output) -> String {
         let shown = |cell: String| if is_dim { output.dim(cell).to_string() } else { cell };
         table.row(cells.into_iter().chain(figures).map(shown));
     }
-    table.within(output.width())
+    table.within(width)
 }
 
 /// Returns a figure as `0.2814`, or its range over runs, `0.2801..0.2830`.
@@ -106,6 +103,11 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
         if row.stopped > 0 {
             let runs = format::plural(row.stopped, "run");
             say(format!("{title}: {runs} stopped when the budget was spent; whole epochs count"));
+        }
+        let short = row.misses();
+        if short > 0 {
+            let runs = format::plural(row.runs.len(), "run");
+            say(format!("{title}: {short} of {runs} did not reach the target"));
         }
         if row.trains_otherwise() {
             say(format!("{title}: epochs of other lengths than on one node; times are by example"));

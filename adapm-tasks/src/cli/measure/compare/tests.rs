@@ -41,7 +41,7 @@ fn the_tables_of_recorded_runs_are_these() {
     let (records, merit) = (recorded(), merit("kge", "MRR"));
     let reference = Reference::of(&records, &merit, None);
     let rows = figures::rows(&records, &merit, &reference);
-    let text = table::tables(&rows, &merit, &reference, Output::new(false));
+    let text = table::tables(&rows, &merit, &reference, (Output::new(false), 80));
     let text = console::strip_ansi_codes(&text).into_owned() + "\n" + &table::csv(&rows);
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli/measure/compare/table.txt");
     if std::env::var_os("ADAPM_BLESS").is_some() {
@@ -131,7 +131,7 @@ fn without_a_reference_nothing_is_compared_and_all_is_shown() {
     assert_eq!((reference.target, reference.epoch_seconds), (None, None));
     let rows = figures::rows(&records, &merit, &reference);
     assert_eq!((rows[0].mean("epoch_seconds"), rows[0].mean("raw_speed_up")), (Some(1.0), None));
-    let text = table::tables(&rows, &merit, &reference, Output::new(false));
+    let text = table::tables(&rows, &merit, &reference, (Output::new(false), 80));
     assert!(text.contains("no target") && text.contains("adapm on 1 node: 1 run failed"), "{text}");
     assert!(Reference::of(&[], &merit, None).best.is_none());
     assert!(table::csv(&figures::rows(&[], &merit, &reference)).lines().count() == 1);
