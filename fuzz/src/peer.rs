@@ -3,8 +3,8 @@
 
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{
-    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Operation, Owners, Residence, Retry,
-    SyncRequest, SyncResponse,
+    Answer, Asked, Body, Forward, GrantKind, Grants, Keys, Mark, Operation, Owners, Residence,
+    Retry, SyncRequest, SyncResponse,
 };
 use adapm_core::{Counter, Key, NodeId, Ticket, Version};
 use adapm_verify::arb::{Choices, Space};
@@ -48,7 +48,12 @@ pub(crate) fn answer(
 }
 
 fn request(space: &Space<'_>, choices: &mut Choices<'_>) -> SyncRequest {
-    let mut request = SyncRequest { sync: choices.flag(), ..SyncRequest::default() };
+    let mark = match choices.below(3) {
+        0 => Mark::None,
+        1 => Mark::Check,
+        _ => Mark::Sync,
+    };
+    let mut request = SyncRequest { mark, ..SyncRequest::default() };
     match choices.below(4) {
         0 => request.intents = asked(space, choices),
         1 => request.localizes = asked(space, choices),

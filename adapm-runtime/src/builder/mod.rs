@@ -1,5 +1,6 @@
 //! From a layout to a running cluster.
 
+mod decisions;
 mod introduced;
 mod nodes;
 mod start;
@@ -16,7 +17,7 @@ use adapm_core::error::ConfigError;
 use adapm_core::home::HomeMap;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Bounded, Place, Policy, Supply, System, SystemPolicy};
+use adapm_core::policy::{Place, Policy, Supply, System, SystemPolicy};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
@@ -32,6 +33,7 @@ use crate::processes::Terms;
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
 use crate::trace::{TraceHead, Tracer};
+use decisions::Decisions;
 use nodes::NodeEnds;
 use start::{Need, Starting};
 
@@ -553,41 +555,6 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
             .field("workers", workers)
             .field("channels", channels)
             .finish_non_exhaustive()
-    }
-}
-
-/// The source of the engines' policies.
-enum Decisions {
-    System(System),
-    Custom(Box<dyn Fn(&Place) -> SystemPolicy>),
-}
-
-impl Decisions {
-    /// Uses a policy of the user's for each engine.
-    fn custom<P>(policy: impl Fn(&Place) -> P + 'static) -> Self
-    where
-        P: Policy + Send + 'static,
-    {
-        Self::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy))
-    }
-
-    /// Creates the policy of one engine, with a bound if one is given.
-    fn policy(&self, bound: Option<u32>, place: &Place) -> SystemPolicy {
-        let policy = match self {
-            Self::System(system) => system.policy(place.workers),
-            Self::Custom(policy) => policy(place),
-        };
-        match bound {
-            Some(ticks) => Box::new(Bounded { policy, ticks: ticks.into() }),
-            None => policy,
-        }
-    }
-
-    fn name(&self) -> String {
-        match self {
-            Self::System(system) => system.to_string(),
-            Self::Custom(_) => String::from("custom"),
-        }
     }
 }
 
