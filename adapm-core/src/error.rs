@@ -212,8 +212,8 @@ pub enum OpError {
         /// The node.
         node: NodeId,
     },
-    /// A localize under a system that keeps main copies at their homes.
-    #[error("this system keeps every key at its home: localize under adapm, lapse or nups")]
+    /// A localize under a system whose copies come by access (`ssp`, `essp`).
+    #[error("copies come by access under this system: localize under adapm, lapse or nups")]
     Immovable,
     /// The cluster has been shut down.
     #[error("the cluster has been shut down")]

@@ -161,7 +161,7 @@ impl<S: Store> NodeShared<S> {
     pub(crate) fn check_movable(&self, keys: &[Key]) -> Result<(), OpError> {
         self.elements(keys)?;
         match self.supply {
-            Supply::Nothing | Supply::Access => Err(OpError::Immovable),
+            Supply::Access => Err(OpError::Immovable),
             _ => Ok(()),
         }
     }

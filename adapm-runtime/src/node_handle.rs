@@ -60,6 +60,22 @@ pub(crate) struct Plan<V> {
     pub(crate) origin: std::time::Instant,
 }
 
+impl<V> Plan<V> {
+    /// Returns the configuration of an engine of `node`.
+    fn config(&self, node: NodeId) -> NodeConfig {
+        let mut config = NodeConfig::new(node, self.nodes, self.workers.of(node));
+        if let Some(most) = self.rounds_per_second {
+            config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
+            config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
+        }
+        (config.homes, config.location_caches) = (self.homes.clone(), self.location_caches);
+        config.secret = [unguessable(), unguessable()];
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        config.unresponsive_nanos = self.unresponsive_after.map(nanos);
+        config
+    }
+}
+
 impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
     /// Starts the channel threads of `node`, one per endpoint, over a store that has the main
     /// copies. Each keeps one part of the promise that all peers can be reached; parts count from
@@ -98,16 +114,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             let id = ChannelId(
                 u16::try_from(index).expect("the builder checked the number of channels"),
             );
-            let mut config = NodeConfig::new(node, plan.nodes, workers).on_channel(id, channels);
-            if let Some(most) = plan.rounds_per_second {
-                config.round_nanos_min = 1_000_000_000 / u64::from(most.get());
-                config.round_nanos_max = config.round_nanos_max.max(config.round_nanos_min);
-            }
-            (config.homes, config.location_caches) = (plan.homes.clone(), plan.location_caches);
-            config.secret = [unguessable(), unguessable()];
-            config.unresponsive_nanos = plan
-                .unresponsive_after
-                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+            let config = plan.config(node).on_channel(id, channels);
             let store = Arc::clone(&shared.store);
             let (policy, observer) = taste(id);
             let mut engine =

@@ -24,8 +24,8 @@ pub struct Stats {
     /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed
     /// over workers.
     pub blocked_nanos: u64,
-    /// Nanoseconds for which workers waited at clocks, barriers and quiesces for others to come near
-    /// enough, under a bound, summed over workers.
+    /// Nanoseconds for which workers waited at clocks, barriers and quiesces for others to come
+    /// near enough, under a bound, summed over workers.
     pub gated_nanos: u64,
     /// Main copies that moved.
     pub relocations: u64,

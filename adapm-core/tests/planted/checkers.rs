@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 60] = [
+pub(crate) const WITNESSES: [(Check, Bug); 63] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),

@@ -109,8 +109,8 @@ pub fn setup_with_ticks(seed: u64) -> Setup {
     };
     let like = setup(seed);
     let of_system = Setup::new(system, like.nodes, like.workers, 8);
-    let Setup { policy, adaptive, sequential, bound, keeps, refreshes, .. } = of_system;
-    Setup { policy, adaptive, sequential, bound, keeps, refreshes, ..like }
+    let Setup { policy, adaptive, sequential, hot, bound, keeps, refreshes, .. } = of_system;
+    Setup { policy, adaptive, sequential, hot, bound, keeps, refreshes, ..like }
 }
 
 /// Returns the cluster of a seed as [`setup_with_ticks`] does, in which one or two nodes vanish.

@@ -4,6 +4,7 @@ mod decisions;
 mod introduced;
 mod nodes;
 mod start;
+mod watchers;
 mod workers;
 
 use std::num::NonZeroU32;
@@ -36,6 +37,7 @@ use crate::trace::{TraceHead, Tracer};
 use decisions::Decisions;
 use nodes::NodeEnds;
 use start::{Need, Starting};
+use watchers::Watchers;
 
 pub use nodes::Nodes;
 pub use workers::{InvalidWorkers, Workers};
@@ -555,46 +557,6 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
             .field("workers", workers)
             .field("channels", channels)
             .finish_non_exhaustive()
-    }
-}
-
-type MakeObserver = Box<dyn Fn(NodeId, ChannelId) -> Box<dyn Observe + Send>>;
-
-/// At most one kind of observer, with one for each engine.
-#[derive(Default)]
-struct Watchers {
-    observer: Option<MakeObserver>,
-    tracer: Option<Tracer>,
-}
-
-impl Watchers {
-    /// Uses an observer of the user's for each engine.
-    fn observers<O>(observer: impl Fn(NodeId, ChannelId) -> O + 'static) -> Self
-    where
-        O: Observe + Send + 'static,
-    {
-        Self {
-            observer: Some(Box::new(move |node, channel| Box::new(observer(node, channel)))),
-            tracer: None,
-        }
-    }
-
-    /// Uses the observers that write a trace.
-    fn tracing(tracer: &Tracer) -> Self {
-        let writer = tracer.clone();
-        Self {
-            observer: Some(Box::new(move |node, _| writer.observer(node))),
-            tracer: Some(tracer.clone()),
-        }
-    }
-
-    fn observer_of(&self, node: NodeId, channel: ChannelId) -> Option<Box<dyn Observe + Send>> {
-        self.observer.as_ref().map(|observer| observer(node, channel))
-    }
-
-    /// Begins the trace, if there is one.
-    fn begin(&self, head: &TraceHead) {
-        self.tracer.iter().for_each(|tracer| tracer.begin(head));
     }
 }
 

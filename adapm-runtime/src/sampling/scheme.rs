@@ -149,7 +149,13 @@ mod tests {
      {
         for system in System::ALL {
             let usual = match system {
-                System::Classic | System::Parallax => Scheme::Naive,
+                System::Classic
+                | System::Parallax
+                | System::Ssp { .. }
+                | System::Essp { .. }
+                | System::Bsp
+                | System::BoundedDelay { .. }
+                | System::Eventual => Scheme::Naive,
                 System::Lapse | System::Nups | System::AdapmNoReplication => Scheme::Preloc,
                 _ => Scheme::Local,
             };

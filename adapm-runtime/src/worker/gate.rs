@@ -29,8 +29,8 @@ impl Gate {
         Self { clocks_per_tick, meetings: 0, clocks: 0, error: None }
     }
 
-    /// Raises the clock; at a new tick, waits until the others have come near enough. After an error
-    /// nothing waits any more.
+    /// Raises the clock; at a new tick, waits until the others have come near enough. After an
+    /// error nothing waits any more.
     pub(super) fn advance<S: Store>(&mut self, access: &mut Access<S>, clocks: u64) {
         let before = self.tick();
         self.clocks = self.clocks.saturating_add(clocks);
@@ -39,8 +39,8 @@ impl Gate {
         }
     }
 
-    /// Calls a barrier or quiesce, `meet`: in it this worker holds nobody up, and behind it sees all
-    /// that was done before.
+    /// Calls a barrier or quiesce, `meet`: in it this worker holds nobody up, and behind it sees
+    /// all that was done before.
     pub(super) fn meet<S: Store>(
         &mut self,
         access: &mut Access<S>,

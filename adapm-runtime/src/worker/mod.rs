@@ -83,7 +83,8 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// Under a system that bounds how far workers are apart ([`crate::Builder::bound`]), blocks
     /// until no other worker is too far behind, and costs a message to node 0 and back, and a round
     /// to each node that copies or updates come from or go to. A failure of that is reported by the
-    /// next [`Worker::wait_all`], [`Worker::wait_sync`], [`Worker::barrier`] or [`Worker::quiesce`].
+    /// next [`Worker::wait_all`], [`Worker::wait_sync`], [`Worker::barrier`] or
+    /// [`Worker::quiesce`].
     pub fn advance_clock(&mut self) -> Clock {
         self.advance_clock_by(1)
     }
@@ -219,7 +220,7 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// is owned here.
     ///
     /// # Errors
-    /// An unknown key, a system that keeps keys at their homes, or a failed cluster.
+    /// An unknown key, a system whose copies come by access, or a failed cluster.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
         self.localize_async(keys)?.wait()
     }
@@ -460,7 +461,7 @@ impl<V: Value, S: Store<Value = V>> IntentHandle<V, S> {
     /// §3.2), and blocks until they are here.
     ///
     /// # Errors
-    /// An unknown key, a system that keeps keys at their homes, or the worker has ended.
+    /// An unknown key, a system whose copies come by access, or the worker has ended.
     pub fn localize(&mut self, keys: &[Key]) -> Result<(), OpError> {
         self.localize_async(keys)?.wait()
     }

@@ -82,7 +82,7 @@ fn run_apart(worker: &mut Worker<i64>, ticks: u64, reached: &[AtomicU64]) -> Res
     for clock in 1..=40_u64 {
         worker.push(&[Key(clock % KEYS)], &[1])?;
         if clock % 5 == number as u64 {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            (0..200).for_each(|_| std::thread::yield_now());
         }
         reached[number].store(clock, Ordering::SeqCst);
         worker.advance_clock();
@@ -202,7 +202,7 @@ fn a_second_bound_and_a_localize_of_fixed_keys_are_refused() {
     let two = two.expect_err("it has a bound");
     assert_eq!(two.to_string(), "system ssp:4 has a bound of its own: leave out the other");
     assert!(matches!(two, BuildError::TwoBounds { .. }));
-    for system in [System::Classic, System::Bsp, System::Ssp { staleness: 1 }] {
+    for system in [System::Essp { staleness: 0 }, System::Ssp { staleness: 1 }] {
         let cluster = builder(system).build().expect("valid");
         let run = cluster.run(|mut worker| {
             assert_eq!(worker.localize(&[Key(1)]), Err(OpError::Immovable), "{system}");

@@ -6,9 +6,9 @@
 //! is a task's own, `args` what can be asked for, `query` what is asked of a model, `config` and
 //! `recipe` where settings come from, `progress` what is shown while a run goes, `folder` what
 //! stays of it, `painter` its bar, `terminal` who looks at it, `report` the tables, `json` the same
-//! for programs, `failure` how it ends badly, `exit` with which code, `interrupt` how it ends early.
-//! Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout holds
-//! JSON lines only.
+//! for programs, `failure` how it ends badly, `exit` with which code, `interrupt` how it ends
+//! early. Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout
+//! holds JSON lines only.
 
 pub(crate) mod args;
 mod command;

@@ -391,7 +391,7 @@ const COMPARE_EXAMPLES: &str = "  \
   adapm compare kge --dim 64 --epochs 5 --runs 1 --out quick
   adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out cmp
   adapm compare mf --processes --nodes 2 --runs 5 --out cmp
-  adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out cmp --resume";
+  adapm compare kge --systems adapm,lapse --nodes 2,4 --out cmp --resume";
 
 #[cfg(test)]
 mod tests {

@@ -24,9 +24,11 @@ fn an_unknown_system_is_answered_with_those_there_are() {
     let variants =
         ["adapm-no-relocation", "adapm-no-replication", "adapm-poisson", "adapm-immediate"];
     let all = [variants.as_slice(), &["classic", "full", "lapse", "nups", "parallax"]].concat();
+    assert_refused(&run(&["train", "kge", "--system", "xyz"]), &all);
     let ran = run(&["train", "kge", "--system", "adpam"]);
-    assert_refused(&ran, &all);
-    assert_refused(&ran, &["'adpam'", "similar value exists: 'adapm'"]);
+    assert_refused(&ran, &["adpam", "did you mean adapm?"]);
+    let ran = run(&["train", "kge", "--system", "ssp"]);
+    assert_refused(&ran, &["ssp needs its staleness: ssp:3"]);
 }
 
 #[test]

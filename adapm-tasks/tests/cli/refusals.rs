@@ -73,7 +73,7 @@ fn hot_keys_that_cannot_be_are_refused() {
 #[test]
 fn what_cannot_be_tuned_is_refused() {
     let of = |flags: &[&str]| run(&[&["tune", "nups", "kge"], flags].concat());
-    let nowhere = Path::new("nothing");
+    let nowhere = Path::new("/no/such/folder");
     assert_message(
         &of(&[]),
         nowhere,

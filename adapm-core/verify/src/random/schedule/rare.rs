@@ -77,7 +77,7 @@ impl Schedule {
         Ok(true)
     }
 
-    /// Runs a barrier of all that the last worker reaches some ticks after the others: whoever waits
+    /// Runs a barrier of all that the last worker reaches some ticks after the others: who waits
     /// there holds nobody up.
     pub(super) fn meet_apart(&mut self) -> Result<(), Violation> {
         let Some(bound) = self.cluster.setup().bound else { return Ok(()) };
