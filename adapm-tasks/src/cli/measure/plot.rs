@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_systems_look_alike_in_colour_or_in_shape() {
+    fn no_two_systems_look_alike() {
         let mut all: Vec<Contender> = System::ALL.map(Contender::System).to_vec();
         all.extend(
             Contender::all().filter(|contender| !all.contains(contender)).collect::<Vec<_>>(),
@@ -171,8 +171,9 @@ mod tests {
             for other in &all[..at] {
                 let (first, second) = (Look::of(*one), Look::of(*other));
                 let apart = distance(first.colour, second.colour);
-                assert!(apart > 60.0, "{one} and {other} are {apart:.0} apart");
-                assert_ne!(first.mark, second.mark, "{one} and {other}");
+                let same_colour = first.colour == second.colour;
+                assert!(apart > 60.0 || same_colour, "{one} and {other} are {apart:.0} apart");
+                assert!(!same_colour || first.mark != second.mark, "{one} and {other}");
             }
         }
     }
