@@ -14,7 +14,7 @@ use adapm_verify::random::{self, STEPS};
 use adapm_verify::{Bug, Checks, DatagramBug, LinkBug, Violation};
 
 /// Number of schedules after which a bug counts as not found.
-const SEEDS_MAX: u64 = 500;
+const SEEDS_MAX: u64 = 3_000;
 
 /// The suites' findings on one bug.
 pub(crate) struct Row {
