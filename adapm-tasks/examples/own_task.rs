@@ -208,6 +208,15 @@ impl<'a> Task for Machine<'a> {
         self.part.len() as u64
     }
 
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        let mut counts = vec![0.0; self.rows.count as usize];
+        for row in &self.part {
+            let features = &self.rows.features[*row as usize];
+            features.iter().for_each(|(index, _)| counts[*index as usize] += 1.0);
+        }
+        Some(counts)
+    }
+
     fn loader(&self, slot: WorkerSlot, _: &Tell<'_>) -> WorkerSlot {
         slot
     }

@@ -21,7 +21,7 @@ use crate::observe::Observe;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse, Nups, Parallax};
-pub use stale::{Bounded, Essp, Ssp};
+pub use stale::{Bounded, Ssp};
 pub use system::{InvalidSystem, System, SystemPolicy};
 
 /// The owner's knowledge when an intent for one of its keys reaches it.

@@ -16,12 +16,37 @@ use crate::id::{Key, WorkerId};
 use crate::observe::Observe;
 use crate::policy::{Bound, By, Placement, Policy, Supply, View};
 
-/// Stale synchronous parallel (NIPS'13): a pull of an absent key sets up a replica for as many
-/// ticks as a read may be stale; nothing refreshes it. A staleness of 0 is bulk synchronous.
+/// Stale synchronous parallel (SSP, NIPS'13), or the eager one (ESSP): a pull of an absent key sets
+/// up a replica. A staleness of 0 is bulk synchronous.
+///
+/// ```
+/// use adapm_core::clock::Tick;
+/// use adapm_core::policy::{Policy as _, Ssp};
+///
+/// // What a pull sets up when all have passed tick 7 may be read at ticks 8 to 10.
+/// assert_eq!(Ssp::new(3).keep(Tick::new(0, 7)), Some(Tick::new(0, 11)));
+/// assert_eq!(Ssp::eager(3).keep(Tick::new(0, 7)), Some(Tick::INFINITY));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Ssp {
-    /// Ticks by which a worker may be ahead of the slowest.
-    pub staleness: u64,
+    staleness: u64,
+    is_eager: bool,
+}
+
+impl Ssp {
+    /// Creates SSP, in which a worker is at most `staleness` ticks ahead of the slowest: a replica
+    /// stays for as many ticks as a read may be stale, and nothing refreshes it.
+    #[must_use]
+    pub const fn new(staleness: u64) -> Self {
+        Self { staleness, is_eager: false }
+    }
+
+    /// Creates ESSP with that staleness: a replica stays for the rest of the run, and is refreshed
+    /// whenever it changes.
+    #[must_use]
+    pub const fn eager(staleness: u64) -> Self {
+        Self { staleness, is_eager: true }
+    }
 }
 
 impl Policy for Ssp {
@@ -38,45 +63,17 @@ impl Policy for Ssp {
     }
 
     fn bound(&self) -> Option<Bound> {
-        Some(Bound { ticks: self.staleness, by: By::Expiry })
+        let by = if self.is_eager { By::Refresh } else { By::Expiry };
+        Some(Bound { ticks: self.staleness, by })
     }
 
     fn keep(&self, least: Tick) -> Option<Tick> {
-        Some(least.after(self.staleness.saturating_add(1)))
+        let end = least.after(self.staleness.saturating_add(1));
+        Some(if self.is_eager { Tick::INFINITY } else { end })
     }
 
     fn lag(&self, _key: Key) -> u32 {
-        u32::MAX
-    }
-}
-
-/// Eager SSP (Petuum): a pull of an absent key sets up a replica for the rest of the run, refreshed
-/// whenever it changes.
-#[derive(Clone, Copy, Debug)]
-pub struct Essp {
-    /// Ticks by which a worker may be ahead of the slowest.
-    pub staleness: u64,
-}
-
-impl Policy for Essp {
-    fn place(&mut self, _view: &View<'_>) -> Placement {
-        Placement::Replicate
-    }
-
-    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
-        Clock(0)
-    }
-
-    fn supply(&self) -> Supply {
-        Supply::Access
-    }
-
-    fn bound(&self) -> Option<Bound> {
-        Some(Bound { ticks: self.staleness, by: By::Refresh })
-    }
-
-    fn keep(&self, _least: Tick) -> Option<Tick> {
-        Some(Tick::INFINITY)
+        if self.is_eager { 0 } else { u32::MAX }
     }
 }
 

@@ -8,8 +8,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::policy::{
-    Adaptive, Bound, Bounded, Classic, Essp, Full, Immediate, Lapse, NoRelocation, NoReplication,
-    Nups, Parallax, Policy, Ssp, Supply,
+    Adaptive, Bound, Bounded, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Nups,
+    Parallax, Policy, Ssp, Supply,
 };
 
 /// Declares the systems: each with its parameter and a usual value of it, if it has one, its name
@@ -108,12 +108,12 @@ systems! {
     Ssp {
         /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
         staleness: 3
-    } "ssp" "Petuum: replicas for some clocks, by access" _ => Ssp { staleness: staleness.into() };
+    } "ssp" "Petuum: replicas for some clocks, by access" _ => Ssp::new(staleness.into());
     /// Eager SSP: a replica for the rest of the run, set up by access (AdaPM §A.3).
     Essp {
         /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
         staleness: 3
-    } "essp" "Petuum: replicas for the whole run, by access" _ => Essp { staleness: staleness.into() };
+    } "essp" "Petuum: replicas for the whole run, by access" _ => Ssp::eager(staleness.into());
     /// Bulk synchronous: a static partition whose workers advance together (OSDI'14 §3.5).
     Bsp "bsp" "static partition, workers advance together" _ => Bounded { policy: Classic, ticks: 0 };
     /// Bounded delay: a static partition whose workers are a few clocks apart (OSDI'14 §3.5).

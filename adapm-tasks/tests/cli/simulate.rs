@@ -93,7 +93,7 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
     for (flag, value) in [
         ("--task", "mnist"),
         ("--system", "full"),
-        ("--system", "adapm,nups"),
+        ("--system", "adapm,ssp:3"),
         ("--nodes", "0"),
         ("--nodes", "2,many"),
         ("--nodes", "5000"),

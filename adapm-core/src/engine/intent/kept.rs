@@ -1,7 +1,6 @@
 //! Copies that pulls have set up, without a signal (AdaPM §A.3): how long they stay.
 
-use alloc::collections::BTreeMap;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use crate::clock::Tick;
@@ -50,9 +49,9 @@ impl Kept {
     /// Records that the copy of `key`, which must not be read from `end` on, is still here or on
     /// its way.
     pub(super) fn await_end(&mut self, key: Key, end: Tick) {
-        if self.ended.insert(key, end).is_none() {
-            *self.leaving.entry(end).or_default() += 1;
-        }
+        let before = self.ended.insert(key, end);
+        debug_assert!(before.is_none(), "no pull asks for a key of which a copy lingers");
+        *self.leaving.entry(end).or_default() += 1;
     }
 
     /// Records that the copy of `key` is gone.
