@@ -129,7 +129,7 @@ fn scaled((low, high): (f64, f64), share: f64) -> f64 {
 fn sobol() -> impl Iterator<Item = [f64; 2]> {
     // Directions of both dimensions: bits, and those of the polynomial x + 1.
     let directions = |bit: u32| {
-        let odd = (0..bit).fold(1_u64, |number, _| 2 * number ^ number);
+        let odd = (0..bit).fold(1_u64, |number, _| (2 * number) ^ number);
         [1 << (31 - bit), odd << (31 - bit)]
     };
     let mut at = [0_u64; 2];
