@@ -35,8 +35,7 @@ pub struct Setup {
     pub adaptive: bool,
     /// True if invariant 9 must hold, as it does without replication, for all keys but hot ones.
     pub sequential: bool,
-    /// The bound of the policy ([`Policy::bound`](adapm_core::policy::Policy::bound)): workers have
-    /// ticks, and invariant 13 must hold.
+    /// The bound of the policy ([`Policy::bound`]): workers have ticks, and invariant 13 must hold.
     pub bound: Option<Bound>,
     /// True if pulls of absent keys set up replicas.
     pub keeps: bool,
