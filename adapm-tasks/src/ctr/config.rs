@@ -123,7 +123,7 @@ impl Config for TrainConfig {
     }
 
     fn batches_per_clock(&self) -> u32 {
-        16
+        8
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -221,7 +221,12 @@ impl Config for TrainConfig {
     }
 
     fn batches_per_clock(&self) -> u32 {
-        64
+        match self.negatives {
+            // A batch is a chunk.
+            Negatives::Shared => 2,
+            // A batch is a fact.
+            Negatives::Independent => 64,
+        }
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -202,7 +202,7 @@ impl Config for TrainConfig {
     }
 
     fn batches_per_clock(&self) -> u32 {
-        64
+        16
     }
 
     fn check(&self) -> Result<(), ConfigError> {

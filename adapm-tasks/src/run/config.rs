@@ -40,9 +40,9 @@ pub trait Config: Serialize + Clone + Send + Sync {
         self.common().1
     }
 
-    /// Returns the batches that are one clock to a bound unless `--clock-every` says otherwise: as
-    /// many as take some 20 ms on one worker, so that waiting for others costs little. Positive;
-    /// defaults to 1.
+    /// Returns the batches that are one clock to a bound unless `--clock-every` says otherwise: some
+    /// 20 ms of work, of data of a usual size, as each clock costs a round. Positive; defaults to
+    /// 1.
     fn batches_per_clock(&self) -> u32 {
         1
     }
@@ -111,8 +111,8 @@ pub struct Pacing {
     /// Clocks that a worker may be ahead of the slowest, under a system without a bound of its own
     #[arg(long, value_name = "CLOCKS")]
     pub bound: Option<u32>,
-    /// Batches of work that are one clock to a bound, that of the system included [default: as many
-    /// as take some 20 ms on one worker]
+    /// Batches of work that are one clock to a bound, that of the system included [default: by
+    /// task, some 20 ms of work]
     #[arg(long, value_name = "N")]
     pub clock_every: Option<NonZeroU32>,
 }

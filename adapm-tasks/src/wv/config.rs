@@ -113,7 +113,7 @@ impl Config for TrainConfig {
     }
 
     fn batches_per_clock(&self) -> u32 {
-        64
+        512
     }
 
     fn check(&self) -> Result<(), ConfigError> {

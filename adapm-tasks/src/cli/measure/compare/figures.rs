@@ -264,7 +264,6 @@ macro_rules! columns {
     };
 }
 
-// Bounded systems will have a group of their own: the share of time in ticks, the largest gap.
 columns! {
     Quality "quality" "quality" Figure |run| Some(run.best()?.quality);
     Quality "best_epoch" "at epoch" Number |run| Some(run.best()?.epochs.round());
