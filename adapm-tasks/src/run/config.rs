@@ -40,9 +40,9 @@ pub trait Config: Serialize + Clone + Send + Sync {
         self.common().1
     }
 
-    /// Returns the batches that are one clock to a bound unless `--clock-every` says otherwise: some
-    /// 20 ms of work, of data of a usual size, as each clock costs a round. Positive; defaults to
-    /// 1.
+    /// Returns the batches that are one clock to a bound unless `--clock-every` says otherwise:
+    /// some 20 ms of work, of data of a usual size, as each clock costs a round. Positive; defaults
+    /// to 1.
     fn batches_per_clock(&self) -> u32 {
         1
     }
