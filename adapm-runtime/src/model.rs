@@ -16,6 +16,7 @@ mod node {
     use std::sync::Arc;
 
     use adapm_core::engine::{Intent, OpBody};
+    use adapm_core::home::HomeMap;
     use adapm_core::policy::Supply;
     use adapm_core::store::Store;
     use adapm_core::{Key, Layout, NodeId, WorkerId};
@@ -52,6 +53,7 @@ mod node {
             Self(Arc::new(NodeShared {
                 node: NodeId(0),
                 nodes: 2,
+                homes: HomeMap::scale(2),
                 layout,
                 store,
                 ports: vec![Arc::new(Port::new(workers, Arc::new(wake)))],
