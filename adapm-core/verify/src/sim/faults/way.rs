@@ -110,6 +110,15 @@ impl Way {
         later(self.last);
     }
 
+    /// Drops all parcels but the one that is on its way, as the system does with what it has yet to
+    /// send on a pipe that both ends have closed.
+    pub(super) fn discard(&mut self) {
+        let is_whole = |parcel: &Parcel| !matches!(parcel.item, Item::Bytes);
+        let keep = self.parcels.iter().position(is_whole).map_or(0, |first| first + 1);
+        self.parcels.truncate(keep);
+        self.last = self.parcels.back().map_or(Instant::ZERO, |parcel| parcel.arrival);
+    }
+
     /// Takes the next parcel, if it has arrived.
     pub(super) fn take(&mut self, now: Instant) -> Option<Parcel> {
         let has_arrived = self.parcels.front().is_some_and(|parcel| parcel.arrival <= now);
