@@ -202,8 +202,7 @@ fn a_set_is_read_back_and_added_to() -> Case {
                 assert!(cluster.is_done(push?));
             }
             // Copies that nothing refreshes may lack the pushes until then.
-            for who in cluster.workers().filter(|_| !cluster.setup().refreshes).collect::<Vec<_>>()
-            {
+            for who in cluster.workers().filter(|_| cluster.setup().lag > 0).collect::<Vec<_>>() {
                 cluster.quiesce(who)?;
             }
             cluster.settle()?;

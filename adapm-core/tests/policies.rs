@@ -26,6 +26,9 @@ policy_suite!(full, |place| System::Full.policy(place.workers));
 policy_suite!(lapse, |place| System::Lapse.policy(place.workers));
 policy_suite!(nups, |place| System::Nups.policy(place.workers));
 policy_suite!(parallax, |place| System::Parallax.policy(place.workers));
+policy_suite!(ssp, |place| System::Ssp { staleness: 1 }.policy(place.workers));
+policy_suite!(essp, |place| System::Essp { staleness: 1 }.policy(place.workers));
+policy_suite!(het_gmp, |place| System::HetGmp { staleness: 1 }.policy(place.workers));
 
 /// A policy that answers `answer` of the call's number, and may do worse.
 #[derive(Clone)]

@@ -21,7 +21,7 @@ use crate::observe::Observe;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse, Nups, Parallax};
-pub use stale::{Bounded, Ssp};
+pub use stale::{Bounded, HetGmp, Ssp};
 pub use system::{InvalidSystem, System, SystemPolicy};
 
 /// The owner's knowledge when an intent for one of its keys reaches it.
@@ -130,6 +130,9 @@ pub enum Supply {
     HotAndLocalize,
     /// As [`Supply::HotAndLocalize`], but the other keys stay where they are (AdaPM Table 1).
     Hot,
+    /// As [`Supply::Hot`], but each node has hot keys of its own: of the keys whose homes are
+    /// elsewhere those that it accesses most (HET-GMP §5.2).
+    Partition,
     /// Nothing: accesses of absent keys go to their owners; intent is not signalled (AdaPM §A.2).
     Nothing,
     /// A pull of an absent key sets up a replica ([`Policy::keep`]); intent is not signalled
@@ -163,7 +166,7 @@ impl Supply {
         matches!(self, Self::Localize | Self::HotAndLocalize)
     }
 
-    /// Returns true if hot keys are chosen before the run.
+    /// Returns true if hot keys are chosen before the run, the same for all nodes.
     #[must_use]
     pub const fn has_hot_keys(self) -> bool {
         matches!(self, Self::HotAndLocalize | Self::Hot)
@@ -173,7 +176,7 @@ impl Supply {
     /// workers begin.
     #[must_use]
     pub const fn lasts_the_run(self) -> bool {
-        matches!(self, Self::Everything | Self::HotAndLocalize | Self::Hot)
+        matches!(self, Self::Everything | Self::HotAndLocalize | Self::Hot | Self::Partition)
     }
 }
 

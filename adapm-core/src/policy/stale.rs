@@ -1,15 +1,18 @@
-//! Systems that bound how stale a read may be: Petuum's SSP and ESSP (AdaPM §A.3; NIPS'13), and a
-//! bound for any other policy, such as the bounded delay of OSDI'14.
+//! Systems that bound how stale a read may be: Petuum's SSP and ESSP (AdaPM §A.3; NIPS'13), HET-GMP
+//! (HET-GMP §5.3), and a bound for any other policy, such as the bounded delay of OSDI'14.
 //!
 //! All of them stop a worker between two accesses, when its clock advances, and never in front of a
 //! read. A worker at tick `t` sees every update that any worker has made before
-//! `t.before(staleness)`, and its own.
+//! `t.before(staleness)`, and its own; under HET-GMP, every one but the changes that a replica may
+//! lack.
 //!
 //! # Departure
 //! Petuum checks the age of a row at each read and fetches a stale one in place. Here replicas that
 //! are too old for a tick are given up before their node's worker passes it, and fetched by the
 //! next read: the same guarantee and as many fetches, with one more message each. In return a read
 //! of a copy costs what it costs under every other system.
+
+use core::ops::Range;
 
 use crate::clock::{Clock, Tick};
 use crate::id::{Key, WorkerId};
@@ -74,6 +77,62 @@ impl Policy for Ssp {
 
     fn lag(&self, _key: Key) -> u32 {
         if self.is_eager { 0 } else { u32::MAX }
+    }
+}
+
+/// HET-GMP: a static partition in which each node replicates what it accesses most, chosen before
+/// the run, and workers advance together (HET-GMP §5.3). A replica is refreshed once it lacks more
+/// than `staleness` changes, at the latest before a worker of its node passes its next tick: the
+/// intra-embedding bound. With a staleness of 0 it is bulk synchronous.
+///
+/// ```
+/// use adapm_core::policy::{HetGmp, Policy as _};
+/// use adapm_core::Key;
+///
+/// let policy = HetGmp::new(100).with_fresh(Key(1_000)..Key(1_010));
+/// assert_eq!([policy.lag(Key(7)), policy.lag(Key(1_003))], [100, 0]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct HetGmp {
+    staleness: u32,
+    fresh: Range<Key>,
+}
+
+impl HetGmp {
+    /// Creates HET-GMP, in which a replica may lack `staleness` changes when a worker begins a
+    /// clock. What one round brings from one node is one change, and a node's own is none.
+    #[must_use]
+    pub const fn new(staleness: u32) -> Self {
+        Self { staleness, fresh: Key(0)..Key(0) }
+    }
+
+    /// Returns the same with keys whose replicas lack no change: those of dense layers, which
+    /// HET-GMP averages over all workers in each iteration (HET-GMP §5.3).
+    #[must_use]
+    pub fn with_fresh(self, fresh: Range<Key>) -> Self {
+        Self { fresh, ..self }
+    }
+}
+
+impl Policy for HetGmp {
+    fn place(&mut self, _view: &View<'_>) -> Placement {
+        Placement::Replicate
+    }
+
+    fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
+        Clock::INFINITY
+    }
+
+    fn supply(&self) -> Supply {
+        Supply::Partition
+    }
+
+    fn bound(&self) -> Option<Bound> {
+        Some(Bound { ticks: 0, by: By::Refresh })
+    }
+
+    fn lag(&self, key: Key) -> u32 {
+        if self.fresh.contains(&key) { 0 } else { self.staleness }
     }
 }
 

@@ -8,8 +8,8 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::policy::{
-    Adaptive, Bound, Bounded, Classic, Full, Immediate, Lapse, NoRelocation, NoReplication, Nups,
-    Parallax, Policy, Ssp, Supply,
+    Adaptive, Bound, Bounded, Classic, Full, HetGmp, Immediate, Lapse, NoRelocation, NoReplication,
+    Nups, Parallax, Policy, Ssp, Supply,
 };
 
 /// Declares the systems: each with its parameter and a usual value of it, if it has one, its name
@@ -114,6 +114,12 @@ systems! {
         /// Clocks by which a worker may be ahead of the slowest, and a read behind the newest.
         staleness: 3
     } "essp" "Petuum: replicas for the whole run, by access" _ => Ssp::eager(staleness.into());
+    /// A partition of samples and keys; each node replicates what it accesses most, and workers
+    /// advance together (HET-GMP §5).
+    HetGmp {
+        /// Changes that a replica may lack when a worker begins a clock.
+        staleness: 100
+    } "het-gmp" "partition by accesses, replicas that may lag" _ => HetGmp::new(staleness);
     /// Bulk synchronous: a static partition whose workers advance together (OSDI'14 §3.5).
     Bsp "bsp" "static partition, workers advance together" _ => Bounded { policy: Classic, ticks: 0 };
     /// Bounded delay: a static partition whose workers are a few clocks apart (OSDI'14 §3.5).
@@ -144,7 +150,7 @@ pub enum InvalidSystem {
         usual: (&'static str, u32),
     },
     /// The parameter is not a number from 0 to 4294967295.
-    #[error("{system}:{given}: {} is a number of clocks, such as {system}:{}", .usual.0, .usual.1)]
+    #[error("{system}:{given}: {} is a whole number, such as {system}:{}", .usual.0, .usual.1)]
     Parameter {
         /// The name.
         system: &'static str,
@@ -176,7 +182,7 @@ impl System {
         self.supply().localizes()
     }
 
-    /// Returns true if hot keys are chosen before the run.
+    /// Returns true if hot keys are chosen before the run, the same for all nodes.
     #[must_use]
     pub fn has_hot_keys(self) -> bool {
         self.supply().has_hot_keys()
@@ -256,7 +262,7 @@ mod tests {
         assert_eq!(refused("bsp:0"), "bsp has no parameter: leave out `:0`");
         assert_eq!(
             refused("bounded-delay:-1"),
-            "bounded-delay:-1: delay is a number of clocks, such as bounded-delay:2"
+            "bounded-delay:-1: delay is a whole number, such as bounded-delay:2"
         );
     }
 
@@ -280,7 +286,7 @@ mod tests {
                     ((Placement::Relocate, Placement::Relocate), false, true)
                 }
                 System::AdapmImmediate => ((Placement::Relocate, Placement::Replicate), true, true),
-                System::Full | System::Nups | System::Parallax => {
+                System::Full | System::Nups | System::Parallax | System::HetGmp { .. } => {
                     ((Placement::Replicate, Placement::Replicate), true, true)
                 }
                 System::Ssp { .. } | System::Essp { .. } => {
@@ -311,6 +317,7 @@ mod tests {
                 System::Full => (Supply::Everything, true),
                 System::Nups => (Supply::HotAndLocalize, true),
                 System::Parallax => (Supply::Hot, true),
+                System::HetGmp { .. } => (Supply::Partition, true),
                 System::AdapmNoReplication => (Supply::Intent, false),
                 _ => (Supply::Intent, true),
             };
@@ -322,6 +329,7 @@ mod tests {
                     System::Full => (false, false, true),
                     System::Nups => (true, true, true),
                     System::Parallax => (false, true, true),
+                    System::HetGmp { .. } => (false, false, true),
                     _ => (false, false, false),
                 },
                 "{system}"
@@ -339,6 +347,7 @@ mod tests {
             let (bound, keep, lag) = match system {
                 System::Ssp { .. } => (expiry(3), Some(Tick::new(2, 11)), u32::MAX),
                 System::Essp { .. } => (refresh(3), Some(Tick::INFINITY), 0),
+                System::HetGmp { .. } => (refresh(0), None, 100),
                 System::Bsp => (refresh(0), None, 0),
                 System::BoundedDelay { .. } => (refresh(2), None, 0),
                 _ => (None, None, 0),

@@ -7,7 +7,7 @@ use crate::scan;
 use crate::tree::File;
 
 /// The sections, as they are cited.
-pub(crate) const SECTIONS: [&str; 15] = [
+pub(crate) const SECTIONS: [&str; 19] = [
     "AdaPM §3",
     "AdaPM §4.1",
     "AdaPM §4.2.1",
@@ -23,6 +23,10 @@ pub(crate) const SECTIONS: [&str; 15] = [
     "Lapse §3.3",
     "Lapse §3.4",
     "Lapse §3.5",
+    "NuPS §3",
+    "AdaPM §A.3",
+    "HET-GMP §5.2",
+    "HET-GMP §5.3",
 ];
 
 /// The files that cite a section.

@@ -16,7 +16,7 @@ use core::time::Duration;
 use std::sync::Arc;
 use std::time::Instant;
 
-use adapm_core::clock::Clock;
+use adapm_core::clock::{Clock, Tick};
 use adapm_core::config::NodeConfig;
 use adapm_core::id::{ChannelId, Counter, Key, NodeId, WorkerId};
 use adapm_core::node_set::NodeSet;
@@ -163,8 +163,14 @@ fn with_policy(
 ) -> Setup {
     let (make, log, nodes, workers) = (make.clone(), Arc::clone(log), setup.nodes, setup.workers);
     let (channel, channels) = setup.channel;
+    let any = make(&place());
+    setup.lag = setup.keys().map(|key| any.lag(key)).max().unwrap_or(0);
+    setup.keeps = any.keep(Tick::default()).is_some();
+    setup.bound = any.bound();
+    // A bound, and the way in which copies become fresh under it, are the same on all nodes.
+    let is_bounded = setup.bound.is_some();
     setup.policy = Arc::new(move |node| {
-        if own(node) {
+        if is_bounded || own(node) {
             let config = NodeConfig::new(node, nodes, workers).on_channel(channel, channels);
             let policy = Watched::new(&log, || make(&Place::from(&config)));
             return Box::new(policy) as SystemPolicy;

@@ -6,9 +6,10 @@
 
 mod schedule;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use adapm_core::id::ChannelId;
+use adapm_core::id::{ChannelId, Key};
 use adapm_core::layout::Layout;
 use adapm_core::policy::{Bound, Bounded, By, Policy, System, SystemPolicy};
 
@@ -55,9 +56,8 @@ pub fn setup(seed: u64) -> Setup {
     let layout = if sparse { Layout::sparse(&extents) } else { Layout::dense(&extents) };
     setup.layout = layout.expect("a cluster has keys");
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
-    let mut of_hot = Rng::new(seed ^ HOT_SALT);
     if setup.hot.is_some() {
-        setup.hot = Some(setup.keys().filter(|_| of_hot.chance(HOT_PERCENT)).collect());
+        setup.hot = Some(hot(seed, &setup));
     }
     setup.grants_max = rng.choose(&[512, 2, 1]);
     setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
@@ -65,6 +65,12 @@ pub fn setup(seed: u64) -> Setup {
     setup.unresponsive_nanos = Some(UNRESPONSIVE_NANOS).filter(|_| looks);
     setup.table = table(seed, nodes, setup.layout.keys().end.0);
     setup
+}
+
+/// Returns the hot keys of a seed, under a system that has them.
+fn hot(seed: u64, setup: &Setup) -> BTreeSet<Key> {
+    let mut rng = Rng::new(seed ^ HOT_SALT);
+    setup.keys().filter(|_| rng.chance(HOT_PERCENT)).collect()
 }
 
 /// Returns the table of homes of a seed, in every third cluster; in every second table, one node is
@@ -101,16 +107,18 @@ pub fn setup_with_take_backs(seed: u64) -> Setup {
 pub fn setup_with_ticks(seed: u64) -> Setup {
     let mut rng = Rng::new(seed ^ TICK_SALT);
     let staleness = rng.within(0..4) as u32;
-    let system = match rng.within(0..6) {
+    let system = match rng.within(0..8) {
         0 | 1 => System::Ssp { staleness },
         2 | 3 => System::Essp { staleness },
         4 => System::BoundedDelay { delay: staleness },
+        5 | 6 => System::HetGmp { staleness },
         _ => return bounded(setup(seed), staleness),
     };
     let like = setup(seed);
     let of_system = Setup::new(system, like.nodes, like.workers, 8);
-    let Setup { policy, adaptive, sequential, hot, bound, keeps, refreshes, .. } = of_system;
-    Setup { policy, adaptive, sequential, hot, bound, keeps, refreshes, ..like }
+    let Setup { policy, adaptive, sequential, bound, keeps, lag, .. } = of_system;
+    let hot = of_system.hot.map(|_| hot(seed, &like));
+    Setup { policy, adaptive, sequential, hot, bound, keeps, lag, ..like }
 }
 
 /// Returns the cluster of a seed as [`setup_with_ticks`] does, in which one or two nodes vanish.

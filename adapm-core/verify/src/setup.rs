@@ -8,7 +8,7 @@ use adapm_core::clock::Tick;
 use adapm_core::home::HomeMap;
 use adapm_core::id::{ChannelId, Key, NodeId};
 use adapm_core::layout::Layout;
-use adapm_core::policy::{Bound, Policy, System, SystemPolicy};
+use adapm_core::policy::{Bound, Policy, Supply, System, SystemPolicy};
 
 use crate::check::Checks;
 use crate::planted::{Bug, bug_from_environment};
@@ -39,8 +39,8 @@ pub struct Setup {
     pub bound: Option<Bound>,
     /// True if pulls of absent keys set up replicas.
     pub keeps: bool,
-    /// True if replicas are refreshed after each change, so that invariant 4 must hold at rest.
-    pub refreshes: bool,
+    /// The changes that a replica may lack at rest; 0: invariant 4 must hold then.
+    pub lag: u32,
     /// The hot keys, under a system that has them: every node signals intent for these and the
     /// whole run; workers signal none, and localize none of these. The first key of each home by
     /// default. `None`: workers signal.
@@ -79,7 +79,8 @@ impl Setup {
     pub fn new(system: System, nodes: usize, workers: usize, keys: u64) -> Self {
         let first_of =
             |home: usize| (0..keys).map(Key).find(|key| Layout::home(*key, nodes).index() == home);
-        let hot = system.has_hot_keys().then(|| (0..nodes).filter_map(first_of).collect());
+        let has_hot = system.has_hot_keys() || system.supply() == Supply::Partition;
+        let hot = has_hot.then(|| (0..nodes).filter_map(first_of).collect());
         Self {
             nodes,
             workers,
@@ -98,7 +99,7 @@ impl Setup {
             hot,
             bound: system.policy(workers).bound(),
             keeps: system.policy(workers).keep(Tick::default()).is_some(),
-            refreshes: system.policy(workers).lag(Key(0)) == 0,
+            lag: system.policy(workers).lag(Key(0)),
             location_caches: true,
             block_bytes_max: 4 << 20,
             grants_max: 512,

@@ -159,16 +159,23 @@ impl Ownership {
                 slot.apply(delta);
                 is_changed
             });
-            self.mark_stale(ctx, key, if is_changed { None } else { Some(from) });
+            // What workers have changed here is one change, and what `from` brings another.
+            if is_changed {
+                self.mark_stale(ctx, key, None);
+            }
+            self.mark_stale(ctx, key, Some(from));
         }
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            ctx.store.with_slot(key, |mut slot| {
-                // All holders are notified of the set, and thereby of earlier changes of workers.
-                let _ = slot.take_dirty();
+            let is_changed = ctx.store.with_slot(key, |mut slot| {
+                let is_changed = slot.take_dirty();
                 slot.set(value);
+                is_changed
             });
+            if is_changed {
+                self.mark_stale(ctx, key, None);
+            }
             self.mark_stale(ctx, key, None);
         }
         for &key in request.releases.iter() {

@@ -271,7 +271,10 @@ impl Ownership {
             }
             (is_changed, slot.packed.counter())
         });
-        if is_changed || asked != AskedFor::Pull {
+        if is_changed {
+            self.mark_stale(ctx, key, None);
+        }
+        if asked != AskedFor::Pull {
             self.mark_stale(ctx, key, None);
         }
         if is_own {

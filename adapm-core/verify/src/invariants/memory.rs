@@ -87,7 +87,7 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
             .filter(|key| is_replica(key) && picture.localized.contains(&(node, *key)));
         let items = signalled(picture, node) + localized.count() + kept(picture);
         // Replicas that are not refreshed after each change may lack some at rest.
-        let unrefreshed = usize::from(!picture.setup.refreshes);
+        let unrefreshed = usize::from(picture.setup.lag > 0);
         let bound = PER_ITEM * items + (1 + unrefreshed) * copies(picture, node);
         let entries = picture.member(node).node.engine().side_entries();
         hold!(

@@ -82,7 +82,7 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     if checks.contains(2) {
         conservation::check_at_rest(picture)?;
     }
-    if checks.contains(4) && picture.setup.refreshes {
+    if checks.contains(4) && picture.setup.lag == 0 {
         convergence::check_at_rest(picture)?;
     }
     if checks.contains(5) {

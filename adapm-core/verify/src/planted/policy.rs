@@ -33,6 +33,8 @@ struct PlantedPolicy {
     hides_intent: bool,
     /// Ticks by which workers are further apart, and by which a copy stays longer.
     late: (u64, u64),
+    /// Changes by which a replica may lack more.
+    lag: u32,
     /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
     /// Keeps the first key that should be replicated; `None` in it before there is one.
@@ -45,6 +47,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         sound: policy,
         hides_intent: false,
         late: (0, 0),
+        lag: 0,
         unnoted: None,
         kept: None,
     };
@@ -54,6 +57,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         Some(Bug::HotKeyKept) => planted.kept = Some(None),
         Some(Bug::BoundOffByOne) => planted.late = (1, 1),
         Some(Bug::KeepTooLong) => planted.late = (0, 1),
+        Some(Bug::LagOffByOne) => planted.lag = 1,
         _ => return planted.sound,
     }
     Box::new(planted)
@@ -108,6 +112,6 @@ impl Policy for PlantedPolicy {
     }
 
     fn lag(&self, key: Key) -> u32 {
-        self.sound.lag(key)
+        self.sound.lag(key).saturating_add(self.lag)
     }
 }
