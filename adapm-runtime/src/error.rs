@@ -26,6 +26,14 @@ pub enum BuildError {
     /// Invalid numbers.
     #[error("{0}")]
     Config(#[from] ConfigError),
+    /// Lists of hot keys that are not one for each node.
+    #[error("{given} lists of hot keys for {nodes} nodes: give one for each, or one set for all")]
+    HotKeyLists {
+        /// Lists given.
+        given: usize,
+        /// Nodes of the cluster.
+        nodes: usize,
+    },
     /// A list of numbers of workers that is not one for each node.
     #[error(
         "{given} numbers of workers for {nodes} nodes: give one for each, or one number for all"
@@ -56,7 +64,15 @@ pub enum BuildError {
         /// End of the layout's keys, which start at 0.
         end: Key,
     },
-    /// Hot keys under a system that has none.
+    /// Hot keys of each node under a system that has none.
+    #[error(
+        "lists of hot keys under system {system}, which has none: use het-gmp, or leave them out"
+    )]
+    NoHotKeyLists {
+        /// The system.
+        system: String,
+    },
+    /// Hot keys of all nodes under a system that has none.
     #[error(
         "{hot} hot keys under system {system}, which has none: use nups or parallax, or leave them out"
     )]

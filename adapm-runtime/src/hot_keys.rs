@@ -1,5 +1,5 @@
-//! The keys of which every node holds a copy for the whole run, under systems that choose them
-//! before it (NuPS §3, AdaPM §A.5).
+//! The keys of which a node holds a copy for the whole run, under systems that choose them before
+//! it: the same on every node (NuPS §3, AdaPM §A.5), or each node's own (HET-GMP §5.2).
 //!
 //! Not here: the choice, which needs to know how often each key is accessed
 //! ([`crate::Builder::hot_keys`]).
@@ -8,7 +8,73 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use adapm_core::Key;
+use adapm_core::policy::Supply;
+use adapm_core::{Key, NodeId};
+
+use crate::error::BuildError;
+
+/// The hot keys of all nodes.
+#[derive(Clone, Debug)]
+pub(crate) enum HotSets {
+    Shared(HotKeys),
+    /// By node.
+    Own(Arc<[HotKeys]>),
+}
+
+impl HotSets {
+    /// Returns the hot keys of `node`; none of a node that has no list.
+    pub(crate) fn of(&self, node: NodeId) -> HotKeys {
+        match self {
+            Self::Shared(keys) => keys.clone(),
+            Self::Own(lists) => lists.get(node.index()).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Checks that hot keys are keys before `end`, for as many nodes, and of use under a system with
+    /// this supply.
+    pub(crate) fn check(
+        &self,
+        end: Key,
+        nodes: usize,
+        supply: Supply,
+        system: impl FnOnce() -> String,
+    ) -> Result<(), BuildError> {
+        if let Self::Own(lists) = self
+            && lists.len() != nodes
+        {
+            return Err(BuildError::HotKeyLists { given: lists.len(), nodes });
+        }
+        let keys = self.sets().iter().map(HotKeys::as_slice);
+        match keys.clone().filter_map(<[Key]>::last).max() {
+            Some(key) if *key >= end => Err(BuildError::UnknownHotKey { key: *key, end }),
+            Some(_) => match self {
+                Self::Shared(keys) if !supply.has_hot_keys() => {
+                    Err(BuildError::NoHotKeys { system: system(), hot: keys.0.len() })
+                }
+                Self::Own(_) if supply != Supply::Partition => {
+                    Err(BuildError::NoHotKeyLists { system: system() })
+                }
+                _ => Ok(()),
+            },
+            None => Ok(()),
+        }
+    }
+
+    /// Returns each set once.
+    pub(crate) fn sets(&self) -> &[HotKeys] {
+        match self {
+            Self::Shared(keys) => std::slice::from_ref(keys),
+            Self::Own(lists) => lists,
+        }
+    }
+}
+
+impl fmt::Display for HotSets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.sets().iter().map(HotKeys::to_string).collect();
+        f.write_str(&texts.join(", "))
+    }
+}
 
 /// A set of keys, ascending; printed with its size and a digest that tells sets apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

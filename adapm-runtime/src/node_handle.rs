@@ -24,7 +24,7 @@ use crate::builder::Workers;
 use crate::channel::{Beginning, Channel, Report};
 use crate::error::{BuildError, RunError, message_of};
 use crate::failure::Failure;
-use crate::hot_keys::HotKeys;
+use crate::hot_keys::HotSets;
 use crate::link::{Endpoint, Link};
 use crate::node::{Clocks, NodeShared, Port, WorkerShared};
 use crate::promise::{Promise, Waiter};
@@ -52,7 +52,7 @@ pub(crate) struct Plan<V> {
     pub(crate) supply: Supply,
     /// The clocks after which workers wait for others, under a bound.
     pub(crate) clocks_per_tick: Option<NonZeroU32>,
-    pub(crate) hot_keys: HotKeys,
+    pub(crate) hot_keys: HotSets,
     /// Longest time for which a peer may owe an answer; `None`: forever.
     pub(crate) unresponsive_after: Option<Duration>,
     pub(crate) failure: Arc<Failure>,
@@ -107,7 +107,7 @@ impl<S: Store + Send + Sync + 'static> NodeHandle<S> {
             sampling: plan.sampling.clone(),
             supply: plan.supply,
             clocks_per_tick: plan.clocks_per_tick,
-            hot_keys: plan.hot_keys.clone(),
+            hot_keys: plan.hot_keys.of(node),
         });
         let mut handle = Self { shared: Arc::clone(&shared), threads: Vec::new() };
         for (index, endpoint) in endpoints.into_iter().enumerate() {

@@ -1,39 +1,70 @@
 //! The source of the engines' policies: a system, or a function of the user's; with a bound on how
 //! far workers are apart, if one is given.
 
-use adapm_core::policy::{Bounded, Place, Policy, System, SystemPolicy};
+use std::ops::Range;
 
-/// The source of the engines' policies.
-pub(super) enum Decisions {
+use adapm_core::Key;
+use adapm_core::policy::{Bounded, HetGmp, Place, Policy, System, SystemPolicy};
+
+/// The source of the engines' policies, and what is set beside it.
+pub(super) struct Decisions {
+    source: Source,
+    /// Ticks by which a worker may be ahead of the slowest, beside what the source says.
+    pub(super) bound: Option<u32>,
+    /// Keys that all workers change in each step.
+    pub(super) dense: Range<Key>,
+}
+
+enum Source {
     System(System),
     Custom(Box<dyn Fn(&Place) -> SystemPolicy>),
 }
 
+impl Default for Decisions {
+    fn default() -> Self {
+        Self { source: Source::System(System::default()), bound: None, dense: Key(0)..Key(0) }
+    }
+}
+
 impl Decisions {
+    /// Uses the policies of a system.
+    pub(super) fn use_system(&mut self, system: System) {
+        self.source = Source::System(system);
+    }
+
     /// Uses a policy of the user's for each engine.
-    pub(super) fn custom<P>(policy: impl Fn(&Place) -> P + 'static) -> Self
+    pub(super) fn use_custom<P>(&mut self, policy: impl Fn(&Place) -> P + 'static)
     where
         P: Policy + Send + 'static,
     {
-        Self::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy))
+        self.source =
+            Source::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy));
     }
 
-    /// Creates the policy of one engine, with a bound if one is given.
-    pub(super) fn policy(&self, bound: Option<u32>, place: &Place) -> SystemPolicy {
-        let policy = match self {
-            Self::System(system) => system.policy(place.workers),
-            Self::Custom(policy) => policy(place),
+    /// Returns the system, unless policies are the user's.
+    pub(super) fn system(&self) -> Option<System> {
+        match self.source {
+            Source::System(system) => Some(system),
+            Source::Custom(_) => None,
+        }
+    }
+
+    /// Creates the policy of one engine.
+    pub(super) fn policy(&self, place: &Place) -> SystemPolicy {
+        let policy = match &self.source {
+            Source::System(System::HetGmp { staleness }) => {
+                Box::new(HetGmp::new(*staleness).with_fresh(self.dense.clone()))
+            }
+            Source::System(system) => system.policy(place.workers),
+            Source::Custom(policy) => policy(place),
         };
-        match bound {
+        match self.bound {
             Some(ticks) => Box::new(Bounded { policy, ticks: ticks.into() }),
             None => policy,
         }
     }
 
     pub(super) fn name(&self) -> String {
-        match self {
-            Self::System(system) => system.to_string(),
-            Self::Custom(_) => String::from("custom"),
-        }
+        self.system().map_or_else(|| String::from("custom"), |system| system.to_string())
     }
 }

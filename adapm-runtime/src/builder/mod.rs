@@ -8,6 +8,7 @@ mod watchers;
 mod workers;
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 use std::{fmt, thread};
@@ -26,7 +27,7 @@ use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
 use crate::failure::Failure;
-use crate::hot_keys::HotKeys;
+use crate::hot_keys::{HotKeys, HotSets};
 use crate::node_handle::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
@@ -81,11 +82,10 @@ struct Settings<V> {
     homes: Option<Arc<[u16]>>,
     channels: Option<usize>,
     rounds_per_second: Option<NonZeroU32>,
-    bound: Option<u32>,
     clocks_per_tick: NonZeroU32,
     location_caches: bool,
     decisions: Decisions,
-    hot_keys: HotKeys,
+    hot_keys: HotSets,
     initial: Initial<V>,
     sampling: Option<Sampling>,
     report: Report,
@@ -104,11 +104,10 @@ impl<V: Value> Builder<V> {
             homes: None,
             channels: None,
             rounds_per_second: None,
-            bound: None,
             clocks_per_tick: NonZeroU32::MIN,
             location_caches: true,
-            decisions: Decisions::System(System::Adapm),
-            hot_keys: HotKeys::default(),
+            decisions: Decisions::default(),
+            hot_keys: HotSets::Shared(HotKeys::default()),
             initial: Arc::new(|_, _| {}),
             sampling: None,
             report: Arc::new(|notice| eprintln!("{notice}")),
@@ -188,7 +187,7 @@ impl<V: Value, S> Builder<V, S> {
     /// ```
     #[must_use]
     pub fn bound(mut self, ticks: u32) -> Self {
-        self.settings.bound = Some(ticks);
+        self.settings.decisions.bound = Some(ticks);
         self
     }
 
@@ -242,7 +241,7 @@ impl<V: Value, S> Builder<V, S> {
     /// Sets the system to run. Defaults to [`System::Adapm`].
     #[must_use]
     pub fn system(mut self, system: System) -> Self {
-        self.settings.decisions = Decisions::System(system);
+        self.settings.decisions.use_system(system);
         self
     }
 
@@ -252,7 +251,7 @@ impl<V: Value, S> Builder<V, S> {
     where
         P: Policy + Send + 'static,
     {
-        self.settings.decisions = Decisions::custom(policy);
+        self.settings.decisions.use_custom(policy);
         self
     }
 
@@ -281,7 +280,44 @@ impl<V: Value, S> Builder<V, S> {
     /// ```
     #[must_use]
     pub fn hot_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
-        self.settings.hot_keys = HotKeys::new(keys);
+        self.settings.hot_keys = HotSets::Shared(HotKeys::new(keys));
+        self
+    }
+
+    /// Sets for each node the keys of which it gets a copy before the workers begin, and keeps it
+    /// to the end, under [`System::HetGmp`] or a policy of your own with the [`Supply`] of one: those
+    /// of other homes that the node accesses most (HET-GMP §5.2). One list for each node, all of
+    /// them in each process; an own key in a list does nothing. Takes the place of
+    /// [`Builder::hot_keys`], and costs what that does.
+    ///
+    /// ```
+    /// use adapm_runtime::prelude::*;
+    ///
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(4, 1)])?)
+    ///     .nodes(2)
+    ///     .homes([0, 0, 1, 1])
+    ///     .system(System::HetGmp { staleness: 0 })
+    ///     .hot_keys_by_node([vec![Key(2)], vec![]])
+    ///     .build()?;
+    /// cluster.try_run(|mut worker| {
+    ///     assert_eq!(worker.pull_if_local(Key(2), &mut [0.0])?, true);
+    ///     assert_eq!(worker.pull_if_local(Key(0), &mut [0.0])?, worker.node() == NodeId(0));
+    ///     Ok::<(), OpError>(())
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn hot_keys_by_node(mut self, lists: impl IntoIterator<Item = Vec<Key>>) -> Self {
+        self.settings.hot_keys = HotSets::Own(lists.into_iter().map(HotKeys::new).collect());
+        self
+    }
+
+    /// Sets the keys that every worker reads and changes in each step, as those of dense layers:
+    /// under [`System::HetGmp`] replicas of them lack no change when a worker begins a clock
+    /// (HET-GMP §5.3). Other systems need not know. Defaults to none.
+    #[must_use]
+    pub fn dense_keys(mut self, keys: Range<Key>) -> Self {
+        self.settings.decisions.dense = keys;
         self
     }
 
@@ -403,7 +439,11 @@ where
             return Err(ConfigError::Channels { channels }.into());
         }
         self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
-        self.settings.check_hot_keys()?;
+        let end = layout.keys().end;
+        let supply = self.settings.supply();
+        self.settings
+            .hot_keys
+            .check(end, nodes.count(), supply, || self.settings.decisions.name())?;
         let here = nodes.own().map_or(workers.all(nodes.count()), |own| workers.of(own));
         let need = Need::new(nodes.here(), nodes.count(), channels, here);
         let need = if self.in_memory {
@@ -411,17 +451,18 @@ where
                 layout,
                 nodes.here(),
                 nodes.count(),
-                self.settings.hot_keys.as_slice(),
+                &self.settings.hot_keys,
             )
         } else {
             need
         };
         need.check()?;
-        if self.settings.supply() == Supply::Everything && layout.kind() == Kind::Sparse {
+        if supply == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }
-        if let Decisions::System(system) = self.settings.decisions
-            && self.settings.bound.is_some()
+        let decisions = &self.settings.decisions;
+        if let Some(system) = decisions.system()
+            && decisions.bound.is_some()
             && system.policy(1).bound().is_some()
         {
             return Err(BuildError::TwoBounds { system: system.to_string() });
@@ -445,7 +486,7 @@ where
         let taste = |node, channel: ChannelId| {
             // A place does not determine the number of channels.
             let config = NodeConfig::new(node, nodes, workers.of(node)).on_channel(channel, 1);
-            let policy = settings.decisions.policy(settings.bound, &Place::from(&config));
+            let policy = settings.decisions.policy(&Place::from(&config));
             (policy, settings.watchers.observer_of(node, channel))
         };
         let populated = starting.populate(&stores, tell);
@@ -457,31 +498,20 @@ where
 impl<V: Value> Settings<V> {
     /// Returns the settings that all processes of a group must share.
     fn terms(&self) -> Terms {
+        let Decisions { bound, dense, .. } = &self.decisions;
         vec![
             ("keys", self.layout.keys().end.0.to_string()),
             ("layout", format!("{:016x}", self.layout.digest::<V>())),
             ("homes", self.homes_in_words()),
             ("workers", self.workers.to_string()),
             ("system", self.decisions.name()),
-            ("bound", self.bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
+            ("bound", bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
             ("clocks per tick", self.clocks_per_tick.to_string()),
             ("location caches", self.location_caches.to_string()),
             ("hot keys", self.hot_keys.to_string()),
+            ("dense keys", format!("{} to {}", dense.start, dense.end)),
             ("sampling", format!("{:?}", self.sampling)),
         ]
-    }
-
-    /// Checks that hot keys are keys of the layout, and of use.
-    fn check_hot_keys(&self) -> Result<(), BuildError> {
-        let (keys, end) = (self.hot_keys.as_slice(), self.layout.keys().end);
-        match keys.last() {
-            Some(key) if *key >= end => Err(BuildError::UnknownHotKey { key: *key, end }),
-            Some(_) if !self.supply().has_hot_keys() => {
-                let (system, hot) = (self.decisions.name(), keys.len());
-                Err(BuildError::NoHotKeys { system, hot })
-            }
-            _ => Ok(()),
-        }
     }
 
     /// Returns the homes of all keys.
@@ -501,7 +531,7 @@ impl<V: Value> Settings<V> {
     fn any_policy(&self) -> SystemPolicy {
         let node = NodeId(0);
         let config = NodeConfig::new(node, self.nodes.count(), self.workers.of(node));
-        self.decisions.policy(self.bound, &Place::from(&config))
+        self.decisions.policy(&Place::from(&config))
     }
 
     /// Returns the mechanism that brings copies to nodes.

@@ -14,6 +14,7 @@ use adapm_transport::threads;
 use super::nodes::NodeEnds;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
+use crate::hot_keys::{HotKeys, HotSets};
 use crate::node_handle::{NodeHandle, Plan, Taste};
 use crate::populate::{Populating, populate};
 use crate::processes::ProcessGroup;
@@ -156,17 +157,21 @@ impl Need {
         self
     }
 
-    /// Adds the copies of hot keys that have their home elsewhere, with an update each.
+    /// Adds the copies of hot keys that have their home elsewhere, with an update each; of nodes with
+    /// lists of their own, those of the longest.
     pub(super) fn with_hot_keys<V: Value>(
         mut self,
         layout: &Layout,
         here: usize,
         nodes: usize,
-        hot: &[Key],
+        hot: &HotSets,
     ) -> Self {
-        let elements = hot.iter().filter_map(|key| layout.value_len(*key));
-        let copies = elements.map(|len| (2 * len * size_of::<V>() + HEADER_BYTES) as u128);
-        self.bytes += copies.sum::<u128>() * (here * (nodes - 1)) as u128 / nodes as u128;
+        let of_key = |key: &Key| {
+            layout.value_len(*key).map(|len| (2 * len * size_of::<V>() + HEADER_BYTES) as u128)
+        };
+        let of_set = |keys: &HotKeys| keys.as_slice().iter().filter_map(of_key).sum::<u128>();
+        let copies = hot.sets().iter().map(of_set).max().unwrap_or(0);
+        self.bytes += copies * (here * (nodes - 1)) as u128 / nodes as u128;
         self
     }
 

@@ -21,6 +21,7 @@ use adapm_core::NodeId;
 /// assert_eq!((workers.of(NodeId(0)), workers.all(2), workers.all(3)), (2, 3, 4));
 /// assert_eq!(workers.to_string(), "2,1,1");
 /// assert_eq!(Workers::from(2).all(3), 6);
+/// assert!(Workers::from([2, 2]).are_equal() && !workers.are_equal());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workers(Numbers);
@@ -56,6 +57,15 @@ impl Workers {
     pub fn of_each(&self, nodes: usize) -> Vec<usize> {
         let number = |node| self.of(NodeId(u16::try_from(node).unwrap_or(u16::MAX)));
         (0..nodes).map(number).collect()
+    }
+
+    /// Returns true if all nodes have as many.
+    #[must_use]
+    pub fn are_equal(&self) -> bool {
+        match &self.0 {
+            Numbers::Equal(_) => true,
+            Numbers::Listed(list) => list.iter().all(|number| *number == list[0]),
+        }
     }
 
     /// Returns the length of the list, if it is one.

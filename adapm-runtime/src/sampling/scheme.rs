@@ -42,7 +42,7 @@ impl Scheme {
     #[must_use]
     pub fn of(system: System) -> Self {
         match system.supply() {
-            Supply::Nothing | Supply::Access | Supply::Hot => Self::Naive,
+            Supply::Nothing | Supply::Access | Supply::Hot | Supply::Partition => Self::Naive,
             Supply::Localize | Supply::HotAndLocalize => Self::Preloc,
             _ if system.replicates() => Self::Local,
             _ => Self::Preloc,
@@ -153,6 +153,7 @@ mod tests {
                 | System::Parallax
                 | System::Ssp { .. }
                 | System::Essp { .. }
+                | System::HetGmp { .. }
                 | System::Bsp
                 | System::BoundedDelay { .. }
                 | System::Eventual => Scheme::Naive,

@@ -146,6 +146,23 @@ fn clusters_that_cannot_work_are_not_built() {
         "2 hot keys under system lapse, which has none: use nups or parallax, or leave them out"
     );
     assert!(hot(&[]).system(System::Lapse).build().is_ok());
+    let own = |lists: [&[u64]; 2]| {
+        new().nodes(2).hot_keys_by_node(lists.map(|keys| keys.iter().copied().map(Key).collect()))
+    };
+    let het_gmp = System::HetGmp { staleness: 1 };
+    assert_eq!(refusal(own([&[3], &[11]]).system(het_gmp)), unknown);
+    let of_three = refusal(own([&[3], &[4]]).nodes(3).system(het_gmp));
+    assert_eq!(
+        of_three.to_string(),
+        "2 lists of hot keys for 3 nodes: give one for each, or one set for all"
+    );
+    let lists = refusal(own([&[3], &[]]).system(System::Nups));
+    assert_eq!(
+        lists.to_string(),
+        "lists of hot keys under system nups, which has none: use het-gmp, or leave them out"
+    );
+    let shared = refusal(hot(&[3]).system(het_gmp));
+    assert!(matches!(shared, BuildError::NoHotKeys { hot: 1, .. }), "{shared}");
     let vast = Layout::sparse(&[(1 << 40, 1 << 20)]).expect("a valid layout");
     let vast = Builder::<i64>::new(vast).nodes(2).system(System::Parallax);
     let refused = refusal(vast.hot_keys((0..1 << 20).map(Key)));

@@ -14,7 +14,17 @@ const KEYS: u64 = 24;
 
 fn builder(system: System) -> Builder<i64> {
     let layout = Layout::dense(&[(KEYS, 1)]).expect("a valid layout");
-    Builder::new(layout).system(system).nodes(3).workers([2, 1, 2]).channels(channels::draw())
+    let builder = Builder::new(layout).system(system).nodes(3).workers([2, 1, 2]);
+    let builder = builder.channels(channels::draw());
+    match system {
+        System::HetGmp { .. } => builder.hot_keys_by_node(replicas()),
+        _ => builder,
+    }
+}
+
+/// The keys of which each node has replicas under HET-GMP.
+fn replicas() -> [Vec<Key>; 3] {
+    [0, 1, 3].map(|parts| (0..KEYS).filter(|key| key % 3 < parts).map(Key).collect())
 }
 
 fn bounded(system: System, bound: Option<u32>) -> Cluster<i64> {
@@ -22,11 +32,12 @@ fn bounded(system: System, bound: Option<u32>) -> Cluster<i64> {
 }
 
 /// The systems in which workers advance together.
-fn lockstep() -> [(System, Option<u32>); 5] {
+fn lockstep() -> [(System, Option<u32>); 6] {
     [
         (System::Bsp, None),
         (System::Ssp { staleness: 0 }, None),
         (System::Essp { staleness: 0 }, None),
+        (System::HetGmp { staleness: 0 }, None),
         (System::Adapm, Some(0)),
         (System::Full, Some(0)),
     ]
@@ -213,4 +224,38 @@ fn a_second_bound_and_a_localize_of_fixed_keys_are_refused() {
         run.expect("no worker panics");
         cluster.shutdown().expect("all have ended");
     }
+}
+
+/// HET-GMP §5.3: what a worker reads in a clock lacks no more changes than the bound, and those of
+/// dense layers none. One worker changes both keys once a clock.
+#[test]
+fn a_replica_lacks_as_many_changes_as_het_gmp_allows() {
+    const STALENESS: u32 = 2;
+    let (sparse, dense) = (Key(0), Key(1));
+    let cluster = builder(System::HetGmp { staleness: STALENESS })
+        .homes(vec![0; KEYS as usize])
+        .hot_keys_by_node([vec![], vec![sparse, dense], vec![sparse, dense]])
+        .dense_keys(dense..Key(2))
+        .build()
+        .expect("valid");
+    let lags = cluster.try_run(|mut worker| {
+        let (mut values, mut lag) = ([0; 2], 0);
+        for clock in 1..=40 {
+            if worker.number() == 0 {
+                worker.push(&[sparse, dense], &[1, 1])?;
+            }
+            worker.advance_clock();
+            worker.pull(&[sparse, dense], &mut values)?;
+            assert!(values[1] >= clock, "{values:?} at {clock}");
+            lag = lag.max(clock - values[0]);
+        }
+        worker.quiesce()?;
+        worker.pull(&[sparse, dense], &mut values)?;
+        assert_eq!(values, [40, 40]);
+        Ok::<i64, OpError>(lag)
+    });
+    let lags = lags.expect("the cluster lives");
+    assert!(lags.iter().all(|lag| *lag <= STALENESS.into()), "{lags:?}");
+    assert!(lags.iter().any(|lag| *lag > 0), "nothing lags that may: {lags:?}");
+    cluster.shutdown().expect("all have ended");
 }
