@@ -99,9 +99,8 @@ pub(crate) fn run<P: Program>(
         rounds: own.rounds,
         store_rate: own.store_rate,
         priority: own.priority,
-        batch: BATCH,
         costs,
-        seed: train.config.run().seed,
+        ..Options::usual(train.config.run().seed)
     };
     let found = interrupt.hurry(|| found::<P>(train, &data, nodes, &options))?;
     let file = PartitionFile::new(P::NAME, options.seed, found.digest, found.partition);
@@ -298,5 +297,3 @@ struct Object<'a> {
 }
 
 const OUT_FLAG: &str = "--out";
-/// Samples of a batch in HET-GMP's artefact.
-const BATCH: f64 = 8_192.0;

@@ -200,6 +200,13 @@ impl<F: Figures> Observer<F> for Screen<'_> {
         self.show(done, all, beside, Vec::new());
     }
 
+    fn partitioned(&self, replicas: u64, keys: u64, seconds: f64) {
+        self.open();
+        let (replicas, keys) = (format::count(replicas), format::count(keys));
+        let held = format!("a node holds replicas of at most {replicas} of {keys} keys");
+        self.print(|| self.output.sentence(&format!("partitioned in {seconds:.1} s: {held}")));
+    }
+
     fn replicating(&self, hot: u64, keys: u64) {
         self.open();
         let (hot, keys) = (format::count(hot), format::count(keys));

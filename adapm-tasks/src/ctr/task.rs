@@ -19,6 +19,7 @@ use crate::ctr::network::{Network, Pass, Placed, Rows};
 use crate::dense::{Chunks, Dropout, WholeRunIntent, add_scaled};
 use crate::metric::ClickMetrics;
 use crate::optim;
+use crate::partition::PartitionFile;
 use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::{
@@ -40,6 +41,8 @@ pub(crate) struct Prediction<'a> {
     is_trained: bool,
     /// Steps on the dense layers that are taken on the same values.
     steps: f32,
+    /// The nodes of examples, if a partition says them.
+    partition: Option<Arc<PartitionFile>>,
 }
 
 /// Examples of a step, and the keys it needs: those of features, then those of dense layers.
@@ -87,8 +90,8 @@ impl<'a> Prediction<'a> {
         let encoder = &clicks.encoder;
         let network = Network::new(config, encoder.fields.len(), encoder.numbers.len());
         let chunks = Chunks { first: encoder.keys(), parameters: network.parameters() };
-        let (rows, split, is_trained) = (0..0, Split::default(), true);
-        Self { clicks, config, network, chunks, rows, split, is_trained, steps: 1.0 }
+        let (rows, split, is_trained, partition) = (0..0, Split::default(), true, None);
+        Self { clicks, config, network, chunks, rows, split, is_trained, steps: 1.0, partition }
     }
 
     /// Returns the same model trained by so many workers of each node.
@@ -136,7 +139,7 @@ impl<'a> Prediction<'a> {
     /// Returns the rows that a worker trains on in an epoch, in order.
     fn dealt(&self, slot: WorkerSlot, epoch: u32) -> Vec<u32> {
         let (seed, first) = (self.config.run.seed, self.clicks.train.start as u32);
-        match &self.config.run.partition {
+        match &self.partition {
             None => self.clicks.dealt(slot, seed, epoch),
             Some(partition) => {
                 let samples = slot.listed(partition.nodes_of_samples(), seed, epoch);
@@ -246,6 +249,14 @@ impl<'a> Task for Prediction<'a> {
             each(&keys);
         }
         Ok(true)
+    }
+
+    fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        self.partition = Some(Arc::clone(partition));
+    }
+
+    fn dense_keys(&self) -> Range<Key> {
+        self.chunks.key_range()
     }
 
     fn examples(&self) -> u64 {

@@ -26,7 +26,13 @@ impl Chunks {
 
     /// Returns the keys, ascending.
     pub(crate) fn keys(self) -> impl Iterator<Item = Key> {
-        (self.first..self.first + self.parameters.div_ceil(self.len()) as u64).map(Key)
+        let Range { start, end } = self.key_range();
+        (start.0..end.0).map(Key)
+    }
+
+    /// Returns the first key, and the one behind the last.
+    pub(crate) fn key_range(self) -> Range<Key> {
+        Key(self.first)..Key(self.first + self.parameters.div_ceil(self.len()) as u64)
     }
 
     /// Returns the parameters in the value of a key; empty for another key.

@@ -5,6 +5,7 @@
 //! the layers is signaled once by the first worker of each node, for the whole run; for the nodes
 //! of a batch 100 batches ahead. The clock counts batches.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use adapm_core::update::AdaGrad;
@@ -19,7 +20,7 @@ use crate::gnn::graph::{Features, Graph};
 use crate::gnn::model::{Architecture, Inputs, Pass};
 use crate::gnn::sampling::{self, Block};
 use crate::optim;
-use crate::partition;
+use crate::partition::{self, PartitionFile};
 use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::parameters::{IntentSignaler, Parameters, Shape};
@@ -39,6 +40,8 @@ pub(crate) struct Network<'a> {
     workers: Vec<usize>,
     /// The node of the run that each node of the graph is trained on by.
     parts: OnceLock<Vec<u32>>,
+    /// The nodes of the run of those trained on, if a partition says them.
+    listed: Option<Arc<PartitionFile>>,
 }
 
 /// The state of a worker's loader thread.
@@ -75,8 +78,8 @@ impl<'a> Network<'a> {
         config: &'a TrainConfig,
         workers: &[usize],
     ) -> Self {
-        let (workers, parts) = (workers.to_vec(), OnceLock::new());
-        Self { graph, features, model, config, workers, parts }
+        let (workers, parts, listed) = (workers.to_vec(), OnceLock::new(), None);
+        Self { graph, features, model, config, workers, parts, listed }
     }
 
     fn learns_features(&self) -> bool {
@@ -88,7 +91,7 @@ impl<'a> Network<'a> {
         self.parts.get_or_init(|| {
             let (graph, seed, workers) = (self.graph, self.config.run.seed, &*self.workers);
             let nodes = workers.len();
-            let listed = self.config.run.partition.as_ref();
+            let listed = self.listed.as_ref();
             match (&graph.dealt, self.config.partition(self.model)) {
                 _ if nodes == 1 => vec![0; graph.nodes()],
                 _ if listed.is_some() => {
@@ -227,6 +230,14 @@ impl<'a> Task for Network<'a> {
             each(&keys);
         }
         Ok(true)
+    }
+
+    fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        self.listed = Some(Arc::clone(partition));
+    }
+
+    fn dense_keys(&self) -> Range<Key> {
+        self.model.chunks().key_range()
     }
 
     fn examples(&self) -> u64 {

@@ -13,7 +13,7 @@
 //! partitions its graph of samples and embeddings before it trains).
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
@@ -59,7 +59,7 @@ enum Dealing<'a> {
     /// own part never learns to tell other parts from it.
     Part(&'a [u32]),
     /// As a partition of facts and keys says.
-    Listed(&'a PartitionFile),
+    Listed(Arc<PartitionFile>),
 }
 
 impl<'a> Order<'a> {
@@ -91,9 +91,9 @@ impl<'a> Order<'a> {
         seed: u64,
         train: &'a [Triple],
         (slot, workers): (WorkerSlot, &'a [usize]),
-        partition: &'a PartitionFile,
+        partition: &Arc<PartitionFile>,
     ) -> Self {
-        let (dealing, degrees) = (Dealing::Listed(partition), Vec::new());
+        let (dealing, degrees) = (Dealing::Listed(Arc::clone(partition)), Vec::new());
         Self { train, degrees, dealing, seed, slot, workers, positions: Vec::new() }
     }
 
@@ -125,7 +125,7 @@ impl<'a> Order<'a> {
             .iter()
             .flat_map(|numbers| std::iter::repeat_n(numbers, numbers.len()))
             .collect();
-        if let Dealing::Listed(partition) = self.dealing {
+        if let Dealing::Listed(partition) = &self.dealing {
             self.positions = self.slot.listed(partition.nodes_of_samples(), self.seed, epoch);
             return;
         }

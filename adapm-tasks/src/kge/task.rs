@@ -19,6 +19,7 @@ use crate::kge::prior::{Chosen, Prior, Weighing};
 use crate::kge::ranking::Ranking;
 use crate::kge::step::{IndependentStep, Recipe, SharedStep};
 use crate::metric::RankMetrics;
+use crate::partition::PartitionFile;
 use crate::run;
 use crate::run::config::Split;
 use crate::run::error::TaskError;
@@ -30,7 +31,7 @@ use crate::run::topology::WorkerSlot;
 use crate::run::traced::{KeyChoice, UnknownKey, chosen_keys};
 
 /// Embeddings of a graph that are trained.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Embeddings<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) config: &'a TrainConfig,
@@ -44,6 +45,8 @@ pub(crate) struct Embeddings<'a> {
     pub(crate) priors: Option<&'a [Prior; 2]>,
     /// The chosen weight of the prior.
     pub(crate) chosen: &'a Chosen,
+    /// The nodes of facts, if a partition says them.
+    pub(crate) partition: Option<Arc<PartitionFile>>,
 }
 
 /// A worker's memory for the steps of a configuration.
@@ -53,23 +56,23 @@ pub(crate) enum Step {
 }
 
 impl Embeddings<'_> {
-    pub(crate) fn model(self) -> Model {
+    pub(crate) fn model(&self) -> Model {
         Model { kind: self.config.model, dim: self.config.dim }
     }
 
     /// Returns the shape of the parameters; `halves` is 2 with accumulators, else 1.
-    fn shape_of(self, halves: usize) -> Shape {
+    fn shape_of(&self, halves: usize) -> Shape {
         Shape::of(self.graph, self.model(), self.config.reciprocal, halves)
     }
 
-    fn planner(self) -> Planner {
+    fn planner(&self) -> Planner {
         let Self { graph, config, .. } = self;
         let inverse_offset = config.reciprocal.then_some(graph.relations.len() as u64);
         Planner { shape: self.shape_of(2), negatives: config.negatives, inverse_offset }
     }
 
     /// Positives of a chunk, and the prefetch depth in chunks.
-    fn pace(self) -> (usize, usize) {
+    fn pace(&self) -> (usize, usize) {
         pace(
             self.config,
             self.sizes.chunk,
@@ -137,6 +140,10 @@ impl<'a> Task for Embeddings<'a> {
         Ok(true)
     }
 
+    fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        self.partition = Some(Arc::clone(partition));
+    }
+
     fn examples(&self) -> u64 {
         self.graph.train.len() as u64
     }
@@ -150,7 +157,7 @@ impl<'a> Task for Embeddings<'a> {
         let Self { graph, config, parts, sizes, .. } = *self;
         let planner = self.planner();
         let (seed, slot) = (config.run.seed, (slot, self.workers));
-        let order = match &config.run.partition {
+        let order = match &self.partition {
             None => Order::new(seed, &graph.train, sizes.chunk, slot, parts),
             Some(partition) => Order::listed(seed, &graph.train, slot, partition),
         };
@@ -346,7 +353,17 @@ mod tests {
                     let (parts, chosen) = (&Parts::new(), &Chosen::default());
                     let (graph, config) = (&graph, &config);
                     let priors = None;
-                    let task = Embeddings { graph, config, parts, sizes, workers, priors, chosen };
+                    let partition = None;
+                    let task = Embeddings {
+                        graph,
+                        config,
+                        parts,
+                        sizes,
+                        workers,
+                        priors,
+                        chosen,
+                        partition,
+                    };
                     let slots: Vec<_> = WorkerSlot::all_of(workers, true).collect();
                     for slot in [slots[0], slots[slots.len() - 1]] {
                         let batches = assert_begins_anywhere(&task, slot, 3);

@@ -18,11 +18,12 @@ use crate::kge::ranking::{Ranking, frequency_baseline};
 use crate::kge::reader::Uses;
 use crate::kge::task::Embeddings;
 use crate::metric::{Rank, RankMetrics};
-use crate::run::config::{Config as _, ConfigError, Settings, Split};
+use crate::run::config::{Config as _, ConfigError, Split};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
 use crate::run::managed::BestParameters;
 use crate::run::report;
+use crate::run::settings::Settings;
 use crate::run::start::Run;
 
 /// Trains embeddings of `graph`.
@@ -51,10 +52,12 @@ pub fn train(
         let priors = (config.prior && is_selected).then(|| [Prior::new(graph), Prior::new(whole)]);
         let priors = priors.as_ref();
         let (parts, chosen) = (&parts, &chosen);
-        let task = Embeddings { graph, config, parts, sizes, workers, priors, chosen };
+        let partition = None;
+        let mut task =
+            Embeddings { graph, config, parts, sizes, workers, priors, chosen, partition };
         let (train, valid) = (graph.train.len(), graph.valid.len());
         let valid_every = config.valid_every_of(train, valid, graph.entities.len());
-        let trained = started.train(&task, Settings::of(config, config.epochs, valid_every))?;
+        let trained = started.train(&mut task, Settings::of(config, config.epochs, valid_every))?;
         let has_valid = trained.epochs.iter().any(|epoch| epoch.valid.is_some());
         let judged = trained.test.map(|_| Split::Test).or(has_valid.then_some(Split::Valid));
         let judged_graph = |split| if split == Split::Test { whole } else { graph };

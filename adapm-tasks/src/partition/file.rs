@@ -235,6 +235,11 @@ impl PartitionFile {
         Arc::clone(&self.home)
     }
 
+    /// Returns the keys of others that each node replicates, ascending.
+    pub(crate) fn replicas(&self) -> &[Vec<Key>] {
+        &self.secondary
+    }
+
     /// Returns the node of each sample.
     pub(crate) fn nodes_of_samples(&self) -> &[u16] {
         &self.sample

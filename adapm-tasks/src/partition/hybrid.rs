@@ -44,6 +44,14 @@ pub(crate) struct Options {
     pub(crate) seed: u64,
 }
 
+impl Options {
+    /// Returns the usual options.
+    pub(crate) fn usual(seed: u64) -> Self {
+        let (priority, costs) = (Priority::default(), None);
+        Self { rounds: ROUNDS, store_rate: STORE_RATE, priority, batch: BATCH, costs, seed }
+    }
+}
+
 /// Which keys of other parts a part replicates first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Priority {
@@ -388,6 +396,10 @@ const SAMPLES: usize = 0;
 const KEYS: usize = 1;
 /// Accesses of all starts together, about; some seconds.
 const STARTS_ACCESSES: usize = 1 << 22;
+/// The usual options: the store rate is the paper's (HET-GMP §6), the batch that of its artefact.
+pub(crate) const ROUNDS: u32 = 5;
+pub(crate) const STORE_RATE: f64 = 0.01;
+const BATCH: f64 = 8_192.0;
 
 #[cfg(test)]
 mod tests;

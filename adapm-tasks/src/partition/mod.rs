@@ -18,9 +18,9 @@ use rand::seq::SliceRandom as _;
 
 pub use file::{PartitionError, PartitionFile};
 
-pub(crate) use bigraph::{Bigraph, PARTS_MAX};
+pub(crate) use bigraph::{Bigraph, BigraphError, PARTS_MAX};
 pub(crate) use grown::grown;
-pub(crate) use hybrid::{Costs, Options, Partition, Priority, hybrid};
+pub(crate) use hybrid::{Costs, Options, Partition, Priority, ROUNDS, STORE_RATE, hybrid};
 
 use crate::run::generator;
 

@@ -6,6 +6,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{Builder, Workers};
 use clap::Args;
@@ -211,7 +212,13 @@ impl RunConfig {
         whole("patience", self.patience.unwrap_or(1).into(), 1, u64::MAX)?;
         whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         self.check_hot()?;
-        self.check_hot_under(cluster.system)
+        self.check_hot_under(cluster.system)?;
+        let makes_parts = cluster.system.is_some_and(|s| s.supply() == Supply::Partition);
+        let has_parts = makes_parts || self.partition.is_some();
+        match &cluster.workers {
+            Some(workers) if has_parts && !workers.are_equal() => Err(ConfigError::PartsOfUnequal),
+            _ => Ok(()),
+        }
     }
 
     /// Returns what is to be hot, if the system has such keys.
@@ -240,11 +247,12 @@ impl RunConfig {
 
     /// Checks that nothing is to be hot under a system without such keys.
     fn check_hot_under(&self, system: Option<System>) -> Result<(), ConfigError> {
-        if system.is_some_and(System::has_hot_keys) {
-            return Ok(());
+        match self.hot_fields().first() {
+            Some((field, value)) if !system.is_some_and(System::has_hot_keys) => {
+                ensure(false, field, value, Wanted::HotKeys)
+            }
+            _ => Ok(()),
         }
-        let given = self.hot_fields();
-        given.first().map_or(Ok(()), |(field, value)| ensure(false, field, value, Wanted::HotKeys))
     }
 
     /// Returns the fields that choose what is hot, as far as they are given.
@@ -268,35 +276,6 @@ pub enum Keep {
     Best,
     /// These, and those at the end of training, which take as much memory once more.
     BestAndLast,
-}
-
-/// The settings of a training run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings<'a> {
-    /// Of initial values and samples.
-    pub(crate) seed: u64,
-    pub(crate) epochs: u32,
-    /// Evaluates what there is to evaluate: valid to select an epoch, test in the end.
-    pub(crate) evaluate: bool,
-    /// Epochs between two evaluations of valid; positive.
-    pub(crate) valid_every: u32,
-    /// Epochs without progress after which the run ends.
-    pub(crate) patience: Option<u32>,
-    /// What is hot, if the system has such keys.
-    pub(crate) hot: HotChoice<'a>,
-    pub(crate) trace: Option<&'a Tracer>,
-    pub(crate) partition: Option<&'a PartitionFile>,
-}
-
-impl<'a> Settings<'a> {
-    /// Returns those of a configuration, with the epochs of the run, and epochs between two
-    /// evaluations of valid.
-    pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
-        let RunConfig { seed, no_eval, patience, ref trace, ref partition, .. } = *config.run();
-        let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
-        let partition = partition.as_deref();
-        Self { seed, epochs, evaluate, valid_every, patience, hot, trace, partition }
-    }
 }
 
 /// An evaluated part of the data.

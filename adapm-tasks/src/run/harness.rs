@@ -8,12 +8,13 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use crate::run::circle::{Place, places};
-use crate::run::config::{Keep, Pacing, Settings, Split};
+use crate::run::config::{Keep, Pacing, Split};
 use crate::run::error::TaskError;
 use crate::run::managed::{ManagedSignaler, Setup};
 use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
 use crate::run::session::{Job, Session};
+use crate::run::settings::Settings;
 use crate::run::state::{RunState, Verdicts};
 use crate::run::task::{FiguresOf, Form, Task};
 use crate::run::topology::{self, WorkerSlot};
@@ -59,10 +60,9 @@ pub(crate) fn train_each_and<T: Task>(
     observers: &[&dyn Observer<FiguresOf<T>>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
-    let (nodes, workers, seed, scheme) = (NODES, WORKERS, settings.seed, tasks[0].scheme());
-    let (workers, pacing) = (&[workers; NODES], Pacing::default());
-    let (group, trace, hot, homes) = (None, None, &[][..], None);
-    let setup = Setup { system, nodes, workers, pacing, seed, group, scheme, trace, hot, homes };
+    let plain =
+        Setup::plain(system, (NODES, &[WORKERS; NODES]), Pacing::default(), settings.seed, None);
+    let setup = Setup { scheme: tasks[0].scheme(), ..plain };
     let (task, initial) = (tasks[0], tasks[0].initial());
     let initial = move |key, value: &mut [f32]| initial(key, value);
     let started =

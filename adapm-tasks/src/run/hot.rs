@@ -1,5 +1,6 @@
-//! Keys that every node holds for the whole run, chosen before it from how often each is accessed
-//! (NuPS §3.3, AdaPM §A.5), under systems that have such keys.
+//! Keys that nodes hold for the whole run, chosen before it, under systems that have such keys: the
+//! same on every node, from how often each is accessed (NuPS §3.3, AdaPM §A.5), or those of a
+//! partition (HET-GMP §5.2).
 //!
 //! All nodes have to choose the same: from the accesses of all of them, by arithmetic that is the
 //! same everywhere. The manager compares what they chose.
@@ -11,9 +12,42 @@ use std::path::{Path, PathBuf};
 
 use adapm_core::Key;
 use adapm_core::error::OneLine;
+use adapm_runtime::Builder;
 use adapm_transport::error::SystemError;
 
 use crate::files;
+
+/// The keys that nodes hold for the whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Hot {
+    /// The same on every node.
+    Shared(Vec<Key>),
+    /// Of each node.
+    ByNode(Vec<Vec<Key>>),
+}
+
+impl Hot {
+    /// Returns none.
+    pub(crate) const fn none() -> Self {
+        Self::Shared(Vec::new())
+    }
+
+    /// Returns the keys of the node that has most of them.
+    pub(crate) fn most(&self) -> &[Key] {
+        match self {
+            Self::Shared(keys) => keys,
+            Self::ByNode(lists) => lists.iter().max_by_key(|keys| keys.len()).map_or(&[], |k| k),
+        }
+    }
+
+    /// Has a manager hold them.
+    pub(crate) fn given_to(&self, builder: Builder<f32>) -> Builder<f32> {
+        match self {
+            Self::Shared(keys) => builder.hot_keys(keys.iter().copied()),
+            Self::ByNode(lists) => builder.hot_keys_by_node(lists.iter().cloned()),
+        }
+    }
+}
 
 /// What is hot.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -21,6 +21,7 @@ use adapm_transport::group::Group;
 
 use crate::run::config::Pacing;
 use crate::run::error::TaskError;
+use crate::run::hot::Hot;
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::peers::Peers;
 use crate::run::task::Tell;
@@ -41,19 +42,33 @@ pub(crate) struct Setup<'a> {
     pub(crate) scheme: Option<Scheme>,
     /// The tracer of some keys.
     pub(crate) trace: Option<&'a Tracer>,
-    /// Keys that every node holds for the whole run.
-    pub(crate) hot: &'a [Key],
+    /// Keys that nodes hold for the whole run.
+    pub(crate) hot: Hot,
+    /// Keys that all workers change in each step.
+    pub(crate) dense: Range<Key>,
     /// The home of each key; `None`: by hash.
     pub(crate) homes: Option<Arc<[u16]>>,
 }
 
 impl<'a> Setup<'a> {
+    /// Returns a setup in which nothing is chosen for the task.
+    pub(crate) fn plain(
+        system: System,
+        (nodes, workers): (usize, &'a [usize]),
+        pacing: Pacing,
+        seed: u64,
+        group: Option<&'a Arc<Group>>,
+    ) -> Self {
+        let (scheme, trace, homes) = (None, None, None);
+        let (hot, dense) = (Hot::none(), Key(0)..Key(0));
+        Self { system, nodes, workers, pacing, seed, group, scheme, trace, hot, dense, homes }
+    }
+
     /// Returns the setup of the nodes of this process; `None` if no manager takes part.
     pub(crate) fn of(topology: Topology<'a>, seed: u64) -> Option<Self> {
         let Topology { system, nodes, workers, pacing, peers } = topology;
-        let (group, scheme, trace, hot, homes) = (peers.group(), None, None, &[][..], None);
-        let system = system?;
-        Some(Self { system, nodes, workers, pacing, seed, group, scheme, trace, hot, homes })
+        let (system, group) = (system?, peers.group());
+        Some(Self::plain(system, (nodes, workers), pacing, seed, group))
     }
 
     /// Starts a cluster for parameters of `shape`, with samples from `distribution` if there is
@@ -68,7 +83,7 @@ impl<'a> Setup<'a> {
         let layout = shape.layout()?;
         let nodes = self.group.map_or(Nodes::from(self.nodes), Nodes::from);
         let builder = Builder::<f32>::new(layout).nodes(nodes).workers(self.workers.to_vec());
-        let builder = self.pacing.of(builder).hot_keys(self.hot.iter().copied());
+        let builder = self.hot.given_to(self.pacing.of(builder)).dense_keys(self.dense);
         let builder = self.homes.into_iter().fold(builder, Builder::homes);
         let builder = self.trace.into_iter().fold(builder, Builder::trace);
         let scheme = self.scheme.unwrap_or(Scheme::of(self.system));

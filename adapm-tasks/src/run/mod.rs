@@ -53,6 +53,7 @@ pub(crate) mod random;
 pub(crate) mod report;
 pub(crate) mod saved;
 pub(crate) mod session;
+pub(crate) mod settings;
 pub(crate) mod shortage;
 pub(crate) mod start;
 pub(crate) mod state;

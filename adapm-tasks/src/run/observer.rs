@@ -106,6 +106,12 @@ pub trait Observer<F>: Sync {
         let _ = (hot, keys);
     }
 
+    /// Training begins with a partition that took so many seconds to find: a node holds `replicas`
+    /// of all `keys` beside its own at most, for the whole run; told under a system that needs one.
+    fn partitioned(&self, replicas: u64, keys: u64, seconds: f64) {
+        let _ = (replicas, keys, seconds);
+    }
+
     /// An epoch, and its evaluation if any, is done.
     fn epoch(&self, epoch: &Epoch<F>) {
         let _ = epoch;

@@ -35,11 +35,12 @@ use std::time::Instant;
 
 use adapm_transport::threads;
 
-use crate::run::config::{Keep, Settings};
+use crate::run::config::Keep;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{IntentSignaler, Parameters};
 use crate::run::queue::{self, Batches, Cursor, Queue, Round};
+use crate::run::settings::Settings;
 use crate::run::state::{Answers, RunState, Share};
 use crate::run::task::{Batch, Course, Evaluation, StepError, Task};
 use crate::run::topology::WorkerSlot;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_transport::group::Group;
 
 use crate::files::NEVER;
-use crate::run::config::{ClusterConfig, Config, ConfigError, Settings};
+use crate::run::config::{ClusterConfig, Config, ConfigError};
 use crate::run::consistency::{self, Digest, RunFingerprint};
 use crate::run::error::TaskError;
 use crate::run::managed::BestParameters;
@@ -16,6 +16,7 @@ use crate::run::observer::{NoProgress, Observer};
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
 use crate::run::report::{EvalReport, TrainReport};
+use crate::run::settings::Settings;
 use crate::run::survey::Survey;
 use crate::run::task::{Evaluation, Task};
 use crate::run::topology::{self, Topology};
@@ -109,11 +110,11 @@ impl<'a, F> Run<'a, F> {
                     .with("epochs between evaluations", valid_every.to_string())
             },
             |started| {
-                let task = task(started.topology.workers.to_vec());
+                let mut task = task(started.topology.workers.to_vec());
                 if task.examples() == 0 {
                     return Err(ConfigError::NothingToTrain.into());
                 }
-                started.train(&task, Settings::of(config, epochs, valid_every))
+                started.train(&mut task, Settings::of(config, epochs, valid_every))
             },
         )
     }

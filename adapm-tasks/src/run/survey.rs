@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use adapm_core::Key;
 
-use crate::partition::{Bigraph, PartitionFile};
-use crate::run::config::ConfigError;
+use crate::partition::{Bigraph, BigraphError, Options, PartitionFile, hybrid};
 use crate::run::consistency::Digest;
 use crate::run::error::TaskError;
 use crate::run::task::Task;
@@ -29,16 +28,8 @@ impl Survey {
     ///
     /// A task without samples, or data that cannot be read.
     pub(crate) fn take(&self, task: &impl Task) -> Result<(), TaskError> {
-        let keys = task.shape().keys();
-        let mut graph = Bigraph::new(keys).map_err(|error| TaskError::Own(error.to_string()))?;
-        let mut refused = None;
-        let digest = digest_of(task, &mut |sample| {
-            refused = refused.or(graph.add(sample).err());
-        })?;
-        let refused = refused.map_or(Ok(()), |error| Err(TaskError::Own(error.to_string())));
-        refused?;
-        let digest = digest.ok_or(TaskError::NoSamples)?;
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Surveyed { graph, digest });
+        let surveyed = surveyed(task)?.ok_or(TaskError::NoSamples)?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(surveyed);
         Ok(())
     }
 
@@ -48,7 +39,34 @@ impl Survey {
     }
 }
 
-/// Checks that `partition` is one of what this task trains on, by nodes with so many workers each.
+/// Returns what a task trains on; `None` if it has no samples.
+fn surveyed(task: &impl Task) -> Result<Option<Surveyed>, TaskError> {
+    let mut graph = Bigraph::new(task.shape().keys()).map_err(own)?;
+    let mut refused = None;
+    let digest = digest_of(task, &mut |sample| {
+        refused = refused.or(graph.add(sample).err());
+    })?;
+    refused.map_or(Ok(()), |error| Err(own(error)))?;
+    Ok(digest.map(|digest| Surveyed { graph, digest }))
+}
+
+/// Returns a partition of what this task trains on, the usual one, of no name; `None` if it has no
+/// samples. Each process finds the same.
+///
+/// # Errors
+///
+/// More nodes than keys or than a partition can have, or data that cannot be read.
+pub(crate) fn partition(
+    task: &impl Task,
+    nodes: usize,
+    seed: u64,
+) -> Result<Option<PartitionFile>, TaskError> {
+    let Some(Surveyed { graph, digest }) = surveyed(task)? else { return Ok(None) };
+    let partition = hybrid(&graph, nodes, &Options::usual(seed)).map_err(own)?;
+    Ok(Some(PartitionFile::new("", seed, digest, partition)))
+}
+
+/// Checks that `partition` is one of what this task trains on, by so many nodes.
 ///
 /// # Errors
 ///
@@ -56,14 +74,15 @@ impl Survey {
 pub(crate) fn check(
     partition: &PartitionFile,
     task: &impl Task,
-    workers: &[usize],
+    nodes: usize,
 ) -> Result<(), TaskError> {
-    partition.check(task.shape().keys(), workers.len())?;
-    if workers.iter().any(|of_node| *of_node != workers[0]) {
-        return Err(ConfigError::PartsOfUnequal.into());
-    }
+    partition.check(task.shape().keys(), nodes)?;
     let digest = digest_of(task, &mut |_| {})?.ok_or(TaskError::NoSamples)?;
     Ok(partition.check_samples(digest)?)
+}
+
+fn own(error: BigraphError) -> TaskError {
+    TaskError::Own(error.to_string())
 }
 
 /// Returns the digest of the samples of a task, which it passes to `each`; `None` if it has none.

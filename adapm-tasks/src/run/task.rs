@@ -20,6 +20,7 @@ use adapm_runtime::Scheme;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::partition::PartitionFile;
 use crate::run::config::Split;
 use crate::run::error::TaskError;
 use crate::run::observer::Epoch;
@@ -87,6 +88,18 @@ pub trait Task: Sync {
     fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
         let _ = each;
         Ok(false)
+    }
+
+    /// Has loaders deal samples to nodes as `partition` says, where the task can do that; called
+    /// before any loader is made. Defaults to no effect.
+    fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        let _ = partition;
+    }
+
+    /// Returns the keys that every worker reads and changes in each step, such as those of dense
+    /// layers. Defaults to none.
+    fn dense_keys(&self) -> Range<Key> {
+        Key(0)..Key(0)
     }
 
     /// Returns the training examples of an epoch, over all workers.

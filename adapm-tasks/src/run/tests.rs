@@ -13,12 +13,13 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
-use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, Settings, Split};
+use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, Split};
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::hot::HotChoice;
 use crate::run::observer::{Epoch, NoProgress, Observer};
 use crate::run::peers::Peers;
+use crate::run::settings::Settings;
 use crate::run::task::Task;
 use crate::run::topology::Topology;
 use crate::run::training::{Started, Trained};
@@ -76,7 +77,7 @@ fn try_train(
     let (system, pacing) = (cluster.system, Pacing::default());
     let topology = Topology { system, nodes, workers, pacing, peers };
     let started = Started { keep, topology, observer, stop, survey: None };
-    started.train(task, SETTINGS)
+    started.train(&mut task.clone(), SETTINGS)
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.

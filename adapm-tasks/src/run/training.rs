@@ -6,19 +6,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use adapm_core::Key;
-use adapm_runtime::System;
+use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 
 use crate::partition::PartitionFile;
-use crate::run::config::{self, ConfigError, Keep, Settings, Split};
+use crate::run::config::{self, ConfigError, Keep, Split};
 use crate::run::error::TaskError;
-use crate::run::hot::{self, HotChoice};
+use crate::run::hot::{self, Hot, HotChoice};
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
 use crate::run::observer::{ManagerStats, Observer, Work};
 use crate::run::parameters::{NoSignaler, Shape};
 use crate::run::report::{EvalReport, TrainReport};
 use crate::run::session::{Copies, Job, Session};
+use crate::run::settings::Settings;
 use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
 use crate::run::survey::{self, Survey};
@@ -45,7 +46,11 @@ impl<F> Started<'_, F> {
     ///
     /// Parameters that cannot be laid out over the nodes, training that diverges, data that cannot
     /// be read, or a cluster that fails: in all processes if in one.
-    pub(crate) fn train<T>(&self, task: &T, settings: Settings<'_>) -> Result<Trained<F>, TaskError>
+    pub(crate) fn train<T>(
+        &self,
+        task: &mut T,
+        settings: Settings<'_>,
+    ) -> Result<Trained<F>, TaskError>
     where
         T: Task<Evaluation: Evaluation<Figures = F>>,
         F: Clone + Send,
@@ -55,12 +60,43 @@ impl<F> Started<'_, F> {
             survey.take(task)?;
             return Ok(self.not_begun(settings.epochs));
         }
-        if let Some(partition) = settings.partition {
-            survey::check(partition, task, self.topology.workers)?;
-        }
+        let partition = self.partition(task, settings)?;
+        partition.iter().for_each(|partition| task.deal_by(partition));
+        let settings = Settings { partition: partition.as_ref(), ..settings };
         let run = TrainingRun { task, settings, started: self };
         let copied = run.epochs()?;
         run.conclude(copied)
+    }
+
+    /// Returns the partition of what `task` trains on: a given one, or one that is made here, if the
+    /// system needs one and the task has samples.
+    ///
+    /// # Errors
+    ///
+    /// A given one that is of something else, or data that cannot be partitioned.
+    fn partition(
+        &self,
+        task: &impl Task,
+        settings: Settings<'_>,
+    ) -> Result<Option<Arc<PartitionFile>>, TaskError> {
+        let Topology { system, nodes, .. } = self.topology;
+        if let Some(given) = settings.partition {
+            survey::check(given, task, nodes)?;
+            return Ok(Some(Arc::clone(given)));
+        }
+        let needs_one = system.is_some_and(|system| system.supply() == Supply::Partition);
+        if !needs_one || nodes == 1 {
+            return Ok(None);
+        }
+        self.observer.working(Work::Dividing, 0, 0);
+        let began = Instant::now();
+        let made = survey::partition(task, nodes, settings.seed)?.map(Arc::new);
+        if let Some(made) = &made {
+            let replicas = made.replicas().iter().map(Vec::len).max().unwrap_or(0);
+            let (keys, seconds) = (task.shape().keys(), began.elapsed().as_secs_f64());
+            self.observer.partitioned(replicas as u64, keys, seconds);
+        }
+        Ok(made)
     }
 
     /// Returns the report of training that was stopped before its first epoch.
@@ -192,7 +228,7 @@ impl<T: Task> TrainingRun<'_, T> {
         };
         let hot = self.hot_keys(&shape)?;
         let need = Need::of(topology, &shape, &task.best_shape(), copies);
-        memory::check(topology, need.with_hot(topology, &shape, &hot))?;
+        memory::check(topology, need.with_hot(topology, &shape, hot.most()))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =
@@ -202,8 +238,9 @@ impl<T: Task> TrainingRun<'_, T> {
             return Ok((vec![part], state.into_verdicts(), valid.is_some()));
         };
         let trace = settings.trace;
-        let homes = settings.partition.map(PartitionFile::homes);
-        let setup = Setup { scheme: task.scheme(), trace, hot: &hot, homes, ..setup };
+        let homes = settings.partition.map(|partition| partition.homes());
+        let (scheme, dense) = (task.scheme(), task.dense_keys());
+        let setup = Setup { scheme, trace, hot, dense, homes, ..setup };
         let initial = move |key, value: &mut [f32]| initial(key, value);
         let localizes = setup.system.localizes();
         let cluster = setup.start(&shape, distribution.as_ref(), initial, tell)?;
@@ -225,12 +262,16 @@ impl<T: Task> TrainingRun<'_, T> {
         Ok((parts, state.into_verdicts(), valid.is_some()))
     }
 
-    /// Returns the keys that every node is to hold for the whole run, and tells the observer how
-    /// many they are; none where the system has no such keys.
-    fn hot_keys(&self, shape: &Shape) -> Result<Vec<Key>, TaskError> {
+    /// Returns the keys that nodes are to hold for the whole run, and tells the observer how many
+    /// they are; none where the system has no such keys.
+    fn hot_keys(&self, shape: &Shape) -> Result<Hot, TaskError> {
         let Started { topology, observer, .. } = *self.started;
-        if !topology.system.is_some_and(System::has_hot_keys) {
-            return Ok(Vec::new());
+        let Some(system) = topology.system else { return Ok(Hot::none()) };
+        if system.supply() == Supply::Partition {
+            return Ok(Hot::ByNode(self.replicas(topology.nodes)));
+        }
+        if !system.has_hot_keys() {
+            return Ok(Hot::none());
         }
         let keys = shape.keys();
         let choice = self.settings.hot;
@@ -240,7 +281,18 @@ impl<T: Task> TrainingRun<'_, T> {
         let frequencies = || self.task.frequencies();
         let hot = hot::choose(choice, keys, frequencies).map_err(ConfigError::from)?;
         observer.replicating(hot.len() as u64, keys);
-        Ok(hot)
+        Ok(Hot::Shared(hot))
+    }
+
+    /// Returns the keys that each node replicates by the partition, and those of dense layers.
+    fn replicas(&self, nodes: usize) -> Vec<Vec<Key>> {
+        let listed = self.settings.partition.map_or(&[][..], |partition| partition.replicas());
+        let dense = self.task.dense_keys();
+        let of_node = |node| {
+            let listed = listed.get(node).into_iter().flatten().copied();
+            listed.chain((dense.start.0..dense.end.0).map(Key)).collect()
+        };
+        (0..nodes).map(of_node).collect()
     }
 
     /// Evaluates the chosen parameters on test, and puts the results together.

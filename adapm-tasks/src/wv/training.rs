@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::run::config::{Config as _, Settings};
+use crate::run::config::Config as _;
 use crate::run::consistency::{Digest, RunFingerprint};
 use crate::run::error::TaskError;
 use crate::run::managed::BestParameters;
 use crate::run::parameters::Shape;
 use crate::run::report;
+use crate::run::settings::Settings;
 use crate::run::start::Run;
 use crate::run::task::Evaluation as _;
 use crate::wv::analogy::{Analogies, AnalogyReport, Answering};
@@ -35,8 +36,8 @@ pub fn train(
     let fingerprint = || train_fingerprint(corpus, questions, config);
     run.start(&config.cluster, checked, fingerprint, |started| {
         let epochs = config.epochs_for(corpus.words(), corpus.vocabulary().len());
-        let task = WordVectors::new(corpus, questions, config)?;
-        let trained = started.train(&task, Settings::of(config, epochs, 1))?;
+        let mut task = WordVectors::new(corpus, questions, config)?;
+        let trained = started.train(&mut task, Settings::of(config, epochs, 1))?;
         Ok(trained.with((), |values| Checkpoint::new(corpus.vocabulary(), config.dim, values)))
     })
 }

@@ -1,4 +1,4 @@
-//! `partition`, and `train --homes`.
+//! `partition`, `train --homes`, and the system that needs one.
 
 use std::fs;
 use std::path::Path;
@@ -73,6 +73,42 @@ fn every_task_is_partitioned_and_trains_on_its_parts() {
             assert!(listed < hashed, "{task}: {listed} instead of {hashed}");
         }
     }
+}
+
+/// HET-GMP makes the partition that it is not given: the one that `partition` writes.
+#[test]
+fn het_gmp_replicates_what_the_partition_says() {
+    let folder = folder("partitions-het-gmp");
+    let file = folder.join("clicks.prt");
+    let flags = ["--examples", "2000", "--test-examples", "50", "--features", "1000"];
+    partition("ctr", &flags, &file);
+    let ran = |more: &[&str]| {
+        let words = ["--nodes", "2", "--system"];
+        let ran = train("ctr", &[&words[..], more, &flags].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let last = ran.stdout.lines().last().map(serde_json::from_str::<Value>);
+        (last.expect("a line").expect("an object"), ran.stderr)
+    };
+    let remote = |told: &Value| told["remote"].as_f64().expect("a count");
+    let (made, told) = ran(&["het-gmp:0"]);
+    assert!(told.contains("partitioned in "), "{told}");
+    let (given, told) = ran(&["het-gmp:0", "--homes", text(&file)]);
+    assert!(!told.contains("partitioned in "), "{told}");
+    assert_eq!(remote(&made), remote(&given));
+    let (none, _) = ran(&["classic", "--homes", text(&file)]);
+    assert!(remote(&made) < remote(&none), "{made} {none}");
+    let unequal = train(
+        "ctr",
+        &[&["--nodes", "2", "--workers", "2,1", "--system", "het-gmp:9"], &flags[..]].concat(),
+    );
+    assert_refused(&unequal, &["give all nodes as many workers"]);
+    let flag = train(
+        "ctr",
+        &[&["--nodes", "2", "--system", "het-gmp:9", "--replicate", "3"], &flags[..]].concat(),
+    );
+    assert_refused(&flag, &["only nups and parallax have hot keys"]);
+    let number = train("ctr", &["--nodes", "2", "--system", "het-gmp"]);
+    assert_refused(&number, &["het-gmp needs its staleness: het-gmp:100"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::partition::Priority;
+use crate::partition::{Priority, ROUNDS, STORE_RATE};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Partition")]
@@ -13,10 +13,10 @@ pub(crate) struct PartitionOwnArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
     /// Rounds in which samples and keys are moved, after a first pass
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(long, value_name = "N", default_value_t = ROUNDS)]
     pub(crate) rounds: u32,
     /// Share of all keys that a node replicates at most
-    #[arg(long, value_name = "SHARE", default_value_t = 0.01)]
+    #[arg(long, value_name = "SHARE", default_value_t = STORE_RATE)]
     pub(crate) store_rate: f64,
     /// Keys that a node replicates: paper: those that it uses most; soft: those that most of its
     /// batches need, the rarer the more

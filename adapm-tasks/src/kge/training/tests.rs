@@ -67,6 +67,7 @@ fn train_each(
         workers: &[WORKERS; NODES],
         priors: None,
         chosen: &chosen,
+        partition: None,
     });
     let settings = Settings::of(configs[0], configs[0].epochs, configs[0].valid_every.unwrap_or(1));
     let tasks = &[0, 1, 2].map(|node| &tasks[node]);

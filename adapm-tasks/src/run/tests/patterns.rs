@@ -202,6 +202,7 @@ fn of_embeddings_with_either_way_of_sampling() {
             workers: &[WORKERS; NODES],
             priors: None,
             chosen: &Chosen::default(),
+            partition: None,
         });
     }
 }

@@ -1,0 +1,46 @@
+//! What a run takes of a task's configuration.
+
+use std::sync::Arc;
+
+use adapm_runtime::trace::Tracer;
+
+use crate::partition::PartitionFile;
+use crate::run::config::{Config, RunConfig};
+use crate::run::hot::HotChoice;
+
+/// The settings of a training run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'a> {
+    /// Of initial values and samples.
+    pub(crate) seed: u64,
+    pub(crate) epochs: u32,
+    /// Evaluates what there is to evaluate: valid to select an epoch, test in the end.
+    pub(crate) evaluate: bool,
+    /// Epochs between two evaluations of valid; positive.
+    pub(crate) valid_every: u32,
+    /// Epochs without progress after which the run ends.
+    pub(crate) patience: Option<u32>,
+    /// What is hot, if the system has such keys.
+    pub(crate) hot: HotChoice<'a>,
+    pub(crate) trace: Option<&'a Tracer>,
+    pub(crate) partition: Option<&'a Arc<PartitionFile>>,
+}
+
+impl<'a> Settings<'a> {
+    /// Returns those of a configuration, with the epochs of the run, and epochs between two
+    /// evaluations of valid.
+    pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
+        let RunConfig { seed, no_eval, patience, ref trace, ref partition, .. } = *config.run();
+        let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
+        Self {
+            seed,
+            epochs,
+            evaluate,
+            valid_every,
+            patience,
+            hot,
+            trace,
+            partition: partition.as_ref(),
+        }
+    }
+}
