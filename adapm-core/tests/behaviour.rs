@@ -201,11 +201,7 @@ fn a_set_is_read_back_and_added_to() -> Case {
             for push in pushes {
                 assert!(cluster.is_done(push?));
             }
-            // Copies that nothing refreshes may lack the pushes until then.
-            for who in cluster.workers().filter(|_| cluster.setup().lag > 0).collect::<Vec<_>>() {
-                cluster.quiesce(who)?;
-            }
-            cluster.settle()?;
+            bring_up_to_date(&mut cluster)?;
             let reads = [N0, N1, N2].map(|node| cluster.pull(of(node), &[key]));
             cluster.settle()?;
             for read in reads {
@@ -215,6 +211,14 @@ fn a_set_is_read_back_and_added_to() -> Case {
         }
     }
     Ok(())
+}
+
+/// Brings copies up to date that may lack changes at rest.
+fn bring_up_to_date(cluster: &mut Cluster) -> Case {
+    for who in cluster.workers().filter(|_| cluster.setup().lag > 0).collect::<Vec<_>>() {
+        cluster.quiesce(who)?;
+    }
+    cluster.settle()
 }
 
 /// One of two concurrent sets wins, on all nodes.
@@ -231,6 +235,7 @@ fn concurrent_sets_end_in_one() -> Case {
         cluster.set(of(N1), &[key])?;
         cluster.set(of(N2), &[key])?;
         cluster.settle()?;
+        bring_up_to_date(&mut cluster)?;
         let reads = [N0, N1, N2].map(|node| cluster.pull(of(node), &[key]));
         cluster.settle()?;
         let mut seen = Vec::new();

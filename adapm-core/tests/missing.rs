@@ -1,14 +1,15 @@
 //! A barrier or quiesce that waits for long reports the missing participants once: own workers on
 //! each node, nodes on node 0 (protocol, "Operations"). Workers that mix the two calls wait for
-//! each other, even on one node.
+//! each other, even on one node. So does a tick.
 
 use std::sync::Arc;
 
+use adapm_core::clock::Tick;
 use adapm_core::config::NodeConfig;
 use adapm_core::engine::{
     Absent, Collective, Engine, Event, Initial, Input, Op, OpBody, OpId, Output,
 };
-use adapm_core::policy::Adaptive;
+use adapm_core::policy::{System, SystemPolicy};
 use adapm_core::wire::Message;
 use adapm_core::wire::message::{Barrier, Body, Quiesce};
 use adapm_core::{ChannelId, Clock, Instant, Layout, NodeId, WorkerId};
@@ -20,7 +21,7 @@ const WORKERS: usize = 3;
 const LONG_NANOS: u64 = 5_000_000_000;
 
 struct Alone {
-    node: Engine<ReferenceStore<f32>, Adaptive>,
+    node: Engine<ReferenceStore<f32>, SystemPolicy>,
     ops: u64,
 }
 
@@ -31,12 +32,16 @@ impl Alone {
     }
 
     fn on_channel(node: NodeId, nodes: usize, channel: ChannelId) -> Self {
+        Self::under(System::Adapm, node, nodes, channel)
+    }
+
+    fn under(system: System, node: NodeId, nodes: usize, channel: ChannelId) -> Self {
         let layout = Layout::dense(&[(8, 2)]).expect("valid");
         let initial: Initial<f32> = Arc::new(|_, value| value.fill(1.0));
         let store = ReferenceStore::new(&layout);
         let config = NodeConfig::new(node, nodes, WORKERS).on_channel(channel, 2);
         let node =
-            Engine::new(config, layout, store, Adaptive::new(WORKERS), initial).expect("valid");
+            Engine::new(config, layout, store, system.policy(WORKERS), initial).expect("valid");
         node.populate();
         Self { node, ops: 0 }
     }
@@ -145,4 +150,37 @@ fn other_channels_than_the_first_are_silent() {
     assert_eq!(alone.told(9 * LONG_NANOS), []);
     (1..3).for_each(|worker| alone.call(9 * LONG_NANOS, worker, OpBody::Quiesce));
     assert_eq!(alone.told(19 * LONG_NANOS), []);
+}
+
+/// A worker that is late under a bound is reported by its node, and a node by node 0, once until
+/// the least tick rises; who is within the bound, or has ended, is not.
+#[test]
+fn whoever_holds_up_a_tick_is_told_of() {
+    let two = System::BoundedDelay { delay: 2 };
+    let mut alone = Alone::under(two, N0, 3, ChannelId(0));
+    let reach = |alone: &mut Alone, now, worker, count| {
+        alone.call(now, worker, OpBody::Tick { tick: Tick::new(0, count), waits: true });
+    };
+    alone.call(0, 2, OpBody::End);
+    reach(&mut alone, 0, 0, 2);
+    assert_eq!(alone.told(2 * LONG_NANOS), [], "two clocks ahead");
+    reach(&mut alone, 2 * LONG_NANOS, 0, 3);
+    let node = |node| Absent { node: NodeId(node), worker: None, elsewhere: false };
+    let told = alone.told(3 * LONG_NANOS);
+    assert_eq!(told, [(Collective::Tick, vec![worker(N0, 1, false), node(1), node(2)])]);
+    assert_eq!(alone.told(9 * LONG_NANOS), [], "it is told once");
+    reach(&mut alone, 9 * LONG_NANOS, 1, 1);
+    let clock = |count| Body::Barrier(Barrier::Clock { tick: Tick::new(0, count) });
+    alone.hear(9 * LONG_NANOS, NodeId(2), clock(5));
+    alone.hear(9 * LONG_NANOS, N1, clock(1));
+    let told = alone.told(20 * LONG_NANOS);
+    assert_eq!(told, [(Collective::Tick, vec![node(1)])], "n2 is ahead of it");
+
+    let mut other = Alone::under(two, N1, 3, ChannelId(0));
+    reach(&mut other, 0, 0, 4);
+    let told = other.told(LONG_NANOS);
+    assert_eq!(told, [(Collective::Tick, vec![worker(N1, 1, false), worker(N1, 2, false)])]);
+    let mut beside = Alone::under(two, N1, 3, ChannelId(1));
+    reach(&mut beside, 0, 0, 4);
+    assert_eq!(beside.told(9 * LONG_NANOS), [], "channel 0 tells");
 }

@@ -30,8 +30,8 @@ impl HotSets {
         }
     }
 
-    /// Checks that hot keys are keys before `end`, for as many nodes, and of use under a system with
-    /// this supply.
+    /// Checks that hot keys are keys before `end`, for as many nodes, and of use under a system
+    /// with this supply.
     pub(crate) fn check(
         &self,
         end: Key,

@@ -45,9 +45,10 @@ impl fmt::Display for Notice {
 }
 
 fn missing(f: &mut fmt::Formatter<'_>, call: Collective, absent: &[Absent]) -> fmt::Result {
-    let (call, other) = match call {
-        Collective::Barrier => ("barrier", "quiesce"),
-        Collective::Quiesce => ("quiesce", "barrier"),
+    let (call, other, rule) = match call {
+        Collective::Barrier => ("barrier", "quiesce", SAME_CALLS),
+        Collective::Quiesce => ("quiesce", "barrier", SAME_CALLS),
+        Collective::Tick => ("a clock", "barrier", "under a bound all workers have to advance"),
     };
     write!(f, "{call} has waited for 5 s for ")?;
     for (index, Absent { node, worker, elsewhere }) in absent.iter().enumerate() {
@@ -60,5 +61,7 @@ fn missing(f: &mut fmt::Formatter<'_>, call: Collective, absent: &[Absent]) -> f
             write!(f, " (in {other})")?;
         }
     }
-    f.write_str(": all workers must make the same calls in the same order")
+    write!(f, ": {rule}")
 }
+
+const SAME_CALLS: &str = "all workers must make the same calls in the same order";

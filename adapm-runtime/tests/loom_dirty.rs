@@ -99,8 +99,8 @@ fn a_mark_that_another_worker_set_is_told_by_that_worker() {
     });
 }
 
-/// A worker that pushes, then posts `wait_sync`: the engine that takes the operation has sent the
-/// delta.
+/// A worker that pushes, then posts `wait_sync`, or the tick of its clock: the engine that takes
+/// the operation has sent the delta.
 fn pushes_before_it_waits(push: fn(&Shared), then: fn(&Shared)) {
     loom::model(move || {
         let shared = Shared::new(1);

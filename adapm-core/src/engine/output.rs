@@ -44,8 +44,9 @@ pub enum Event<V> {
         /// The reason.
         error: OpError,
     },
-    /// A barrier or quiesce has waited for long. Reported once per call: each node reports its own
-    /// workers, node 0 reports nodes, and for a barrier all nodes that wait do.
+    /// A barrier, quiesce or tick has waited for long. Reported once per call, of ticks once until
+    /// somebody passes: each node reports its own workers, node 0 reports nodes, and for a barrier
+    /// all nodes that wait do.
     Missing {
         /// The call.
         call: Collective,
@@ -61,13 +62,15 @@ pub enum Event<V> {
     },
 }
 
-/// A call that ends when all workers of all nodes have made it.
+/// A call that ends when all workers of all nodes have made it, or come near enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Collective {
     /// [`crate::engine::OpBody::Barrier`].
     Barrier,
     /// [`crate::engine::OpBody::Quiesce`].
     Quiesce,
+    /// [`crate::engine::OpBody::Tick`].
+    Tick,
 }
 
 /// A worker or node that a collective call waits for.

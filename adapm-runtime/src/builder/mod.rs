@@ -285,9 +285,9 @@ impl<V: Value, S> Builder<V, S> {
     }
 
     /// Sets for each node the keys of which it gets a copy before the workers begin, and keeps it
-    /// to the end, under [`System::HetGmp`] or a policy of your own with the [`Supply`] of one: those
-    /// of other homes that the node accesses most (HET-GMP §5.2). One list for each node, all of
-    /// them in each process; an own key in a list does nothing. Takes the place of
+    /// to the end, under [`System::HetGmp`] or a policy of your own with the [`Supply`] of one:
+    /// those of other homes that the node accesses most (HET-GMP §5.2). One list for each node, all
+    /// of them in each process; an own key in a list does nothing. Takes the place of
     /// [`Builder::hot_keys`], and costs what that does.
     ///
     /// ```

@@ -157,8 +157,8 @@ impl Need {
         self
     }
 
-    /// Adds the copies of hot keys that have their home elsewhere, with an update each; of nodes with
-    /// lists of their own, those of the longest.
+    /// Adds the copies of hot keys that have their home elsewhere, with an update each; of nodes
+    /// with lists of their own, those of the longest.
     pub(super) fn with_hot_keys<V: Value>(
         mut self,
         layout: &Layout,

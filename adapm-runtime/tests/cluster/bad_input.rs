@@ -146,23 +146,6 @@ fn clusters_that_cannot_work_are_not_built() {
         "2 hot keys under system lapse, which has none: use nups or parallax, or leave them out"
     );
     assert!(hot(&[]).system(System::Lapse).build().is_ok());
-    let own = |lists: [&[u64]; 2]| {
-        new().nodes(2).hot_keys_by_node(lists.map(|keys| keys.iter().copied().map(Key).collect()))
-    };
-    let het_gmp = System::HetGmp { staleness: 1 };
-    assert_eq!(refusal(own([&[3], &[11]]).system(het_gmp)), unknown);
-    let of_three = refusal(own([&[3], &[4]]).nodes(3).system(het_gmp));
-    assert_eq!(
-        of_three.to_string(),
-        "2 lists of hot keys for 3 nodes: give one for each, or one set for all"
-    );
-    let lists = refusal(own([&[3], &[]]).system(System::Nups));
-    assert_eq!(
-        lists.to_string(),
-        "lists of hot keys under system nups, which has none: use het-gmp, or leave them out"
-    );
-    let shared = refusal(hot(&[3]).system(het_gmp));
-    assert!(matches!(shared, BuildError::NoHotKeys { hot: 1, .. }), "{shared}");
     let vast = Layout::sparse(&[(1 << 40, 1 << 20)]).expect("a valid layout");
     let vast = Builder::<i64>::new(vast).nodes(2).system(System::Parallax);
     let refused = refusal(vast.hot_keys((0..1 << 20).map(Key)));
@@ -172,6 +155,31 @@ fn clusters_that_cannot_work_are_not_built() {
         refusal(new().nodes(Nodes::over(2, |_, _| adapm_transport::inproc::network(1)))),
         endpoints
     );
+}
+
+#[test]
+fn hot_keys_by_node_that_cannot_be_are_refused() {
+    let het_gmp = System::HetGmp { staleness: 1 };
+    let new = || Builder::<i64>::new(layout(10)).nodes(2);
+    let own = |lists: [&[u64]; 2]| {
+        new().hot_keys_by_node(lists.map(|keys| keys.iter().copied().map(Key).collect()))
+    };
+    let unknown = BuildError::UnknownHotKey { key: Key(11), end: Key(10) };
+    assert_eq!(refusal(own([&[3], &[11]]).system(het_gmp)), unknown);
+    let texts = [
+        refusal(own([&[3], &[4]]).nodes(3).system(het_gmp)),
+        refusal(own([&[3], &[]]).system(System::Nups)),
+    ];
+    assert_eq!(
+        texts.map(|error| error.to_string()),
+        [
+            "2 lists of hot keys for 3 nodes: give one for each, or one set for all",
+            "lists of hot keys under system nups, which has none: use het-gmp, or leave them out"
+        ]
+    );
+    let shared = refusal(new().hot_keys([Key(3)]).system(het_gmp));
+    assert!(matches!(shared, BuildError::NoHotKeys { hot: 1, .. }), "{shared}");
+    assert!(own([&[3], &[]]).system(het_gmp).build().is_ok());
 }
 
 #[test]

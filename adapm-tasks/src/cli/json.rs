@@ -25,6 +25,8 @@ pub(crate) struct Manager {
     remote: u64,
     /// Summed over workers.
     blocked_seconds: f64,
+    /// Of waits for others under a bound, summed over workers.
+    gated_seconds: f64,
     relocations: u64,
     replicas: u64,
     releases: u64,
@@ -60,6 +62,7 @@ impl From<&ManagerStats> for Manager {
             waited: stats.waited,
             remote: stats.remote,
             blocked_seconds: stats.blocked_seconds(),
+            gated_seconds: stats.gated_seconds(),
             relocations: stats.relocations,
             replicas: stats.replicas,
             releases: stats.releases,

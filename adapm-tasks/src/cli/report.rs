@@ -194,6 +194,10 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
     table.row(["accesses", &accesses]);
     let blocked = format::seconds(stats.blocked_seconds());
     table.row(["blocked", &format!("{blocked} in pulls and pushes, summed over workers")]);
+    if stats.gated_nanos > 0 {
+        let gated = format::seconds(stats.gated_seconds());
+        table.row(["", &format!("{gated} at clocks, until others came near enough")]);
+    }
     let sent = format!(
         "{} in {} messages",
         format::bytes(stats.bytes_sent),

@@ -140,6 +140,9 @@ pub struct ManagerStats {
     pub remote: u64,
     /// Nanoseconds for which workers were blocked in pulls and pushes, summed over workers.
     pub blocked_nanos: u64,
+    /// Nanoseconds for which workers waited for others to come near enough, under a bound, summed
+    /// over workers.
+    pub gated_nanos: u64,
     /// Main copies moved from node to node, between epochs too.
     pub relocations: u64,
     /// Replicas set up, between epochs too.
@@ -240,6 +243,7 @@ impl ManagerStats {
             waited,
             remote,
             blocked_nanos,
+            gated_nanos,
             relocations,
             replicas,
             releases,
@@ -265,6 +269,7 @@ impl ManagerStats {
             waited,
             remote,
             blocked_nanos,
+            gated_nanos,
             relocations,
             replicas,
             releases,
@@ -304,6 +309,12 @@ impl ManagerStats {
     #[must_use]
     pub fn blocked_seconds(&self) -> f64 {
         self.blocked_nanos as f64 / 1e9
+    }
+
+    /// Seconds for which workers waited for others to come near enough, summed over workers.
+    #[must_use]
+    pub fn gated_seconds(&self) -> f64 {
+        self.gated_nanos as f64 / 1e9
     }
 
     /// Returns the bytes sent that are no values: keys, counters, control.
@@ -354,6 +365,7 @@ impl From<Stats> for ManagerStats {
             waited: stats.waited,
             remote: stats.remote,
             blocked_nanos: stats.blocked_nanos,
+            gated_nanos: stats.gated_nanos,
             relocations: stats.relocations,
             replicas: stats.replicas,
             releases: stats.releases,
@@ -388,7 +400,7 @@ pub(crate) struct Told {
 }
 
 /// Fields of [`ManagerStats`] that are counts.
-pub(crate) const COUNTS: usize = 21;
+pub(crate) const COUNTS: usize = 22;
 
 #[cfg(test)]
 mod tests {

@@ -68,8 +68,8 @@ impl<F> Started<'_, F> {
         run.conclude(copied)
     }
 
-    /// Returns the partition of what `task` trains on: a given one, or one that is made here, if the
-    /// system needs one and the task has samples.
+    /// Returns the partition of what `task` trains on: a given one, or one that is made here, if
+    /// the system needs one and the task has samples.
     ///
     /// # Errors
     ///

@@ -289,6 +289,7 @@ impl Collectives {
             &self.barriers.all,
             &self.quiesces.calls.patience,
             &self.quiesces.all,
+            &self.ticks.patience,
         ];
         all.into_iter().filter_map(|patience| patience.until(&ctx.config)).min()
     }
@@ -312,6 +313,15 @@ impl Collectives {
         if self.quiesces.calls.patience.is_over(&ctx.config, now) {
             let absent = self.absent_workers(ctx, self.quiesces.calls.workers());
             ctx.tell_missing(Collective::Quiesce, absent);
+        }
+        if self.ticks.patience.is_over(&ctx.config, now) {
+            let node = ctx.config.node;
+            let elsewhere = false;
+            let workers = self.ticks.late_workers();
+            let workers = workers.map(|worker| Absent { node, worker: Some(worker), elsewhere });
+            let nodes = self.ticks.late_nodes(ctx).map(|node| Absent::node(node, elsewhere));
+            let absent = workers.chain(nodes).collect();
+            ctx.tell_missing(Collective::Tick, absent);
         }
         if self.barriers.all.is_over(&ctx.config, now) {
             let nodes = self.barriers.missing(ctx, &self.presence);

@@ -15,12 +15,13 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::barrier::tell;
+use super::calls::Patience;
 use super::presence::COORDINATOR;
 use crate::clock::Tick;
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::input::OpId;
 use crate::error::{Fault, OpError};
-use crate::id::{NodeId, WorkerId};
+use crate::id::{ChannelId, NodeId, WorkerId};
 use crate::policy::{Bound, By};
 use crate::wire::message::Barrier;
 
@@ -45,6 +46,9 @@ pub(super) struct Ticks {
     running: Option<(Tick, Tick)>,
     /// Coordinator: the `settled` of each node.
     nodes: Vec<Tick>,
+    /// Wait for others, and the `least` during it.
+    pub(super) patience: Patience,
+    awaited: Tick,
 }
 
 impl Ticks {
@@ -59,6 +63,8 @@ impl Ticks {
             expired: Tick::default(),
             running: None,
             nodes: alloc::vec![Tick::default(); nodes],
+            patience: Patience::default(),
+            awaited: Tick::default(),
         }
     }
 
@@ -199,12 +205,43 @@ impl Ticks {
         for (_, op) in self.calls.extract_if(.., |(tick, _)| passes(*tick)) {
             ctx.done(op, Vec::new());
         }
+        self.note_waiting(ctx);
+    }
+
+    /// Notes whether somebody is waited for since the least tick has last risen.
+    fn note_waiting(&mut self, ctx: &Ctx<impl Env>) {
+        if mem::replace(&mut self.awaited, self.least) < self.least {
+            self.patience.set(false, ctx.now);
+        }
+        let waits = self.late_workers().next().is_some() || self.late_nodes(ctx).next().is_some();
+        self.patience.set(waits && ctx.config.channel == ChannelId(0), ctx.now);
+    }
+
+    /// Returns own workers for which an own worker waits.
+    pub(super) fn late_workers(&self) -> impl Iterator<Item = WorkerId> + '_ {
+        let wanted = self.calls.iter().map(|(tick, _)| *tick).max();
+        let wanted = wanted.zip(self.bound).map(|(tick, bound)| tick.before(bound.ticks));
+        let is_late = move |tick: &Tick| wanted.is_some_and(|wanted| *tick < wanted);
+        let late = (0..).zip(&self.workers).filter(move |(_, tick)| is_late(tick));
+        late.map(|(index, _)| WorkerId(index))
+    }
+
+    /// Returns the other nodes for which some node waits (coordinator only).
+    pub(super) fn late_nodes(&self, ctx: &Ctx<impl Env>) -> impl Iterator<Item = NodeId> + '_ {
+        let own = self.calls.iter().map(|(tick, _)| *tick).max();
+        let others = self.nodes.iter().copied().filter(|tick| *tick < Tick::INFINITY);
+        let wanted = others.chain(own).max().filter(|_| ctx.config.node == COORDINATOR);
+        let wanted = wanted.zip(self.bound).map(|(tick, bound)| tick.before(bound.ticks));
+        let is_late = move |tick: &Tick| wanted.is_some_and(|wanted| *tick < wanted);
+        let late = (0..).zip(&self.nodes).skip(1).filter(move |(_, tick)| is_late(tick));
+        late.map(|(index, _)| NodeId(index))
     }
 
     /// Gives up all calls and the bound: from here on nobody waits. Returns their operations.
     pub(super) fn take_ops(&mut self) -> impl Iterator<Item = OpId> + use<> {
         self.bound = None;
         self.running = None;
+        self.patience = Patience::default();
         mem::take(&mut self.calls).into_iter().map(|(_, op)| op)
     }
 }

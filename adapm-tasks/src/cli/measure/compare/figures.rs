@@ -192,14 +192,14 @@ impl Run<'_> {
         self.curve().into_iter().find(reached).map(|point| point.seconds)
     }
 
-    /// Returns the share of the workers' time in which they were blocked.
-    fn blocked(&self) -> Option<f64> {
+    /// Returns the share of the workers' time that `field` says in seconds.
+    fn share_of_time(&self, field: &str) -> Option<f64> {
         let workers = match self.record.result.as_ref()?.get("workers")? {
             Value::Array(each) => each.iter().filter_map(Value::as_f64).sum(),
             all => all.as_f64()? * self.record.cell.nodes as f64,
         };
         let time = self.sum("seconds") * workers;
-        (time > 0.0).then(|| self.sum("blocked_seconds") / time)
+        (time > 0.0).then(|| self.sum(field) / time)
     }
 }
 
@@ -276,7 +276,8 @@ columns! {
     Access "waited_share" "waited" Share |run| run.share("waited", &ACCESSES);
     Access "remote_share" "remote" Share |run| run.share("remote", &ACCESSES);
     Access "accesses" "accesses/epoch" Number |run| ACCESSES.iter().map(|field| run.per_epoch(field)).sum();
-    Access "blocked_share" "blocked" Share |run| run.blocked();
+    Access "blocked_share" "blocked" Share |run| run.share_of_time("blocked_seconds");
+    Access "gated_share" "at clocks" Share |run| run.share_of_time("gated_seconds");
     Network "bytes_per_node" "sent" Bytes |run| run.per_node("bytes_sent");
     Network "messages_per_node" "messages" Number |run| run.per_node("messages_sent");
     Network "delta_share" "changes" Share |run| run.share("delta_bytes", &BYTES);
