@@ -21,5 +21,8 @@ pub mod simulate {}
 #[doc = include_str!("../docs/compare.md")]
 pub mod compare {}
 
+#[doc = include_str!("../docs/choosing.md")]
+pub mod choosing {}
+
 #[doc = include_str!("../docs/results.md")]
 pub mod results {}
