@@ -64,17 +64,27 @@ pub enum BuildError {
         /// End of the layout's keys, which start at 0.
         end: Key,
     },
-    /// Hot keys of each node under a system that has none.
+    /// Dense keys that the layout does not have.
+    #[error("dense keys {}..{} are not within 0..{}: give keys of the layout", start.0, end.0, keys_end.0)]
+    DenseKeys {
+        /// The first key.
+        start: Key,
+        /// The one behind the last.
+        end: Key,
+        /// End of the layout's keys, which start at 0.
+        keys_end: Key,
+    },
+    /// Hot keys of each node under a system whose nodes have none of their own.
     #[error(
-        "lists of hot keys under system {system}, which has none: use het-gmp, or leave them out"
+        "hot keys by node under system {system}, whose nodes have none of their own: use het-gmp, or leave them out"
     )]
-    NoHotKeyLists {
+    HotKeysByNode {
         /// The system.
         system: String,
     },
-    /// Hot keys of all nodes under a system that has none.
+    /// Hot keys of all nodes under a system that has none that are the same for all.
     #[error(
-        "{hot} hot keys under system {system}, which has none: use nups or parallax, or leave them out"
+        "{hot} hot keys for all nodes under system {system}, which has none: use nups or parallax, or leave them out"
     )]
     NoHotKeys {
         /// The system.

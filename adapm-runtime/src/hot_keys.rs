@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use adapm_core::policy::Supply;
@@ -22,12 +23,26 @@ pub(crate) enum HotSets {
 }
 
 impl HotSets {
-    /// Returns the hot keys of `node`; none of a node that has no list.
+    /// Returns the hot keys of `node`.
     pub(crate) fn of(&self, node: NodeId) -> HotKeys {
         match self {
             Self::Shared(keys) => keys.clone(),
-            Self::Own(lists) => lists.get(node.index()).cloned().unwrap_or_default(),
+            Self::Own(lists) => lists[node.index()].clone(),
         }
+    }
+
+    /// Returns the same; under the supply in which each of so many nodes has its own, with the
+    /// `dense` ones among these.
+    pub(crate) fn under(&self, supply: Supply, nodes: usize, dense: &Range<Key>) -> Self {
+        if supply != Supply::Partition {
+            return self.clone();
+        }
+        let of_node = |node| {
+            let own = self.of(NodeId(node));
+            let dense = (dense.start.0..dense.end.0).map(Key);
+            HotKeys::new(own.as_slice().iter().copied().chain(dense))
+        };
+        Self::Own((0..nodes as u16).map(of_node).collect())
     }
 
     /// Checks that hot keys are keys before `end`, for as many nodes, and of use under a system
@@ -52,7 +67,7 @@ impl HotSets {
                     Err(BuildError::NoHotKeys { system: system(), hot: keys.0.len() })
                 }
                 Self::Own(_) if supply != Supply::Partition => {
-                    Err(BuildError::NoHotKeyLists { system: system() })
+                    Err(BuildError::HotKeysByNode { system: system() })
                 }
                 _ => Ok(()),
             },

@@ -313,9 +313,20 @@ impl<S: Store, P: Policy> Engine<S, P> {
             if !self.collectives.may_settle_ticks() {
                 return;
             }
+            self.note_changes_before_tick();
             let begun = self.begun(|access| matches!(access, Some(Access::Push | Access::Set)));
             self.collectives.settle_ticks(begun);
             self.progress_syncs();
+        }
+    }
+
+    /// Has what own workers have pushed to main copies count as a change, where changes are
+    /// counted: what they push behind the tick is another.
+    fn note_changes_before_tick(&mut self) {
+        for &key in self.round.dirty() {
+            if self.ctx.policy.lag(key) > 0 {
+                self.ownership.take_dirty(&self.ctx, key);
+            }
         }
     }
 

@@ -249,7 +249,8 @@ pub trait Policy {
 
     /// Returns the number of changes of `key` that a replica may lack before its owner refreshes
     /// it. 0: it is refreshed after each. `u32::MAX`: only a `wait_sync` or a quiesce refreshes it.
-    /// What one round brings from one node is one change, and a node's own is none.
+    /// What one round brings from one node is one change, each push of a node without a replica is
+    /// one, and a node's own is none. The same for the whole run.
     fn lag(&self, key: Key) -> u32 {
         let _ = key;
         0

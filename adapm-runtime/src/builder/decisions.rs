@@ -6,6 +6,8 @@ use std::ops::Range;
 use adapm_core::Key;
 use adapm_core::policy::{Bounded, HetGmp, Place, Policy, System, SystemPolicy};
 
+use crate::error::BuildError;
+
 /// The source of the engines' policies, and what is set beside it.
 pub(super) struct Decisions {
     source: Source,
@@ -39,6 +41,13 @@ impl Decisions {
     {
         self.source =
             Source::Custom(Box::new(move |place| Box::new(policy(place)) as SystemPolicy));
+    }
+
+    /// Checks that dense keys are keys before `end`.
+    pub(super) fn check(&self, keys_end: Key) -> Result<(), BuildError> {
+        let Range { start, end } = self.dense;
+        let are_keys = start <= end && end <= keys_end;
+        if are_keys { Ok(()) } else { Err(BuildError::DenseKeys { start, end, keys_end }) }
     }
 
     /// Returns the system, unless policies are the user's.

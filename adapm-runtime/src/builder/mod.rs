@@ -313,8 +313,8 @@ impl<V: Value, S> Builder<V, S> {
     }
 
     /// Sets the keys that every worker reads and changes in each step, as those of dense layers:
-    /// under [`System::HetGmp`] replicas of them lack no change when a worker begins a clock
-    /// (HET-GMP §5.3). Other systems need not know. Defaults to none.
+    /// under [`System::HetGmp`] every node has a copy of each, which lacks no change when a worker
+    /// begins a clock (HET-GMP §5.3). Other systems need not know. Defaults to none.
     #[must_use]
     pub fn dense_keys(mut self, keys: Range<Key>) -> Self {
         self.settings.decisions.dense = keys;
@@ -439,19 +439,18 @@ where
             return Err(ConfigError::Channels { channels }.into());
         }
         self.settings.sampling.as_ref().map_or(Ok(()), |sampling| sampling.check(layout))?;
-        let end = layout.keys().end;
         let supply = self.settings.supply();
-        self.settings
-            .hot_keys
-            .check(end, nodes.count(), supply, || self.settings.decisions.name())?;
+        let Settings { hot_keys, decisions, .. } = &self.settings;
+        hot_keys.check(layout.keys().end, nodes.count(), supply, || decisions.name())?;
+        decisions.check(layout.keys().end)?;
         let here = nodes.own().map_or(workers.all(nodes.count()), |own| workers.of(own));
         let need = Need::new(nodes.here(), nodes.count(), channels, here);
         let need = if self.in_memory {
+            let hot = self.settings.hot_sets();
             need.with_stores::<V>(layout, nodes.here(), nodes.count()).with_hot_keys::<V>(
                 layout,
-                nodes.here(),
-                nodes.count(),
-                &self.settings.hot_keys,
+                &self.settings.homes()?,
+                nodes.ids_here().map(|node| (node, hot.of(node))),
             )
         } else {
             need
@@ -460,7 +459,6 @@ where
         if supply == Supply::Everything && layout.kind() == Kind::Sparse {
             return Err(BuildError::SparseFull);
         }
-        let decisions = &self.settings.decisions;
         if let Some(system) = decisions.system()
             && decisions.bound.is_some()
             && system.policy(1).bound().is_some()
@@ -539,6 +537,11 @@ impl<V: Value> Settings<V> {
         self.any_policy().supply()
     }
 
+    /// Returns the hot keys, with the dense ones where each node has its own.
+    fn hot_sets(&self) -> HotSets {
+        self.hot_keys.under(self.supply(), self.nodes.count(), &self.decisions.dense)
+    }
+
     /// Returns the number of channels that suits this machine.
     fn fitting_channels(&self) -> usize {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -569,7 +572,7 @@ impl<V: Value> Settings<V> {
             sampling: self.sampling.clone().map(Arc::new),
             supply: self.supply(),
             clocks_per_tick: self.any_policy().bound().map(|_| self.clocks_per_tick),
-            hot_keys: self.hot_keys.clone(),
+            hot_keys: self.hot_sets(),
             unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
             failure: Arc::new(Failure::default()),
             report: Arc::clone(&self.report),

@@ -103,6 +103,12 @@ impl Nodes {
         }
     }
 
+    /// Returns the nodes of this process.
+    pub(super) fn ids_here(&self) -> impl Iterator<Item = NodeId> {
+        let (own, ids) = (self.own(), 0..u16::try_from(self.count()).unwrap_or(u16::MAX));
+        ids.map(NodeId).filter(move |node| own.is_none_or(|own| own == *node))
+    }
+
     /// Returns the number of nodes of this process.
     pub(super) fn here(&self) -> usize {
         if let Place::Here { nodes, .. } = &self.0 { *nodes } else { 1 }

@@ -6,15 +6,16 @@
 
 use std::sync::Arc;
 
+use adapm_core::home::HomeMap;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::store::Store;
-use adapm_core::{ChannelId, Key, NodeId, Value};
+use adapm_core::{ChannelId, NodeId, Value};
 use adapm_transport::threads;
 
 use super::nodes::NodeEnds;
 use crate::cluster::Cluster;
 use crate::error::{BuildError, RunError};
-use crate::hot_keys::{HotKeys, HotSets};
+use crate::hot_keys::HotKeys;
 use crate::node_handle::{NodeHandle, Plan, Taste};
 use crate::populate::{Populating, populate};
 use crate::processes::ProcessGroup;
@@ -157,21 +158,20 @@ impl Need {
         self
     }
 
-    /// Adds the copies of hot keys that have their home elsewhere, with an update each; of nodes
-    /// with lists of their own, those of the longest.
+    /// Adds the copies of the hot keys of nodes of this process that have their home elsewhere,
+    /// with an update each.
     pub(super) fn with_hot_keys<V: Value>(
         mut self,
         layout: &Layout,
-        here: usize,
-        nodes: usize,
-        hot: &HotSets,
+        homes: &HomeMap,
+        hot: impl Iterator<Item = (NodeId, HotKeys)>,
     ) -> Self {
-        let of_key = |key: &Key| {
-            layout.value_len(*key).map(|len| (2 * len * size_of::<V>() + HEADER_BYTES) as u128)
-        };
-        let of_set = |keys: &HotKeys| keys.as_slice().iter().filter_map(of_key).sum::<u128>();
-        let copies = hot.sets().iter().map(of_set).max().unwrap_or(0);
-        self.bytes += copies * (here * (nodes - 1)) as u128 / nodes as u128;
+        for (node, keys) in hot {
+            let foreign = keys.as_slice().iter().filter(|key| homes.home(**key) != node);
+            let elements = foreign.filter_map(|key| layout.value_len(*key));
+            let copies = elements.map(|len| (2 * len * size_of::<V>() + HEADER_BYTES) as u128);
+            self.bytes += copies.sum::<u128>();
+        }
         self
     }
 

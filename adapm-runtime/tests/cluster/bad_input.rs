@@ -143,7 +143,7 @@ fn clusters_that_cannot_work_are_not_built() {
     assert_eq!(none, BuildError::NoHotKeys { system: "lapse".to_owned(), hot: 2 });
     assert_eq!(
         none.to_string(),
-        "2 hot keys under system lapse, which has none: use nups or parallax, or leave them out"
+        "2 hot keys for all nodes under system lapse, which has none: use nups or parallax, or leave them out"
     );
     assert!(hot(&[]).system(System::Lapse).build().is_ok());
     let vast = Layout::sparse(&[(1 << 40, 1 << 20)]).expect("a valid layout");
@@ -174,12 +174,18 @@ fn hot_keys_by_node_that_cannot_be_are_refused() {
         texts.map(|error| error.to_string()),
         [
             "2 lists of hot keys for 3 nodes: give one for each, or one set for all",
-            "lists of hot keys under system nups, which has none: use het-gmp, or leave them out"
+            "hot keys by node under system nups, whose nodes have none of their own: use het-gmp, or leave them out"
         ]
     );
     let shared = refusal(new().hot_keys([Key(3)]).system(het_gmp));
     assert!(matches!(shared, BuildError::NoHotKeys { hot: 1, .. }), "{shared}");
     assert!(own([&[3], &[]]).system(het_gmp).build().is_ok());
+    for (start, end) in [(3, 12), (5, 4)] {
+        let refused = refusal(new().dense_keys(Key(start)..Key(end)).system(System::Adapm));
+        let text =
+            format!("dense keys {start}..{end} are not within 0..10: give keys of the layout");
+        assert_eq!(refused.to_string(), text);
+    }
 }
 
 #[test]

@@ -179,7 +179,8 @@ pub struct RunConfig {
     #[serde(skip)]
     pub trace: Option<Tracer>,
     /// The homes of keys, and where the task can do that the nodes of samples, for as many nodes,
-    /// all with as many workers. Defaults to `None`: by hash.
+    /// all with as many workers. Defaults to `None`: by hash, or under a system that needs a
+    /// partition by one that is made when training begins.
     #[arg(skip)]
     #[serde(skip)]
     pub partition: Option<Arc<PartitionFile>>,
@@ -303,7 +304,9 @@ pub enum ConfigError {
         system: System,
     },
     /// Parts are for nodes of equally many workers.
-    #[error("the parts of a partition are equally large: give all nodes as many workers")]
+    #[error(
+        "het-gmp and homes need nodes with equally many workers: give all nodes as many workers"
+    )]
     PartsOfUnequal,
     /// Zero nodes.
     #[error("0 nodes cannot train; give at least 1")]

@@ -32,14 +32,6 @@ impl Hot {
         Self::Shared(Vec::new())
     }
 
-    /// Returns the keys of the node that has most of them.
-    pub(crate) fn most(&self) -> &[Key] {
-        match self {
-            Self::Shared(keys) => keys,
-            Self::ByNode(lists) => lists.iter().max_by_key(|keys| keys.len()).map_or(&[], |k| k),
-        }
-    }
-
     /// Has a manager hold them.
     pub(crate) fn given_to(&self, builder: Builder<f32>) -> Builder<f32> {
         match self {

@@ -17,6 +17,7 @@ use adapm_transport::threads;
 use serde::{Deserialize, Serialize};
 
 use crate::run::error::TaskError;
+use crate::run::hot::Hot;
 use crate::run::parameters::Shape;
 use crate::run::shortage::{Available, Bound, Need, Shortage};
 use crate::run::topology::Topology;
@@ -36,13 +37,21 @@ impl Need {
         Self { parameters, best, data: resident(&read).unwrap_or(0) }
     }
 
-    /// Returns the need with copies of `hot` keys on every node: value and delta of those that have
-    /// their home elsewhere.
-    pub(crate) fn with_hot(self, topology: Topology<'_>, shape: &Shape, hot: &[Key]) -> Self {
+    /// Returns the need with copies of `hot` keys on the nodes of this process: value and delta of
+    /// those that have their home elsewhere, as all keys of a node's own list do.
+    pub(crate) fn with_hot(self, topology: Topology<'_>, shape: &Shape, hot: &Hot) -> Self {
         let (nodes, processes) = (topology.nodes as u64, topology.peers.processes() as u64);
-        let floats: u64 = hot.iter().map(|key| shape.len_of(*key) as u64).sum();
-        let copies = floats.saturating_mul(2 * size_of::<f32>() as u64);
-        let here = (nodes / processes).max(1).saturating_mul(copies / nodes * (nodes - 1));
+        let copies = |keys: &Vec<Key>| {
+            let floats: u64 = keys.iter().map(|key| shape.len_of(*key) as u64).sum();
+            floats.saturating_mul(2 * size_of::<f32>() as u64)
+        };
+        let here = match hot {
+            Hot::Shared(keys) => {
+                (nodes / processes).max(1).saturating_mul(copies(keys) / nodes * (nodes - 1))
+            }
+            Hot::ByNode(lists) if processes == 1 => lists.iter().map(copies).sum(),
+            Hot::ByNode(lists) => lists.get(topology.peers.node()).map_or(0, copies),
+        };
         Self { parameters: self.parameters.saturating_add(here), ..self }
     }
 

@@ -228,7 +228,7 @@ impl<T: Task> TrainingRun<'_, T> {
         };
         let hot = self.hot_keys(&shape)?;
         let need = Need::of(topology, &shape, &task.best_shape(), copies);
-        memory::check(topology, need.with_hot(topology, &shape, hot.most()))?;
+        memory::check(topology, need.with_hot(topology, &shape, &hot))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =
@@ -268,7 +268,8 @@ impl<T: Task> TrainingRun<'_, T> {
         let Started { topology, observer, .. } = *self.started;
         let Some(system) = topology.system else { return Ok(Hot::none()) };
         if system.supply() == Supply::Partition {
-            return Ok(Hot::ByNode(self.replicas(topology.nodes)));
+            let replicas = self.settings.partition.map(|partition| partition.replicas().to_vec());
+            return Ok(replicas.map_or_else(Hot::none, Hot::ByNode));
         }
         if !system.has_hot_keys() {
             return Ok(Hot::none());
@@ -282,17 +283,6 @@ impl<T: Task> TrainingRun<'_, T> {
         let hot = hot::choose(choice, keys, frequencies).map_err(ConfigError::from)?;
         observer.replicating(hot.len() as u64, keys);
         Ok(Hot::Shared(hot))
-    }
-
-    /// Returns the keys that each node replicates by the partition, and those of dense layers.
-    fn replicas(&self, nodes: usize) -> Vec<Vec<Key>> {
-        let listed = self.settings.partition.map_or(&[][..], |partition| partition.replicas());
-        let dense = self.task.dense_keys();
-        let of_node = |node| {
-            let listed = listed.get(node).into_iter().flatten().copied();
-            listed.chain((dense.start.0..dense.end.0).map(Key)).collect()
-        };
-        (0..nodes).map(of_node).collect()
     }
 
     /// Evaluates the chosen parameters on test, and puts the results together.

@@ -26,12 +26,13 @@ pub(crate) fn check_passed(
 }
 
 /// Checks that a read contains all pushes, of all workers, made early enough, but for the changes
-/// that a replica may lack. What one node has pushed may all be one change, so what is missing is
-/// counted by node.
+/// of other nodes that a replica may lack. What a node has pushed at one tick may all be one
+/// change, so what is missing is counted by node and tick.
 pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violation> {
     let Some(Bound { ticks, by }) = picture.setup.bound else { return Ok(()) };
-    // What expires is not refreshed, and lacks nothing all the same.
-    let lag = if by == By::Expiry { 0 } else { picture.setup.lag as usize };
+    // What expires is not refreshed, and lacks nothing all the same, as what is read remotely.
+    let is_cold = picture.setup.hot.is_some() && !picture.setup.is_hot(read.key);
+    let lag = if by == By::Expiry || is_cold { 0 } else { picture.setup.lag as usize };
     let oracle = &picture.oracle;
     if oracle.was_set(read.key) || picture.losses.any() {
         return Ok(());
@@ -42,12 +43,14 @@ pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violat
     let mut lacks = BTreeSet::new();
     for other in oracle.accesses(read.key).iter().filter(|other| other.tick < before) {
         let AccessKind::Push(digit) = other.kind else { continue };
-        if seen.pushes >> digit & 1 == 0 && !other.failed {
-            lacks.insert(other.worker.0);
+        let is_missing = seen.pushes >> digit & 1 == 0 && !other.failed;
+        if is_missing {
+            lacks.insert((other.worker.0, other.tick));
         }
+        let is_own = other.worker.0 == access.worker.0;
         hold!(
             picture.setup.checks => TickSees,
-            lacks.len() <= lag,
+            lacks.len() <= lag && !(is_missing && is_own),
             "{:?} at {} misses p{digit} of {}, made by {:?} at {}, and more than {lag} changes: {seen}",
             access.worker,
             access.tick,

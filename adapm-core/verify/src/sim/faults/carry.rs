@@ -27,8 +27,7 @@ impl Link {
             Item::Hello(stands) if pipe > end.pipe && !end.is_dead => {
                 end.pipe = pipe;
                 end.session.handle_down();
-                // The dialer has closed the earlier pipes.
-                self.ways[side.other() as usize].discard();
+                self.ways[side.other() as usize].discard(pipe);
                 self.come_up(now, side, stands)?;
                 let stands = self.ends[side as usize].session.expects();
                 self.post(now, side.other(), pipe, Item::Answer(stands), shared, effects);

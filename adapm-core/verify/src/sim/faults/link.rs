@@ -93,6 +93,8 @@ impl Link {
         end.pipe += 1;
         let (pipe, stands) = (end.pipe, end.session.expects());
         effects.tell(|| format!("{} dials {}: pipe {pipe}", self.pair.0, self.pair.1));
+        // It has closed the earlier ones.
+        self.ways[Side::Listener as usize].discard(pipe);
         self.post(now, Side::Listener, pipe, Item::Hello(stands), shared, effects);
         // Dials again if no answer comes.
         let patience = self.config.suspect_after.as_nanos() as u64;

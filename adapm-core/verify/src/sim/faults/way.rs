@@ -110,12 +110,16 @@ impl Way {
         later(self.last);
     }
 
-    /// Drops all parcels but the one that is on its way, as the system does with what it has yet to
-    /// send on a pipe that both ends have closed.
-    pub(super) fn discard(&mut self) {
+    /// Drops the parcels of pipes before `pipe` but the one that is on its way, as the system does
+    /// with what it has yet to send on a pipe that is closed.
+    pub(super) fn discard(&mut self, pipe: u32) {
         let is_whole = |parcel: &Parcel| !matches!(parcel.item, Item::Bytes);
-        let keep = self.parcels.iter().position(is_whole).map_or(0, |first| first + 1);
-        self.parcels.truncate(keep);
+        let mut under_way = self.parcels.iter().position(is_whole).map_or(0, |first| first + 1);
+        self.parcels.retain(|parcel| {
+            let stays = under_way > 0 || parcel.pipe >= pipe;
+            under_way = under_way.saturating_sub(1);
+            stays
+        });
         self.last = self.parcels.back().map_or(Instant::ZERO, |parcel| parcel.arrival);
     }
 
@@ -128,3 +132,43 @@ impl Way {
 
 /// Bytes of a packet without its frame.
 pub(super) const HEADER_BYTES: usize = 24;
+
+#[cfg(test)]
+mod tests {
+    use adapm_core::link::Kind;
+
+    use super::*;
+
+    fn packet() -> Item {
+        let (kind, seq, ack) = (Kind::Heartbeat, Seq::default(), Seq::default());
+        Item::Packet(Header { kind, seq, ack, wants_ack: false }, None)
+    }
+
+    #[test]
+    fn a_closed_pipe_sends_no_more_than_what_is_under_way() {
+        let mut way = Way::default();
+        way.slow_down(1_000, Instant::from_nanos(1_000_000_000));
+        let (mut times, step) = (Vec::new(), Duration::from_nanos(40_000));
+        let mut put = |way: &mut Way, pipe, item| {
+            way.put(Instant::ZERO, (pipe, item), 100, Instant::ZERO, step, |time| times.push(time));
+        };
+        for _ in 0..3 {
+            put(&mut way, 1, packet());
+        }
+        put(&mut way, 2, Item::Break);
+        way.discard(2);
+        let left = |way: &mut Way| -> Vec<u32> {
+            let late = Instant::from_nanos(u64::MAX);
+            std::iter::from_fn(|| way.take(late)).map(|parcel| parcel.pipe).collect()
+        };
+        // The first packet comes in two pieces and its end.
+        assert_eq!(left(&mut way), [1, 1, 1, 2]);
+        // What follows takes no longer than if nothing had been written before.
+        put(&mut way, 1, packet());
+        put(&mut way, 1, packet());
+        way.discard(2);
+        let begin = way.last;
+        put(&mut way, 2, Item::Hello(Seq::default()));
+        assert_eq!(way.last.nanos_since(begin), 100_000);
+    }
+}
