@@ -194,6 +194,7 @@ impl Run<'_> {
 
     /// Returns the share of the workers' time that `field` says in seconds.
     fn share_of_time(&self, field: &str) -> Option<f64> {
+        number(self.record.epochs.last()?, field)?;
         let workers = match self.record.result.as_ref()?.get("workers")? {
             Value::Array(each) => each.iter().filter_map(Value::as_f64).sum(),
             all => all.as_f64()? * self.record.cell.nodes as f64,
@@ -275,7 +276,7 @@ columns! {
     Access "local_share" "local" Share |run| run.share("local", &ACCESSES);
     Access "waited_share" "waited" Share |run| run.share("waited", &ACCESSES);
     Access "remote_share" "remote" Share |run| run.share("remote", &ACCESSES);
-    Access "accesses" "accesses/epoch" Number |run| ACCESSES.iter().map(|field| run.per_epoch(field)).sum();
+    Access "accesses" "all" Number |run| ACCESSES.iter().map(|field| run.per_epoch(field)).sum();
     Access "blocked_share" "blocked" Share |run| run.share_of_time("blocked_seconds");
     Access "gated_share" "at clocks" Share |run| run.share_of_time("gated_seconds");
     Network "bytes_per_node" "sent" Bytes |run| run.per_node("bytes_sent");

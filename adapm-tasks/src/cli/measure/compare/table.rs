@@ -179,7 +179,7 @@ pub(crate) fn csv(rows: &[Row<'_>]) -> String {
 const GROUPS: [(Group, &str); 6] = [
     (Group::Quality, "quality, at its best"),
     (Group::Time, "time, and speed-up over adapm on one node"),
-    (Group::Access, "accesses"),
+    (Group::Access, "accesses, per epoch"),
     (Group::Network, "network, per node and epoch; of the bytes"),
     (Group::Copies, "copies, per epoch; replicas of a node"),
     (Group::Freshness, "freshness of replicas, and each run as a whole"),
