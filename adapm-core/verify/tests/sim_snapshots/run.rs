@@ -191,7 +191,8 @@ impl Workers {
 /// than [`HOT`] times the mean.
 fn replicated(pattern: Pattern, system: System, setting: Setting) -> BTreeSet<Key> {
     let supply = system.supply();
-    if !supply.has_hot_keys() {
+    // These workloads have no samples to partition: what is hot is the same for all nodes.
+    if !supply.has_hot_keys() && supply != Supply::Partition {
         let all = if supply.lasts_the_run() { KEYS } else { 0 };
         return (0..all).map(Key).collect();
     }
