@@ -45,8 +45,8 @@ pub enum Event<V> {
         error: OpError,
     },
     /// A barrier, quiesce or tick has waited for long. Reported once per call, of ticks once until
-    /// somebody passes: each node reports its own workers, node 0 reports nodes, and for a barrier
-    /// all nodes that wait do.
+    /// the slowest moves on: each node reports its own workers, node 0 reports nodes, and for a
+    /// barrier all nodes that wait do.
     Missing {
         /// The call.
         call: Collective,

@@ -286,9 +286,9 @@ impl<V: Value, S> Builder<V, S> {
 
     /// Sets for each node the keys of which it gets a copy before the workers begin, and keeps it
     /// to the end, under [`System::HetGmp`] or a policy of your own with the [`Supply`] of one:
-    /// those of other homes that the node accesses most (HET-GMP §5.2). One list for each node, all
-    /// of them in each process; an own key in a list does nothing. Takes the place of
-    /// [`Builder::hot_keys`], and costs what that does.
+    /// those of other homes that the node accesses most (HET-GMP §5.2). One list for each node, or
+    /// `build` fails; all of them in each process. An own key in a list does nothing. Takes the
+    /// place of [`Builder::hot_keys`], and costs what that does.
     ///
     /// ```
     /// use adapm_runtime::prelude::*;
@@ -314,7 +314,7 @@ impl<V: Value, S> Builder<V, S> {
 
     /// Sets the keys that every worker reads and changes in each step, as those of dense layers:
     /// under [`System::HetGmp`] every node has a copy of each, which lacks no change when a worker
-    /// begins a clock (HET-GMP §5.3). Other systems need not know. Defaults to none.
+    /// begins a clock (HET-GMP §5.3). Keys of the layout, or `build` fails. Defaults to none.
     #[must_use]
     pub fn dense_keys(mut self, keys: Range<Key>) -> Self {
         self.settings.decisions.dense = keys;

@@ -213,28 +213,32 @@ impl Ticks {
         if mem::replace(&mut self.awaited, self.least) < self.least {
             self.patience.set(false, ctx.now);
         }
-        let waits = self.late_workers().next().is_some() || self.late_nodes(ctx).next().is_some();
-        self.patience.set(waits && ctx.config.channel == ChannelId(0), ctx.now);
+        let is_late =
+            || self.late_workers().next().is_some() || self.late_nodes(ctx).next().is_some();
+        let waits = ctx.config.channel == ChannelId(0) && is_late();
+        self.patience.set(waits, ctx.now);
     }
 
     /// Returns own workers for which an own worker waits.
     pub(super) fn late_workers(&self) -> impl Iterator<Item = WorkerId> + '_ {
-        let wanted = self.calls.iter().map(|(tick, _)| *tick).max();
-        let wanted = wanted.zip(self.bound).map(|(tick, bound)| tick.before(bound.ticks));
-        let is_late = move |tick: &Tick| wanted.is_some_and(|wanted| *tick < wanted);
+        let is_late = self.is_behind(self.calls.iter().map(|(tick, _)| *tick).max());
         let late = (0..).zip(&self.workers).filter(move |(_, tick)| is_late(tick));
         late.map(|(index, _)| WorkerId(index))
     }
 
     /// Returns the other nodes for which some node waits (coordinator only).
     pub(super) fn late_nodes(&self, ctx: &Ctx<impl Env>) -> impl Iterator<Item = NodeId> + '_ {
-        let own = self.calls.iter().map(|(tick, _)| *tick).max();
-        let others = self.nodes.iter().copied().filter(|tick| *tick < Tick::INFINITY);
-        let wanted = others.chain(own).max().filter(|_| ctx.config.node == COORDINATOR);
-        let wanted = wanted.zip(self.bound).map(|(tick, bound)| tick.before(bound.ticks));
-        let is_late = move |tick: &Tick| wanted.is_some_and(|wanted| *tick < wanted);
+        let settled = self.nodes.iter().copied().filter(|tick| *tick < Tick::INFINITY);
+        let first = settled.chain(self.calls.iter().map(|(tick, _)| *tick)).max();
+        let is_late = self.is_behind(first.filter(|_| ctx.config.node == COORDINATOR));
         let late = (0..).zip(&self.nodes).skip(1).filter(move |(_, tick)| is_late(tick));
         late.map(|(index, _)| NodeId(index))
+    }
+
+    /// Returns whether a tick is too far behind that of who is `first`, if anybody is.
+    fn is_behind(&self, first: Option<Tick>) -> impl Fn(&Tick) -> bool + use<> {
+        let least = first.zip(self.bound).map(|(tick, bound)| tick.before(bound.ticks));
+        move |tick| least.is_some_and(|least| *tick < least)
     }
 
     /// Gives up all calls and the bound: from here on nobody waits. Returns their operations.

@@ -159,11 +159,7 @@ impl Ownership {
                 slot.apply(delta);
                 is_changed
             });
-            // What workers have changed here is one change, and what `from` brings another.
-            if is_changed {
-                self.mark_stale(ctx, key, None);
-            }
-            self.mark_stale(ctx, key, Some(from));
+            self.mark_changes(ctx, key, is_changed, Some(from));
         }
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(ctx.value_len(key));
@@ -173,10 +169,7 @@ impl Ownership {
                 slot.set(value);
                 is_changed
             });
-            if is_changed {
-                self.mark_stale(ctx, key, None);
-            }
-            self.mark_stale(ctx, key, None);
+            self.mark_changes(ctx, key, is_changed, None);
         }
         for &key in request.releases.iter() {
             self.take_dirty(ctx, key);

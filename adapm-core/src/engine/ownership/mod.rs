@@ -271,10 +271,9 @@ impl Ownership {
             }
             (is_changed, slot.packed.counter())
         });
-        if is_changed {
-            self.mark_stale(ctx, key, None);
-        }
         if asked != AskedFor::Pull {
+            self.mark_changes(ctx, key, is_changed, None);
+        } else if is_changed {
             self.mark_stale(ctx, key, None);
         }
         if is_own {
@@ -439,6 +438,23 @@ impl Ownership {
                 holder.due.push_back(key);
                 self.newsworthy.push(node);
             }
+        }
+    }
+
+    /// Notes that the holders of `key` but `from` lack a change that has come, and those of workers
+    /// here before it, if there are any: another change, where changes are counted.
+    pub(super) fn mark_changes(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        key: Key,
+        by_workers: bool,
+        from: Option<NodeId>,
+    ) {
+        if by_workers {
+            self.mark_stale(ctx, key, None);
+        }
+        if !by_workers || ctx.policy.lag(key) > 0 {
+            self.mark_stale(ctx, key, from);
         }
     }
 
