@@ -37,6 +37,8 @@ fn failing(bug: &str) -> Vec<String> {
         .args(["--skip", RANDOM])
         .env("ADAPM_BUG", bug)
         .env_remove("ADAPM_BLESS")
+        // Most of the time of a test that fails would go into naming the frames.
+        .env("RUST_BACKTRACE", "0")
         .output()
         .expect("a test can start itself");
     let text = String::from_utf8_lossy(&output.stdout);
