@@ -170,6 +170,8 @@ pub struct Stats {
     pub replicas: u64,
     /// Replicas given up here.
     pub releases: u64,
+    /// Replicas here whose refresh workers asked for.
+    pub renews: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
     /// Relocations that a policy wanted and the mechanism turned into replicas (protocol,
@@ -213,6 +215,7 @@ impl Stats {
             (&mut self.relocations, other.relocations),
             (&mut self.replicas, other.replicas),
             (&mut self.releases, other.releases),
+            (&mut self.renews, other.renews),
             (&mut self.refreshes, other.refreshes),
             (&mut self.coerced, other.coerced),
             (&mut self.refusals, other.refusals),

@@ -140,6 +140,7 @@ fn entries() -> Vec<Message> {
         deltas: keys(&[3, 4, 200]),
         sets: keys(&[4]),
         releases: keys(&[3]),
+        renews: keys(&[5, 201]),
         intents: asked(&[(0, 0), (u64::MAX, 1)]),
         localizes: asked(&[(1 << 32, Counter::MAX.0)]),
         mark: Mark::Sync,

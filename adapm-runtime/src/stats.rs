@@ -33,6 +33,8 @@ pub struct Stats {
     pub replicas: u64,
     /// Replicas released.
     pub releases: u64,
+    /// Replicas that workers had refreshed ([`crate::Worker::renew`]).
+    pub renews: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,
     /// Relocations that a policy wanted and the engine turned into replicas.
@@ -134,6 +136,7 @@ impl Stats {
             (&mut self.relocations, other.relocations),
             (&mut self.replicas, other.replicas),
             (&mut self.releases, other.releases),
+            (&mut self.renews, other.renews),
             (&mut self.refreshes, other.refreshes),
             (&mut self.coerced, other.coerced),
             (&mut self.refusals, other.refusals),
@@ -168,6 +171,7 @@ impl Stats {
             relocations: engine.relocations,
             replicas: engine.replicas,
             releases: engine.releases,
+            renews: engine.renews,
             refreshes: engine.refreshes,
             coerced: engine.coerced,
             refusals: engine.refusals,

@@ -201,13 +201,14 @@ impl Play {
         let elements: usize = keys.iter().filter_map(|key| self.layout.value_len(*key)).sum();
         let elements = if choices.below(8) == 0 { choices.below(16) as usize } else { elements };
         let values = vec![choices.below(4) as i64; elements];
-        let body = match choices.below(12) {
+        let body = match choices.below(13) {
             0..3 => OpBody::Pull { keys },
             3..6 => OpBody::Push { keys, updates: values },
             6..8 => OpBody::Set { keys, values },
             8 => OpBody::Localize { keys },
             9 => OpBody::WaitSync,
             10 => OpBody::Barrier,
+            11 => OpBody::Renew { keys },
             _ => [OpBody::Quiesce, OpBody::End, OpBody::Leave][choices.below(3) as usize].clone(),
         };
         let id = OpId(self.ops);

@@ -54,10 +54,11 @@ fn request(space: &Space<'_>, choices: &mut Choices<'_>) -> SyncRequest {
         _ => Mark::Sync,
     };
     let mut request = SyncRequest { mark, ..SyncRequest::default() };
-    match choices.below(4) {
+    match choices.below(5) {
         0 => request.intents = asked(space, choices),
         1 => request.localizes = asked(space, choices),
         2 => request.releases = few(space, choices),
+        3 => request.renews = few(space, choices),
         _ => request.sets = few(space, choices),
     }
     request.deltas = if choices.flag() { few(space, choices) } else { request.releases.clone() };

@@ -69,6 +69,7 @@ impl RequestDraft {
         request.deltas.is_empty()
             && request.sets.is_empty()
             && request.releases.is_empty()
+            && request.renews.is_empty()
             && request.intents.is_empty()
             && request.localizes.is_empty()
     }

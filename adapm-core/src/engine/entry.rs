@@ -4,12 +4,21 @@ use alloc::vec::Vec;
 
 use crate::id::{Counter, Key, NodeId, Ticket};
 
-/// Pull, push or set.
+/// The kind of an operation on keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Pull,
     Push,
     Set,
+    /// Never leaves as an operation: a replica's goes with a request, all others are nothing to do.
+    Renew,
+}
+
+impl Access {
+    /// Returns true if a replica leaves it to the owner.
+    pub(super) fn needs_owner(self) -> bool {
+        matches!(self, Self::Set | Self::Renew)
+    }
 }
 
 /// The origin of an entry, and its route to this node.

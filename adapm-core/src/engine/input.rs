@@ -87,6 +87,13 @@ pub enum OpBody<V> {
         /// The keys.
         keys: Vec<Key>,
     },
+    /// Refreshes the replicas of these keys, whatever the policy refreshes: done when each contains
+    /// every change that was in its main copy when this was called (HET-GMP §5.3). Keys without a
+    /// replica here are nothing to do.
+    Renew {
+        /// The keys.
+        keys: Vec<Key>,
+    },
     /// Done when every earlier push of this node is in the main copies and every replica here has
     /// been refreshed since. Does not wait for operations after the call.
     WaitSync,

@@ -391,6 +391,7 @@ fn list_of(operation: &mut Operation, access: Access) -> &mut Asked {
         Access::Pull => &mut operation.pulls,
         Access::Push => &mut operation.pushes,
         Access::Set => &mut operation.sets,
+        Access::Renew => unreachable!("a renewal goes with a request"),
     }
 }
 

@@ -80,6 +80,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 self.check_values(&keys, &values)?;
                 self.access(id, Access::Set, &keys, values);
             }
+            OpBody::Renew { keys } => {
+                self.ctx.check_keys(&keys)?;
+                self.access(id, Access::Renew, &keys, Vec::new());
+            }
             OpBody::Localize { keys } => {
                 self.ctx.check_keys(&keys)?;
                 if let Some(node) = self.ctx.lost_for(&keys, false) {
@@ -119,7 +123,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     }
 
     fn access(&mut self, id: OpId, access: Access, keys: &[Key], values: Vec<S::Value>) {
-        match self.ctx.lost_for(keys, access == Access::Set) {
+        match self.ctx.lost_for(keys, access.needs_owner()) {
             Some(node) => self.ctx.fail(id, OpError::lost(node)),
             None => {
                 self.operations.access(&mut self.ctx, &self.intents, (id, access), keys, values)
@@ -157,7 +161,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             |node| round.owes(node),
             &mut drafts,
         );
-        let sets = self.operations.take_sets();
+        let fronts = self.operations.take_fronts();
         let take_dirty = |ctx: &_, key| {
             self.ownership.take_dirty(ctx, key);
         };
@@ -165,7 +169,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             &self.ctx,
             &self.intents,
             &self.operations,
-            sets,
+            fronts,
             take_dirty,
             &mut drafts,
         );
@@ -187,10 +191,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
         drafts.reserve(&changed);
         for candidate in &changed {
             let change = candidate.says;
-            let sends_set = change.has_set && candidate.goes;
-            let set =
-                if sends_set { self.operations.send_set(candidate.key, change.len) } else { None };
-            if self.round.draft(&mut self.ctx, candidate, set, &mut drafts) {
+            let sends = change.has_front && candidate.goes;
+            let front =
+                if sends { self.operations.send_front(candidate.key, change.len) } else { None };
+            if self.round.draft(&mut self.ctx, candidate, front, &mut drafts) {
                 self.intents.note_gone(candidate.key);
             }
         }
@@ -214,6 +218,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
             let value = take(&mut rest, self.ctx.value_len(key));
             if self.ctx.holds_replica_of(from, key) {
                 self.ctx.refresh(key, version, value);
+                if self.operations.note_refreshed(&mut self.ctx, &self.intents, key) {
+                    // Its last intent may have expired meanwhile.
+                    self.look_again(key);
+                }
             }
         }
         for &key in &asked.sets {
@@ -477,6 +485,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
                     Access::Pull => AskedFor::Pull,
                     Access::Push => AskedFor::Push(payload),
                     Access::Set => AskedFor::Set(payload),
+                    Access::Renew => unreachable!("a renewal goes with a request"),
                 };
                 self.serve(Entry { asker, key, counter, asked });
             }

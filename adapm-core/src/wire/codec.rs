@@ -169,7 +169,7 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
 /// bytes of memory per element of a list, or 0 for a number, a flag or a node. `None` for kinds
 /// without lists, except one of nodes, of two bytes each.
 const FIELDS: [Option<&[u8]>; 11] = [
-    Some(&[8, 8, 8, 8, 8, 8, 8, 0, 0]),
+    Some(&[8, 8, 8, 8, 8, 8, 8, 8, 0, 0]),
     Some(&[8, 8, 1, 8, 8, 8, 8, 8, 8, 8, 1, 0, 0]),
     Some(&[8, 8, 1, 8, 8]),
     None,
@@ -239,7 +239,8 @@ mod tests {
         };
         match body {
             Body::SyncRequest(request) => {
-                let lists = [&request.deltas, &request.sets, &request.releases].map(keys);
+                let lists = [&request.deltas, &request.sets, &request.releases, &request.renews];
+                let lists = lists.map(keys);
                 lists.iter().sum::<usize>() + all(&[&request.intents, &request.localizes])
             }
             Body::SyncResponse(response) => {

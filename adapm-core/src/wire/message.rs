@@ -72,6 +72,9 @@ pub struct SyncRequest {
     pub sets: Keys,
     /// Keys whose replica the sender releases; the receiver owns them.
     pub releases: Keys,
+    /// Keys whose replica at the sender the receiver refreshes, whatever its policy refreshes; the
+    /// receiver owns them.
+    pub renews: Keys,
     /// Keys for which the sender's intent has become active.
     pub intents: Asked,
     /// Keys that a worker of the sender wants moved there.

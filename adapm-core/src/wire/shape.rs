@@ -62,8 +62,10 @@ impl Ruler<'_> {
         let deltas = self.keys(&request.deltas)?;
         let sets = self.keys(&request.sets)?;
         self.keys(&request.releases)?;
+        self.keys(&request.renews)?;
         self.asked(&request.intents)?;
         self.asked(&request.localizes)?;
+        apart(&request.releases, &request.renews)?;
         apart(&request.releases, &request.intents.keys)?;
         apart(&request.releases, &request.localizes.keys)?;
         apart(&request.intents.keys, &request.localizes.keys)?;

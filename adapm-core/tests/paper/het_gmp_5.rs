@@ -4,7 +4,7 @@
 use adapm_core::Key;
 use adapm_core::policy::System;
 use adapm_core::slot::State;
-use adapm_verify::Violation;
+use adapm_verify::{Setup, Violation};
 
 use super::play::{Claim, N0, N1, N2, N3, Play, of};
 
@@ -98,6 +98,46 @@ fn other_keys_stay_at_their_home() -> Claim {
         assert_eq!(play.ways()?, ["n2 -> n0", "n0 -> n2"]);
         assert_eq!(play.states(alone), [State::Main, State::None, State::None, State::None]);
     }
+    Ok(())
+}
+
+/// HET-GMP §5.3, the inter-embedding bound: a worker has replicas refreshed that lag behind others,
+/// those and no more.
+#[test]
+fn a_renewal_refreshes_what_lags_within_the_bound() -> Claim {
+    let mut setup = Setup::new(System::HetGmp { staleness: 100 }, 4, 2, 64);
+    let at_n0 = (0..64).map(Key).filter(|key| setup.home(*key) == N0);
+    let keys: Vec<Key> = at_n0.take(2).collect();
+    setup.hot = Some(keys.iter().copied().collect());
+    let mut play = Play::with(setup);
+    play.run()?;
+    for _ in 0..3 {
+        play.push(of(N0), &keys)?;
+    }
+    next_clock(&mut play)?;
+    let renewal = play.renew(of(N3), &keys[..1])?;
+    assert!(!play.is_done(renewal), "the owner is asked");
+    play.run()?;
+    assert!(play.is_done(renewal));
+    assert_eq!((seen(&mut play, N3, keys[0])?, seen(&mut play, N3, keys[1])?), (3, 0));
+    assert_eq!(seen(&mut play, N2, keys[0])?, 0);
+    Ok(())
+}
+
+/// A main copy, and a key that is not here, are nothing to do; a replica that lacks nothing is
+/// refreshed all the same, as its version has grown with what its node has changed itself.
+#[test]
+fn a_renewal_asks_for_replicas_alone() -> Claim {
+    let (mut play, key, alone) = cluster(100)?;
+    let nothing = [play.renew(of(N0), &[key, alone])?, play.renew(of(N1), &[alone])?];
+    assert!(nothing.into_iter().all(|renewal| play.is_done(renewal)));
+    assert_eq!(play.ways()?, [""; 0]);
+    play.push(of(N1), &[key])?;
+    next_clock(&mut play)?;
+    let renewal = play.renew(of(N1), &[key, key])?;
+    play.run()?;
+    assert!(play.is_done(renewal));
+    assert_eq!(seen(&mut play, N1, key)?, 1);
     Ok(())
 }
 

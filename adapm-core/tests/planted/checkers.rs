@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 63] = [
+pub(crate) const WITNESSES: [(Check, Bug); 64] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -26,6 +26,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 63] = [
     (Check::ReplicasClean, Bug::LoseDirtyMark),
     (Check::SyncSent, Bug::LoseDirtyMark),
     (Check::SyncSeen, Bug::LoseDirtyEntry),
+    (Check::RenewSeen, Bug::RenewAtOnce),
     (Check::QuiesceSeen, Bug::QuiesceWhileBusy),
     (Check::OwnIntentHeeded, Bug::HideOwnIntent),
     (Check::HoldersHeeded, Bug::HideHolders),

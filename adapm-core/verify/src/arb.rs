@@ -169,10 +169,11 @@ impl Space<'_> {
         let ticket = Ticket(choices.number());
         let mut request = SyncRequest { mark, ticket, ..SyncRequest::default() };
         for key in self.keys(choices).iter().copied() {
-            match choices.below(4) {
+            match choices.below(5) {
                 0 => request.intents.push(key, counter(choices)),
                 1 => request.localizes.push(key, counter(choices)),
                 2 => request.releases.push(key),
+                3 => request.renews.push(key),
                 _ => request.sets.push(key),
             }
             if choices.flag() {

@@ -40,6 +40,10 @@ pub(crate) enum CallKind {
         mains: Vec<Option<Seen>>,
         own: Vec<u128>,
     },
+    /// The content of the main copy of each key that had a replica at the time of the call.
+    Renew {
+        mains: Vec<(Key, Seen)>,
+    },
     /// The pushes of the whole cluster at the time of the call.
     Quiesce {
         pushes: Vec<u128>,

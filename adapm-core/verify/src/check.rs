@@ -59,6 +59,7 @@ checks! {
     ReplicasClean watches 4: "At rest no replica has unsent updates.";
     SyncSent watches 4: "When a `wait_sync` ends, the node's pushes are in the main copies.";
     SyncSeen watches 4: "When a `wait_sync` ends, the node's replicas have the content that the main copies had.";
+    RenewSeen watches 4: "When a renewal ends, the replicas have the content that the main copies had.";
     QuiesceSeen watches 4: "When a quiesce ends, the pushes made before are in all replicas.";
     OwnIntentHeeded watches 5: "The adaptive policies relocate no key that its owner needs.";
     HoldersHeeded watches 5: "The adaptive policies relocate no key that another node holds.";

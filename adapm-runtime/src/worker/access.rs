@@ -14,8 +14,9 @@ use std::time::Instant;
 
 use adapm_core::engine::OpBody;
 use adapm_core::error::OpError;
+use adapm_core::id::Version;
 use adapm_core::layout::Extent;
-use adapm_core::slot::Pushed;
+use adapm_core::slot::{Pushed, Slot, State};
 use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
 use adapm_core::update::UpdateRule;
 use adapm_core::{Key, WorkerId};
@@ -46,6 +47,7 @@ enum Call {
     Pull,
     Push,
     Set,
+    Renew,
 }
 
 /// The receiver of a call's outcome.
@@ -152,6 +154,36 @@ impl<S: Store> Access<S> {
             return Err(OpError::Ended);
         }
         Ok(local)
+    }
+
+    pub(super) fn renew(&mut self, keys: &[Key]) -> Result<(), OpError> {
+        self.shared.elements(keys)?;
+        for key in keys {
+            let is_replica = |slot: Slot<'_, S::Value>| slot.packed.state() == State::Replica;
+            if self.store.with_slot(*key, is_replica) {
+                self.refuse(*key, Place { offset: 0, len: 0 });
+            }
+        }
+        if self.slow.is_empty() { Ok(()) } else { self.finish_write(Call::Renew, &[]) }
+    }
+
+    /// Writes the version of each key's local copy, `None` where there is none.
+    pub(super) fn versions(
+        &self,
+        keys: &[Key],
+        versions: &mut [Option<Version>],
+    ) -> Result<(), OpError> {
+        self.shared.elements(keys)?;
+        if versions.len() != keys.len() {
+            return Err(OpError::ValueLen { expected: keys.len(), given: versions.len() });
+        }
+        self.prefetch_first(keys);
+        for (index, (key, version)) in keys.iter().zip(versions).enumerate() {
+            self.prefetch_ahead(keys, index);
+            *version =
+                self.store.with_slot(*key, |slot| slot.packed.is_local().then_some(*slot.version));
+        }
+        Ok(())
     }
 
     /// Blocks until no call is in flight. Returns the first error of an asynchronous call since the
@@ -477,6 +509,7 @@ impl Call {
             Self::Pull => OpBody::Pull { keys },
             Self::Push => OpBody::Push { updates: values(), keys },
             Self::Set => OpBody::Set { values: values(), keys },
+            Self::Renew => OpBody::Renew { keys },
         }
     }
 }

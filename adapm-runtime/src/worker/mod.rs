@@ -24,6 +24,7 @@ use std::{fmt, thread};
 
 use adapm_core::engine::{OpBody, SignalId};
 use adapm_core::error::OpError;
+use adapm_core::id::Version;
 use adapm_core::store::Store;
 use adapm_core::update::UpdateRule;
 use adapm_core::{Clock, Key, NodeId, Value, WorkerId};
@@ -259,6 +260,28 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     ) -> Result<(), OpError> {
         let _ = kind;
         self.shared().intend(self.id(), SignalId::default(), keys, clocks)
+    }
+
+    /// Refreshes the replicas of `keys` that are here, whatever the system refreshes, and blocks
+    /// until each contains every change that was in its main copy at the call (HET-GMP §5.3). Keys
+    /// without a replica here are nothing to do; without any, nothing is sent. Costs a request and
+    /// a response for each owner.
+    ///
+    /// # Errors
+    /// As [`Worker::pull`].
+    pub fn renew(&mut self, keys: &[Key]) -> Result<(), OpError> {
+        self.access.renew(keys)
+    }
+
+    /// Writes how many changes each key's copy here is made of into `versions` `[keys.len()]`,
+    /// `None` where there is none: of a main copy all so far, of a replica those of the main copy
+    /// that it was last refreshed with. What several pushes of one node bring at once is one
+    /// change. Never blocks, never sends.
+    ///
+    /// # Errors
+    /// An unknown key or a wrong length.
+    pub fn versions(&self, keys: &[Key], versions: &mut [Option<Version>]) -> Result<(), OpError> {
+        self.access.versions(keys, versions)
     }
 
     /// Blocks until all asynchronous calls of this worker are done, including those whose tickets

@@ -259,3 +259,42 @@ fn a_replica_lacks_as_many_changes_as_het_gmp_allows() {
     assert!(lags.iter().any(|lag| *lag > 0), "nothing lags that may: {lags:?}");
     cluster.shutdown().expect("all have ended");
 }
+
+/// HET-GMP §5.3, the inter-embedding bound: a worker knows of how many changes a copy here is made,
+/// and has those refreshed that it chooses. One worker changes both keys once a clock.
+#[test]
+fn a_renewed_replica_lacks_nothing() {
+    let both = [Key(0), Key(1)];
+    let replicas = [vec![], both.to_vec(), both.to_vec()];
+    let builder = builder(System::HetGmp { staleness: 1_000 }).homes(vec![0; KEYS as usize]);
+    let cluster = builder.hot_keys_by_node(replicas).build().expect("valid");
+    let lags = cluster.try_run(|mut worker| {
+        let (mut values, mut versions, mut lag) = ([0; 2], [None; 2], 0);
+        for clock in 1..=20 {
+            if worker.number() == 0 {
+                worker.push(&both, &[1, 1])?;
+            }
+            worker.advance_clock();
+            worker.renew(&[both[0], Key(5)])?;
+            worker.pull(&both, &mut values)?;
+            worker.versions(&both, &mut versions)?;
+            assert!(values[0] >= clock, "{values:?} at {clock}");
+            // Of a key that is not here yet, or the first copy.
+            if let [Some(renewed), Some(left)] = versions {
+                assert!(renewed.0 >= clock as u64, "{versions:?} at {clock}");
+                assert!(left.0 <= renewed.0, "{versions:?} at {clock}");
+            }
+            lag = lag.max(clock - values[1]);
+        }
+        let unknown = Err(OpError::UnknownKey { key: Key(KEYS), end: Key(KEYS) });
+        assert_eq!(worker.renew(&[Key(KEYS)]), unknown);
+        assert_eq!(worker.versions(&[Key(KEYS)], &mut [None]), unknown);
+        let short = Err(OpError::ValueLen { expected: 2, given: 1 });
+        assert_eq!(worker.versions(&both, &mut [None]), short);
+        Ok::<i64, OpError>(lag)
+    });
+    let lags = lags.expect("the cluster lives");
+    assert!(lags.iter().any(|lag| *lag > 0), "nothing lags that may: {lags:?}");
+    assert!(cluster.stats().renews > 0);
+    cluster.shutdown().expect("all have ended");
+}

@@ -40,8 +40,9 @@ pub(super) struct Operations<V> {
     ops: OpMap<OpState<V>>,
     /// Only keys on which operations of this node wait or are unanswered.
     queues: KeyMap<Queue<V>>,
-    /// Replicas with a set at the front of their queue, which leaves with the next request.
-    sets: Vec<Key>,
+    /// Replicas with a set or renewal at the front of their queue, which leaves with the next
+    /// request.
+    fronts: Vec<Key>,
     /// Keys whose operation was turned away because the receiver had no room to park it.
     resend: Vec<Key>,
     parked: Parked<V>,
@@ -52,7 +53,7 @@ impl<V: Value> Operations<V> {
         Self {
             ops: OpMap::default(),
             queues: KeyMap::default(),
-            sets: Vec::new(),
+            fronts: Vec::new(),
             resend: Vec::new(),
             parked: Parked::new(nodes),
         }
@@ -75,9 +76,9 @@ impl<V: Value> Operations<V> {
         ops
     }
 
-    /// Returns true if the next round has sets to send, or operations to send again.
+    /// Returns true if the next round has sets or renewals to send, or operations to send again.
     pub(super) fn has_work(&self) -> bool {
-        !self.sets.is_empty() || !self.resend.is_empty()
+        !self.fronts.is_empty() || !self.resend.is_empty()
     }
 
     /// Returns true if no operation of any node waits here or is unanswered.
@@ -88,7 +89,7 @@ impl<V: Value> Operations<V> {
     /// Returns the number of entries in all maps and lists.
     pub(super) fn side_entries(&self) -> usize {
         let queues: usize = self.queues.values().map(|queue| queue.waiting.len() + 1).sum();
-        queues + self.parked.len() + self.sets.len() + self.resend.len() + self.ops.len()
+        queues + self.parked.len() + self.fronts.len() + self.resend.len() + self.ops.len()
     }
 
     /// Returns the state of this node's operations on `key`.
@@ -123,7 +124,8 @@ impl<V: Value> Operations<V> {
         self.ops.insert(op, OpState { remaining: keys, values: Vec::new(), access: None });
     }
 
-    /// Begins a pull, push or set of `keys`; `values` `[sum of value_len]`, zeros for a pull.
+    /// Begins an operation on `keys`; `values` `[sum of value_len]`, zeros for a pull, none for a
+    /// renewal.
     pub(super) fn access(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -152,7 +154,9 @@ impl<V: Value> Operations<V> {
     ) {
         let packed = ctx.packed(key);
         let asked = ctx.first_hop(key, packed);
-        let may_leave = packed.state() == State::None && !intents.is_wanted(key);
+        let may_leave = packed.state() == State::None
+            && item.access != Access::Renew
+            && !intents.is_wanted(key);
         let queue = match self.queues.entry(key) {
             MapEntry::Vacant(place) if may_leave && !is_kept(ctx, intents, key, item) => {
                 let payload = payload_of(&self.ops, item, ctx.value_len(key));
@@ -175,13 +179,16 @@ impl<V: Value> Operations<V> {
         if first {
             self.advance(ctx, intents, key);
         }
+        if item.access == Access::Renew {
+            return;
+        }
         let Some(queue) = self.queues.get(&key) else {
             ctx.stats.local += 1;
             return;
         };
         // A set on a replica is the node's own entry of the next round, and a copy on its way is
         // waited for: all else is remote.
-        let sent = queue.unanswered.is_some() || queue.set_sent;
+        let sent = queue.unanswered.is_some() || queue.front_sent;
         match ctx.state(key) {
             State::Requested | State::Releasing | State::None if !sent => ctx.stats.waited += 1,
             _ => ctx.stats.remote += 1,
@@ -206,11 +213,15 @@ impl<V: Value> Operations<V> {
                 return;
             };
             match ctx.state(key) {
-                State::Replica if item.access == Access::Set => {
-                    if !queue.set_sent {
-                        self.sets.push(key);
+                State::Replica if item.access.needs_owner() => {
+                    if !queue.front_sent {
+                        self.fronts.push(key);
                     }
                     return;
+                }
+                _ if item.access == Access::Renew => {
+                    queue.pop();
+                    self.finish(ctx, item.op);
                 }
                 state @ (State::Main | State::Replica) => {
                     queue.pop();
@@ -244,6 +255,7 @@ impl<V: Value> Operations<V> {
                 Access::Push if is_main => slot.apply(part),
                 Access::Push => return slot.push(part),
                 Access::Set => slot.set(part),
+                Access::Renew => unreachable!("nothing is served for it"),
             }
             Pushed::Done
         });
@@ -422,26 +434,29 @@ impl<V: Value> Operations<V> {
         }
     }
 
-    /// Takes the replicas with a set that leaves with the next request.
-    pub(super) fn take_sets(&mut self) -> Vec<Key> {
-        mem::take(&mut self.sets)
+    /// Takes the replicas with a set or renewal that leaves with the next request.
+    pub(super) fn take_fronts(&mut self) -> Vec<Key> {
+        mem::take(&mut self.fronts)
     }
 
-    /// Returns, for a replica with waiting operations, true if an unsent set is at the front;
-    /// `None` if nothing waits.
-    pub(super) fn unsent_set(&self, key: Key) -> Option<bool> {
+    /// Returns, for a replica with waiting operations, true if an unsent set or renewal is at the
+    /// front; `None` if nothing waits.
+    pub(super) fn unsent_front(&self, key: Key) -> Option<bool> {
         let queue = self.queues.get(&key)?;
-        queue.waiting.front().map(|item| item.access == Access::Set && !queue.set_sent)
+        queue.waiting.front().map(|item| item.access.needs_owner() && !queue.front_sent)
     }
 
-    /// Marks the set at the front of the replica's queue as sent. Returns its value; `None` if it
-    /// has failed meanwhile.
-    pub(super) fn send_set(&mut self, key: Key, len: usize) -> Option<&[V]> {
+    /// Marks the set or renewal at the front of the replica's queue as sent, and returns it; `None`
+    /// if it has failed meanwhile. `len` is the key's value length.
+    pub(super) fn send_front(&mut self, key: Key, len: usize) -> Option<Front<'_, V>> {
         let queue = self.queues.get_mut(&key)?;
         let item = queue.waiting.front()?;
         let op = self.ops.get(&item.op)?;
-        queue.set_sent = true;
-        Some(&op.values[item.offset..item.offset + len])
+        queue.front_sent = true;
+        Some(match item.access {
+            Access::Renew => Front::Renew,
+            _ => Front::Set(&op.values[item.offset..item.offset + len]),
+        })
     }
 
     /// Finishes the set at the front of the key's queue, which the owner has installed. After a
@@ -453,10 +468,28 @@ impl<V: Value> Operations<V> {
         key: Key,
     ) {
         let Some(queue) = self.queues.get_mut(&key) else { return };
-        debug_assert!(queue.set_sent, "only a set that was sent is installed");
+        debug_assert!(queue.front_sent, "only a set that was sent is installed");
         let item = queue.pop().expect("a sent set stays at the front");
         self.finish(ctx, item.op);
         self.advance(ctx, intents, key);
+    }
+
+    /// Finishes the renewal at the front of the queue of a replica that was just refreshed. Returns
+    /// false if there is none that was sent.
+    pub(super) fn note_refreshed(
+        &mut self,
+        ctx: &mut Ctx<impl Env<Value = V>>,
+        intents: &Intents,
+        key: Key,
+    ) -> bool {
+        let queue = self.queues.get_mut(&key).filter(|queue| queue.front_sent);
+        let renews = |queue: &&mut Queue<V>| {
+            queue.waiting.front().is_some_and(|item| item.access == Access::Renew)
+        };
+        let Some(item) = queue.filter(renews).and_then(Queue::pop) else { return false };
+        self.finish(ctx, item.op);
+        self.advance(ctx, intents, key);
+        true
     }
 
     /// Passes an entry on, parks it until this node's grant arrives, or asks its origin to try
@@ -521,11 +554,18 @@ impl<V: Value> Operations<V> {
         let ops = self.unfinished(|_| true);
         self.ops.clear();
         self.queues = KeyMap::default();
-        self.sets = Vec::new();
+        self.fronts = Vec::new();
         self.resend = Vec::new();
         self.parked.clear();
         ops
     }
+}
+
+/// What a replica leaves to its owner, in the next request.
+pub(super) enum Front<'a, V> {
+    /// The value.
+    Set(&'a [V]),
+    Renew,
 }
 
 /// Returns the payload of one key of an operation's message, of `len` elements.

@@ -16,7 +16,7 @@ use crate::slot::Location;
 #[derive(Debug)]
 pub(super) struct OpState<V> {
     pub(super) remaining: usize,
-    /// A pull's result, or the updates or values of a push or set.
+    /// A pull's result, or the updates or values of a push or set; empty for a renewal.
     pub(super) values: Vec<V>,
     /// `None`: a localize.
     pub(super) access: Option<Access>,
@@ -37,18 +37,18 @@ pub(super) struct Queue<V> {
     /// The one unanswered operation message.
     pub(super) unanswered: Option<Unanswered<V>>,
     pub(super) waiting: VecDeque<Item>,
-    /// True if the front is a set that was sent with a request and is unanswered.
-    pub(super) set_sent: bool,
+    /// True if the front is a set or renewal that was sent with a request and is not done.
+    pub(super) front_sent: bool,
 }
 
 impl<V> Queue<V> {
     /// Creates a queue with an operation message and nothing waiting behind it.
     pub(super) fn sent(unanswered: Unanswered<V>) -> Self {
-        Self { unanswered: Some(unanswered), waiting: VecDeque::new(), set_sent: false }
+        Self { unanswered: Some(unanswered), waiting: VecDeque::new(), front_sent: false }
     }
 
     pub(super) fn pop(&mut self) -> Option<Item> {
-        self.set_sent = false;
+        self.front_sent = false;
         self.waiting.pop_front()
     }
 }

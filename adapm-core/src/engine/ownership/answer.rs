@@ -1,11 +1,12 @@
-//! The owner's half of a round: dirty flags, deltas, sets, releases, decisions, then one grouped
-//! response; grants are sent in advance where many keys are asked for (AdaPM §B.1.2, AdaPM §B.2.2).
+//! The owner's half of a round: dirty flags, deltas, sets, releases, renewals, decisions, then one
+//! grouped response; grants are sent in advance where many keys are asked for (AdaPM §B.1.2,
+//! AdaPM §B.2.2).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Answering, Ownership, is_movable};
+use super::{Answering, Ownership, Stale, is_movable};
 use crate::engine::budget::Budget;
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::effect::{Effect, PassOn};
@@ -104,10 +105,11 @@ impl Ownership {
         }
     }
 
-    /// Checks that a request is possible: a delta, set or release reaches the key's owner, which
-    /// knows the sender as holder.
+    /// Checks that a request is possible: what a holder sends reaches the key's owner, which knows
+    /// the sender as holder.
     fn check_request(&self, from: NodeId, request: &SyncRequest) -> Result<(), Fault> {
-        for key in request.deltas.iter().chain(request.sets.iter()).chain(request.releases.iter()) {
+        let changes = request.deltas.iter().chain(request.sets.iter());
+        for key in changes.chain(request.releases.iter()).chain(request.renews.iter()) {
             // A node that knows holders of a key owns it.
             if !self.is_holder(*key, from) {
                 return Err(Fault::Impossible(*key));
@@ -122,7 +124,8 @@ impl Ownership {
             return Err(Fault::Unexpected);
         }
         let released = |key: &&Key| request.releases.binary_search(key).is_ok();
-        match request.localizes.keys.iter().chain(request.sets.iter()).find(released) {
+        let kept = request.localizes.keys.iter().chain(request.sets.iter());
+        match kept.chain(request.renews.iter()).find(released) {
             Some(key) => Err(Fault::Impossible(*key)),
             None => Ok(()),
         }
@@ -140,7 +143,8 @@ impl Ownership {
         }
     }
 
-    /// Applies deltas and sets, takes the dirty flags of their keys, then applies releases.
+    /// Applies deltas and sets, takes the dirty flags of their keys, then applies releases and
+    /// renewals.
     fn apply_changes<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
@@ -175,6 +179,19 @@ impl Ownership {
             self.take_dirty(ctx, key);
             self.drop_holder(ctx, intents, key, from);
         }
+        for &key in request.renews.iter() {
+            self.renew(ctx, key, from);
+        }
+    }
+
+    /// Makes the refresh of `key` to a holder due, whether it lacks a change or not: the version
+    /// that the holder knows grows with what it changes itself, too.
+    fn renew(&mut self, ctx: &Ctx<impl Env>, key: Key, holder: NodeId) {
+        let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
+        if let Err(at) = replicas.stale.binary_search_by_key(&holder, |stale| stale.node) {
+            replicas.stale.insert(at, Stale { node: holder, changes: 0, since: ctx.now });
+        }
+        self.holders[holder.index()].due.push_back(key);
     }
 
     /// Completes the answer. `localized` are the keys that `to` holds a replica of and asked to

@@ -74,7 +74,8 @@ struct ReplicaSet {
 #[derive(Clone, Copy, Debug)]
 struct Stale {
     node: NodeId,
-    /// The number of changes that it lacks; 1 for any number if it is refreshed after each.
+    /// The number of changes that it lacks; 1 for any number if it is refreshed after each, 0 if it
+    /// has asked for a refresh without lacking any.
     changes: u32,
     /// The time of the oldest of them.
     since: Instant,

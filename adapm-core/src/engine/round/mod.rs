@@ -15,7 +15,7 @@ use crate::engine::budget::{Candidate, Deferred, RequestDraft, RequestDrafts};
 use crate::engine::ctx::{Ctx, Env};
 use crate::engine::entry::{Request, low_bits};
 use crate::engine::intent::Intents;
-use crate::engine::operations::Operations;
+use crate::engine::operations::{Front, Operations};
 use crate::engine::output::Reason;
 use crate::error::Fault;
 use crate::id::{Key, NodeId};
@@ -89,8 +89,8 @@ pub(super) struct Outstanding {
 #[derive(Clone, Copy)]
 pub(super) struct Change {
     is_dirty: bool,
-    /// True if a set waits at the front of its queue.
-    pub(super) has_set: bool,
+    /// True if a set or renewal waits at the front of its queue.
+    pub(super) has_front: bool,
     release: bool,
     /// Number of elements of the value.
     pub(super) len: usize,
@@ -256,11 +256,11 @@ impl Round {
         }
     }
 
-    /// Takes the keys of replicas that may have something to report, `sets` included, in order:
+    /// Takes the keys of replicas that may have something to report, `fronts` included, in order:
     /// those deferred for peers that can be asked now, as many of each as one round examines, and
     /// all others.
-    fn take_changed(&mut self, ctx: &Ctx<impl Env>, sets: Vec<Key>) -> Vec<Key> {
-        let mut keys = sets;
+    fn take_changed(&mut self, ctx: &Ctx<impl Env>, fronts: Vec<Key>) -> Vec<Key> {
+        let mut keys = fronts;
         for peer in self.peers.iter_mut().filter(|peer| peer.outstanding.is_none()) {
             keys.extend(peer.deferred.take(ctx.config.requests_max.max(1)));
         }
@@ -271,21 +271,21 @@ impl Round {
         keys
     }
 
-    /// Returns replicas that are changed, set or released, in order, as candidates for the requests
-    /// of this round. Takes the dirty flags of main copies. `sets` are replicas on which a set
-    /// waits.
+    /// Returns replicas that are changed, set, renewed or released, in order, as candidates for the
+    /// requests of this round. Takes the dirty flags of main copies. `fronts` are replicas on which
+    /// a set or renewal waits.
     pub(super) fn changed<E: Env>(
         &mut self,
         ctx: &Ctx<E>,
         intents: &Intents,
         operations: &Operations<E::Value>,
-        sets: Vec<Key>,
+        fronts: Vec<Key>,
         mut take_dirty: impl FnMut(&Ctx<E>, Key),
         drafts: &mut RequestDrafts,
     ) -> Vec<Candidate<Change>> {
         let sealed: BTreeSet<Key> =
             self.peers.iter().flat_map(|peer| peer.deferred.sealed()).collect();
-        let keys = self.take_changed(ctx, sets);
+        let keys = self.take_changed(ctx, fronts);
         let mut candidates = Vec::new();
         for (at, &key) in keys.iter().enumerate() {
             store::prefetch_ahead(&ctx.store, at, |at| keys.get(at).copied());
@@ -295,14 +295,14 @@ impl Round {
                 State::Replica => {
                     let has_interest =
                         intents.is_interested(key) || self.is_localizing(key, packed);
-                    let unsent_set = operations.unsent_set(key);
+                    let unsent = operations.unsent_front(key);
                     let change = Change {
                         is_dirty: packed.is_dirty(),
-                        has_set: unsent_set == Some(true),
-                        release: unsent_set.is_none() && !has_interest,
+                        has_front: unsent == Some(true),
+                        release: unsent.is_none() && !has_interest,
                         len: ctx.value_len(key),
                     };
-                    if !(change.is_dirty || change.has_set || change.release) {
+                    if !(change.is_dirty || change.has_front || change.release) {
                         continue;
                     }
                     let is_sealed = !sealed.is_empty() && sealed.contains(&key);
@@ -311,7 +311,8 @@ impl Round {
                         self.peers[owner.index()].deferred.put_off(key, is_sealed);
                         continue;
                     }
-                    let values = usize::from(change.is_dirty) + usize::from(change.has_set);
+                    // A renewal's value comes with the answer.
+                    let values = usize::from(change.is_dirty) + usize::from(change.has_front);
                     let bytes = values * change.len * size_of::<E::Value>();
                     candidates.push(Candidate {
                         is_sealed,
@@ -348,13 +349,13 @@ impl Round {
         }
     }
 
-    /// Writes the delta, set and release of a replica into the request, or defers it if there was
-    /// no room. `set` is the value to set. Returns true if the replica is released.
+    /// Writes the delta, set or renewal, and release of a replica into the request, or defers it if
+    /// there was no room. Returns true if the replica is released.
     pub(super) fn draft<V: Value>(
         &mut self,
         ctx: &mut Ctx<impl Env<Value = V>>,
         candidate: &Candidate<Change>,
-        set: Option<&[V]>,
+        front: Option<Front<'_, V>>,
         drafts: &mut RequestDrafts,
     ) -> bool {
         let Candidate { key, to, goes, is_sealed, says: Change { is_dirty, release, .. }, .. } =
@@ -390,9 +391,16 @@ impl Round {
         } else if release {
             self.dirty.push(key);
         }
-        if let Some(set) = set {
-            draft.request.sets.push(key);
-            draft.sets.push(set);
+        match front {
+            Some(Front::Set(value)) => {
+                draft.request.sets.push(key);
+                draft.sets.push(value);
+            }
+            Some(Front::Renew) => {
+                draft.request.renews.push(key);
+                ctx.stats.renews += 1;
+            }
+            None => {}
         }
         is_released
     }

@@ -48,6 +48,7 @@ fn request() -> SyncRequest {
         deltas: keys(&[0, 10]),
         sets: keys(&[0]),
         releases: keys(&[0, 2]),
+        renews: keys(&[10]),
         intents: asked(&[3, 5]),
         localizes: asked(&[4, 12]),
         mark: Mark::Sync,
@@ -144,12 +145,13 @@ fn refuses_keys_outside_of_the_layout_in_every_list() {
     let unknown = Err(Fault::UnknownKey(Key(13)));
     let bad = || keys(&[13]);
     let bad_asked = || asked(&[13]);
-    let mut requests = [request(), request(), request(), request(), request()];
+    let mut requests = [request(), request(), request(), request(), request(), request()];
     requests[0].deltas = bad();
     requests[1].sets = bad();
     requests[2].releases = bad();
     requests[3].intents = bad_asked();
     requests[4].localizes = bad_asked();
+    requests[5].renews = bad();
     for request in requests {
         assert_eq!(verdict(Body::SyncRequest(request), 9), unknown);
     }
@@ -267,6 +269,7 @@ fn refuses_a_key_in_lists_that_exclude_each_other() {
     let twice = [
         Body::SyncRequest(SyncRequest { releases: keys(&[3]), ..request() }),
         Body::SyncRequest(SyncRequest { releases: keys(&[12]), ..request() }),
+        Body::SyncRequest(SyncRequest { renews: keys(&[2]), ..request() }),
         Body::SyncRequest(SyncRequest { intents: asked(&[3, 12]), ..request() }),
         Body::SyncResponse(SyncResponse {
             hand_overs: Owners { at: asked(&[10, 12]), ..owners() },

@@ -4,6 +4,7 @@ use adapm_core::clock::Tick;
 use adapm_core::engine::{Input, Op, OpBody, OpId};
 use adapm_core::error::OpError;
 use adapm_core::id::{Key, NodeId};
+use adapm_core::slot::State;
 
 use super::Cluster;
 use crate::calls::CallKind;
@@ -97,6 +98,22 @@ impl Cluster {
         let own = self.all_keys().map(|key| self.picture.oracle.pushes_of(who.0, key)).collect();
         let op = self.picture.calls.begin(who, CallKind::WaitSync { mains, own }, 0);
         self.submit(op, who, false, |_| OpBody::WaitSync)
+    }
+
+    /// Refreshes the replicas of `keys`.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn renew(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
+        let mut mains = Vec::new();
+        for &key in keys {
+            let is_replica = self.picture.row(who.0, key).state() == State::Replica;
+            if is_replica && let Some(main) = self.judged_main(key)? {
+                mains.push((key, main));
+            }
+        }
+        let op = self.picture.calls.begin(who, CallKind::Renew { mains }, 0);
+        self.submit(op, who, keys.is_empty(), |_| OpBody::Renew { keys: keys.to_vec() })
     }
 
     /// Reaches the next tick, and waits until the worker may pass it.
@@ -259,6 +276,7 @@ impl Cluster {
             CallKind::WaitSync { mains, own } => {
                 invariants::check_synced(&self.picture, who, &mains, &own)
             }
+            CallKind::Renew { mains } => invariants::check_renewed(&self.picture, who, &mains),
             CallKind::Quiesce { pushes } => invariants::check_quiet(&self.picture, op, &pushes),
             CallKind::Barrier { number } => invariants::check_met(&self.picture, op, number),
             _ => Ok(()),

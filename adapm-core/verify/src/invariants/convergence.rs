@@ -33,6 +33,28 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
     Ok(())
 }
 
+/// Checks, when a renewal ends, that the replicas include the content of the main copies at the
+/// call.
+pub(crate) fn check_renewed(
+    picture: &Picture,
+    who: NodeWorker,
+    mains: &[(Key, Seen)],
+) -> Result<(), Violation> {
+    for &(key, before) in mains.iter().filter(|(key, _)| !picture.oracle.was_set(*key)) {
+        let row = picture.row(who.0, key);
+        if row.state() == State::Replica {
+            let missing = before.pushes & !picture.oracle.decode(key, &row.value)?.pushes;
+            hold!(
+                picture.setup.checks => RenewSeen,
+                missing == 0,
+                "a renewal of {who:?} ends without p{} in its replica of {key}",
+                missing.trailing_zeros()
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Checks, when a `wait_sync` ends, that the pushes of its node are in the main copies, and its
 /// replicas include the content of the main copies at the call.
 pub(crate) fn check_synced(

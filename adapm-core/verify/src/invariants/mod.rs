@@ -39,7 +39,7 @@ use crate::violation::Violation;
 
 pub(crate) use completion::{check_met, check_noticed};
 pub(crate) use conservation::check_quiet;
-pub(crate) use convergence::check_synced;
+pub(crate) use convergence::{check_renewed, check_synced};
 pub(crate) use hot::is_local;
 pub(crate) use memory::check_bytes;
 pub(crate) use tick::check_passed;

@@ -323,7 +323,7 @@ impl World {
         let chosen = self.of_or_any(&[]);
         let mut request = SyncRequest::default();
         let mut values = 0;
-        match self.rng.within(0..3) {
+        match self.rng.within(0..4) {
             _ if lie == Lie::AskAgain => {
                 let liar = self.liar;
                 let held =
@@ -339,6 +339,7 @@ impl World {
                 values = chosen.len();
                 request.sets = Keys(chosen);
             }
+            2 => request.renews = Keys(chosen),
             _ => request.releases = Keys(chosen),
         }
         self.say(to, message(Body::SyncRequest(request), values, 0));

@@ -21,6 +21,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
         Bug::KeepClock => Box::new(KeepClock::default()),
         Bug::IgnoreSyncMark => Box::new(IgnoreSyncMark(false)),
         Bug::HandDirtyAgain => Box::new(HandDirtyAgain(Vec::new())),
+        Bug::RenewAtOnce => Box::new(RenewAtOnce),
         Bug::CountRefused => Box::new(CountRefused(None)),
         Bug::AnswerRefused => Box::new(AnswerRefused),
         Bug::HotKeyDropped => Box::new(HotKeyDropped),
@@ -37,6 +38,23 @@ pub(super) fn accessed(op: &Op<i64>) -> &[Key] {
     match &op.body {
         OpBody::Pull { keys } | OpBody::Push { keys, .. } | OpBody::Set { keys, .. } => keys,
         _ => &[],
+    }
+}
+
+/// Renewals that are begun without their keys.
+struct RenewAtOnce;
+
+impl Mistake for RenewAtOnce {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        mut input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        if let Input::Op(Op { body: OpBody::Renew { keys }, .. }) = &mut input {
+            keys.clear();
+        }
+        vec![input]
     }
 }
 

@@ -155,6 +155,8 @@ bugs! {
     TickBeforeDirty breaks 13 in Driver: "A tick reaches the engine before the keys that its worker has made dirty.";
     LeastOfSome breaks 13 in Messages: "Node 0 takes the least tick of those nodes only that have told it one.";
     BoundOffByOne breaks 13 in Policy: "Workers may be one tick further apart than the bound.";
+    RenewAtOnce breaks 4 in Driver: "A renewal ends before its replicas are refreshed.";
+    DropRenew breaks 6 in Messages: "An owner does not heed renewals.";
     LagOffByOne breaks 13 in Policy: "Replicas may lack one change more than the policy says.";
     KeepTooLong breaks 13 in Policy: "A copy that a pull has set up stays one tick longer than it may be read.";
     CountWaiting breaks 6 in Driver: "A worker that waits at a barrier counts with the tick that it had before.";

@@ -28,6 +28,7 @@ pub(super) fn mistake(bug: Bug, unnoted: Unnoted) -> Option<Box<dyn Mistake>> {
         Bug::HandOverUnread => Box::new(HandOverUnread),
         Bug::KeepReleased => Box::new(Unheard(|_, _, kind, _| kind == Kind::Release)),
         Bug::DropSet => Box::new(Unheard(|_, _, kind, _| kind == Kind::SetEntry)),
+        Bug::DropRenew => Box::new(DropRenew),
         Bug::SkipForeignDelta => Box::new(Unheard(is_foreign_delta)),
         Bug::RelocateUnderHolders => Box::new(Forgotten::of(RELOCATE_UNDER_HOLDERS)),
         Bug::HideHolders => Box::new(Forgotten::of(HIDE_HOLDERS)),
@@ -182,6 +183,24 @@ impl Mistake for SkipSetter {
                 kind == Kind::Refresh && sets.binary_search(&key).is_ok()
             });
         }
+    }
+}
+
+struct DropRenew;
+
+impl Mistake for DropRenew {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        mut input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        if let Input::Message(_, message) = &mut input
+            && let Body::SyncRequest(request) = &mut *message.body
+        {
+            request.renews = Keys::default();
+        }
+        vec![input]
     }
 }
 

@@ -189,7 +189,9 @@ impl Schedule {
                 self.cluster.set(who, &[key])
             }
             88..96 if self.localizes => self.cluster.localize(who, &keys),
+            90..96 if self.cluster.setup().lag > 0 => self.cluster.renew(who, &keys),
             96..98 => self.cluster.wait_sync(who),
+            98 => self.cluster.renew(who, &keys),
             _ => self.cluster.pull(who, &keys[..1]),
         }?;
         if self.rng.chance(50) {

@@ -106,6 +106,7 @@ pub(super) fn keys_in(body: &Body) -> u64 {
             request.deltas.len()
                 + request.sets.len()
                 + request.releases.len()
+                + request.renews.len()
                 + request.intents.keys.len()
                 + request.localizes.keys.len()
         }
