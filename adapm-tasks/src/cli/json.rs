@@ -30,6 +30,8 @@ pub(crate) struct Manager {
     relocations: u64,
     replicas: u64,
     releases: u64,
+    /// Replicas that workers had refreshed.
+    renews: u64,
     /// Relocations that became replicas.
     coerced: u64,
     /// Intents that ended without a copy.
@@ -66,6 +68,7 @@ impl From<&ManagerStats> for Manager {
             relocations: stats.relocations,
             replicas: stats.replicas,
             releases: stats.releases,
+            renews: stats.renews,
             coerced: stats.coerced,
             refusals: stats.refusals,
             held_mean: stats.held_mean(),

@@ -225,6 +225,11 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
         format::count(stats.held_max),
     );
     table.row(["replicas", &replicas]);
+    if stats.renews > 0 {
+        let renewed =
+            format!("{} refreshed as they lagged behind others", format::count(stats.renews));
+        table.row(["", &renewed]);
+    }
     let refreshes = stats.staleness.count();
     if refreshes > 0 {
         let [mean, p99] =

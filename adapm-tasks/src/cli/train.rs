@@ -289,6 +289,11 @@ fn preface<P: Program>(
         let samples = if P::DEALS_BY_PARTITION { ", samples to nodes" } else { "" };
         plan.row("partition", &format!("{}: homes of keys{samples}", path.display()), &["homes"]);
     }
+    if let Some(changes) = config.run().inter {
+        let changes = format::plural(changes as usize, "change");
+        let row = format!("keys of a batch at most {changes} of the rarer apart, or refreshed");
+        plan.row("inter", &row, &["inter"]);
+    }
     if let Some(most) = cluster.pacing.rounds_per_second {
         plan.row("rounds", &format!("at most {most} a second"), &["rounds-per-second"]);
     }

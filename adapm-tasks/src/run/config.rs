@@ -168,6 +168,10 @@ pub struct RunConfig {
     /// Hot keys: those that FILE lists, one number a line
     #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     pub replicate_keys: Option<PathBuf>,
+    /// Changes by which copies of keys of one batch may be apart, in proportion to how often they
+    /// are accessed, under het-gmp: who lags is refreshed before it is read [default: no bound]
+    #[arg(long, value_name = "CHANGES", help_heading = "Cluster")]
+    pub inter: Option<u32>,
     /// Parameters that the report is to have. Where nodes are processes they are brought together
     /// on node 0, whose choice counts. Defaults to the best.
     #[arg(skip)]
@@ -196,6 +200,7 @@ impl Default for RunConfig {
             replicate_factor: None,
             replicate: None,
             replicate_keys: None,
+            inter: None,
             keep: Keep::default(),
             trace: None,
             partition: None,
@@ -214,6 +219,13 @@ impl RunConfig {
         whole("localize_ahead", self.localize_ahead, 1, u64::MAX)?;
         self.check_hot()?;
         self.check_hot_under(cluster.system)?;
+        let is_het_gmp = matches!(cluster.system, Some(System::HetGmp { .. }));
+        ensure(
+            is_het_gmp || self.inter.is_none(),
+            "inter",
+            self.inter.unwrap_or(0),
+            Wanted::HetGmp,
+        )?;
         let makes_parts = cluster.system.is_some_and(|s| s.supply() == Supply::Partition);
         let has_parts = makes_parts || self.partition.is_some();
         match &cluster.workers {
@@ -361,6 +373,9 @@ pub enum ConfigError {
     /// Hot keys that cannot be chosen.
     #[error("{0}")]
     HotKeys(#[from] HotKeysError),
+    /// A bound between keys that are accessed together needs to know how often each is.
+    #[error("--inter: this task does not say how often keys are accessed; leave it out")]
+    InterUnknown,
     /// There is no example to train on.
     #[error("the data has no example to train on; give data with at least one")]
     NothingToTrain,
@@ -394,6 +409,8 @@ pub enum Wanted {
     One(&'static str),
     /// Nothing, unless the system has keys that every node holds.
     HotKeys,
+    /// Nothing, unless the system is het-gmp.
+    HetGmp,
 }
 
 impl fmt::Display for Wanted {
@@ -410,6 +427,7 @@ impl fmt::Display for Wanted {
             Self::Even { model } => write!(f, "the model {model} needs an even dimension"),
             Self::One(other) => write!(f, "give either this or {}", other.replace('_', "-")),
             Self::HotKeys => f.write_str("only nups and parallax have hot keys; leave it out"),
+            Self::HetGmp => f.write_str("only het-gmp has such a bound; leave it out"),
         }
     }
 }

@@ -40,6 +40,7 @@ pub mod flags;
 #[cfg(test)]
 pub(crate) mod harness;
 pub(crate) mod hot;
+mod inter;
 #[cfg(test)]
 pub(crate) mod loading;
 pub(crate) mod managed;

@@ -149,6 +149,8 @@ pub struct ManagerStats {
     pub replicas: u64,
     /// Replicas given up.
     pub releases: u64,
+    /// Replicas that workers had refreshed.
+    pub renews: u64,
     /// Relocations that the policy wanted and that became replicas instead.
     pub coerced: u64,
     /// Intents that ended without a copy.
@@ -247,6 +249,7 @@ impl ManagerStats {
             relocations,
             replicas,
             releases,
+            renews,
             coerced,
             refusals,
             bytes_sent,
@@ -273,6 +276,7 @@ impl ManagerStats {
             relocations,
             replicas,
             releases,
+            renews,
             coerced,
             refusals,
             bytes_sent,
@@ -369,6 +373,7 @@ impl From<Stats> for ManagerStats {
             relocations: stats.relocations,
             replicas: stats.replicas,
             releases: stats.releases,
+            renews: stats.renews,
             coerced: stats.coerced,
             refusals: stats.refusals,
             bytes_sent: stats.bytes_sent,
@@ -400,7 +405,7 @@ pub(crate) struct Told {
 }
 
 /// Fields of [`ManagerStats`] that are counts.
-pub(crate) const COUNTS: usize = 22;
+pub(crate) const COUNTS: usize = 23;
 
 #[cfg(test)]
 mod tests {

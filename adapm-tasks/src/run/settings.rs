@@ -22,6 +22,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) patience: Option<u32>,
     /// What is hot, if the system has such keys.
     pub(crate) hot: HotChoice<'a>,
+    /// The bound between keys that are accessed together, in changes.
+    pub(crate) inter: Option<u32>,
     pub(crate) trace: Option<&'a Tracer>,
     pub(crate) partition: Option<&'a Arc<PartitionFile>>,
 }
@@ -30,7 +32,8 @@ impl<'a> Settings<'a> {
     /// Returns those of a configuration, with the epochs of the run, and epochs between two
     /// evaluations of valid.
     pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
-        let RunConfig { seed, no_eval, patience, ref trace, ref partition, .. } = *config.run();
+        let RunConfig { seed, no_eval, patience, inter, ref trace, ref partition, .. } =
+            *config.run();
         let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
         Self {
             seed,
@@ -39,6 +42,7 @@ impl<'a> Settings<'a> {
             valid_every,
             patience,
             hot,
+            inter,
             trace,
             partition: partition.as_ref(),
         }

@@ -27,6 +27,7 @@ use crate::run::training::{Started, Trained};
 const EPOCHS: u32 = 4;
 
 const SETTINGS: Settings<'static> = Settings {
+    inter: None,
     seed: 1,
     epochs: EPOCHS,
     evaluate: true,

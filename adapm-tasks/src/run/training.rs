@@ -13,6 +13,7 @@ use crate::partition::PartitionFile;
 use crate::run::config::{self, ConfigError, Keep, Split};
 use crate::run::error::TaskError;
 use crate::run::hot::{self, Hot, HotChoice};
+use crate::run::inter::Inter;
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
 use crate::run::observer::{ManagerStats, Observer, Work};
@@ -227,6 +228,11 @@ impl<T: Task> TrainingRun<'_, T> {
             Keep::BestAndLast => 1 + u64::from(valid.is_some()),
         };
         let hot = self.hot_keys(&shape)?;
+        let inter = settings.inter.map(|staleness| {
+            let frequencies = task.frequencies().ok_or(ConfigError::InterUnknown)?;
+            Ok::<_, TaskError>(Inter::new(staleness, frequencies, &task.dense_keys()))
+        });
+        let inter = inter.transpose()?;
         let need = Need::of(topology, &shape, &task.best_shape(), copies);
         memory::check(topology, need.with_hot(topology, &shape, &hot))?;
 
@@ -254,7 +260,8 @@ impl<T: Task> TrainingRun<'_, T> {
             } else {
                 ManagedSignaler::Intent(handle)
             };
-            Session::new(&job, topology.slot(&worker), worker).run(signaler)
+            let (slot, worker) = (topology.slot(&worker), Inter::kept_by(inter.as_ref(), worker));
+            Session::new(&job, slot, worker).run(signaler)
         });
         // The cluster that evaluates test is another one.
         trace.into_iter().for_each(Tracer::end);

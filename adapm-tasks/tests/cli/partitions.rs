@@ -107,6 +107,11 @@ fn het_gmp_replicates_what_the_partition_says() {
         &[&["--nodes", "2", "--system", "het-gmp:9", "--replicate", "3"], &flags[..]].concat(),
     );
     assert_refused(&flag, &["only nups and parallax have hot keys"]);
+    let other = train("ctr", &["--nodes", "2", "--system", "full", "--inter", "5"]);
+    assert_refused(&other, &["--inter", "only het-gmp has such a bound"]);
+    let renewed = |inter| ran(&["het-gmp:1000", "--inter", inter]).0["renews"].as_u64();
+    assert!(renewed("0") > Some(0), "replicas lag, and are not refreshed");
+    assert_eq!(renewed("1000000"), Some(0));
     let number = train("ctr", &["--nodes", "2", "--system", "het-gmp"]);
     assert_refused(&number, &["het-gmp needs its staleness: het-gmp:100"]);
 }

@@ -291,6 +291,7 @@ columns! {
     Copies "relocations" "relocations" Number |run| run.per_epoch("relocations");
     Copies "replicas" "set up" Number |run| run.per_epoch("replicas");
     Copies "releases" "released" Number |run| run.per_epoch("releases");
+    Copies "renews" "renewed" Number |run| run.mean("renews").and_then(|_| run.per_epoch("renews"));
     Copies "held_mean" "held, mean" Number |run| run.mean("held_mean");
     Copies "held_max" "at most" Number |run| number(run.record.epochs.last()?, "held_max");
     Copies "coerced" "coerced" Number |run| run.per_epoch("coerced");
