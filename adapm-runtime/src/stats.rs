@@ -21,8 +21,8 @@ pub struct Stats {
     pub waited: u64,
     /// Accesses served by another node.
     pub remote: u64,
-    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes and sets, summed
-    /// over workers.
+    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes, sets and renewals,
+    /// summed over workers.
     pub blocked_nanos: u64,
     /// Nanoseconds for which workers waited at clocks, barriers and quiesces for others to come
     /// near enough, under a bound, summed over workers.
@@ -33,7 +33,7 @@ pub struct Stats {
     pub replicas: u64,
     /// Replicas released.
     pub releases: u64,
-    /// Replicas that workers had refreshed ([`crate::Worker::renew`]).
+    /// Replicas whose refresh workers asked for ([`crate::Worker::renew`]).
     pub renews: u64,
     /// Refreshes sent to holders.
     pub refreshes: u64,

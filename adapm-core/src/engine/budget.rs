@@ -79,7 +79,8 @@ impl RequestDraft {
 pub(super) struct Candidate<T> {
     pub(super) key: Key,
     pub(super) to: NodeId,
-    /// Bytes of its values in the request or, for a grant, in the response: grants are never cut.
+    /// Bytes of its values in the request or, for a grant or renewal, in the response: grants are
+    /// never cut.
     pub(super) values: usize,
     /// True if it goes in this round.
     pub(super) goes: bool,

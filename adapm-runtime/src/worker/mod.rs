@@ -276,10 +276,10 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     /// Writes how many changes each key's copy here is made of into `versions` `[keys.len()]`,
     /// `None` where there is none: of a main copy all so far, of a replica those of the main copy
     /// that it was last refreshed with. What several pushes of one node bring at once is one
-    /// change. Never blocks, never sends.
+    /// change (HET-GMP §5.3 compares such clocks). Never sends; costs a latch a key.
     ///
     /// # Errors
-    /// An unknown key or a wrong length.
+    /// An unknown key or a wrong length; nothing is written then.
     pub fn versions(&self, keys: &[Key], versions: &mut [Option<Version>]) -> Result<(), OpError> {
         self.access.versions(keys, versions)
     }

@@ -30,7 +30,7 @@ pub(crate) struct Manager {
     relocations: u64,
     replicas: u64,
     releases: u64,
-    /// Replicas that workers had refreshed.
+    /// Replicas whose refresh workers asked for.
     renews: u64,
     /// Relocations that became replicas.
     coerced: u64,

@@ -10,6 +10,7 @@ use adapm_runtime::System;
 use crate::run::circle::{Place, places};
 use crate::run::config::{Keep, Pacing, Split};
 use crate::run::error::TaskError;
+use crate::run::inter::Inter;
 use crate::run::managed::{ManagedSignaler, Setup};
 use crate::run::observer::{Epoch, Observer};
 use crate::run::peers::Peers;
@@ -95,7 +96,7 @@ pub(crate) fn train_each_and<T: Task>(
         } else {
             ManagedSignaler::Intent(handle)
         };
-        Session::new(&jobs[node], slot, worker).run(signaler)
+        Session::new(&jobs[node], slot, Inter::kept_by(None, worker)).run(signaler)
     });
     let mut results = results.expect("the cluster holds").into_iter();
     let outcomes: Vec<_> = (0..NODES)

@@ -12,7 +12,8 @@
 //! Keys of dense layers, whose copies lack nothing; keys that are not here, as they are read at
 //! their owner; keys that a sample draws. Nothing is checked twice: a replica that lags is
 //! refreshed once for a batch and used, even if that puts it ahead of another one. Between a
-//! quiesce and the next clock all replicas equal their main copies, and nothing is checked.
+//! quiesce and the worker's next clock nothing is checked: replicas lack only what others have
+//! changed since the quiesce.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl Inter {
     }
 }
 
-/// A worker that may keep a bound.
+/// A worker as a task has it, which may keep a bound.
 pub(crate) struct Bounded {
     worker: Worker<f32>,
     check: Option<Check>,

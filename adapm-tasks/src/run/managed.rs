@@ -1,5 +1,5 @@
-//! The two kinds of [`Parameters`]: workers of the parameter manager, whose intent handles are
-//! [`IntentSignaler`]s, and plain arrays.
+//! The two kinds of [`Parameters`]: workers of the parameter manager ([`crate::run::inter`]), whose
+//! intent handles are [`IntentSignaler`]s, and plain arrays.
 //!
 //! After training a process has the best parameters ([`BestParameters`]): all of them, or those at
 //! home in it if nodes are processes.
@@ -15,7 +15,7 @@ use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId};
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{
-    Builder, Cluster, IntentHandle, Nodes, Populating, Random, Sample, Scheme, System, Worker,
+    Builder, Cluster, IntentHandle, Nodes, Populating, Random, Sample, Scheme, System,
 };
 use adapm_transport::group::Group;
 
@@ -91,44 +91,6 @@ impl<'a> Setup<'a> {
         let builder = sampling.into_iter().fold(builder, Builder::sampling);
         let tell = &mut |Populating { done, keys, .. }: Populating| tell(done, keys);
         Ok(builder.system(self.system).initial(initial).build_telling(tell)?)
-    }
-}
-
-impl Parameters for Worker<f32> {
-    type Error = OpError;
-    type Sample = Sample;
-
-    fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), OpError> {
-        Worker::pull(self, keys, values)
-    }
-
-    fn push(&mut self, keys: &[Key], updates: &[f32]) -> Result<(), OpError> {
-        Worker::push(self, keys, updates)
-    }
-
-    fn choose_sample(&mut self, sample: &mut Sample) -> Result<(), OpError> {
-        Worker::choose_sample(self, sample)
-    }
-
-    fn pull_sample(
-        &mut self,
-        sample: &mut Sample,
-        keys: &mut [Key],
-        values: &mut [f32],
-    ) -> Result<(), OpError> {
-        Worker::pull_sample(self, sample, keys, values)
-    }
-
-    fn advance_clock(&mut self) {
-        Worker::advance_clock(self);
-    }
-
-    fn quiesce(&mut self) -> Result<(), OpError> {
-        Worker::quiesce(self)
-    }
-
-    fn settle(&mut self) -> Result<(), OpError> {
-        Worker::wait_sync(self)
     }
 }
 

@@ -149,7 +149,7 @@ pub struct ManagerStats {
     pub replicas: u64,
     /// Replicas given up.
     pub releases: u64,
-    /// Replicas that workers had refreshed.
+    /// Replicas whose refresh workers asked for, as they lagged behind others.
     pub renews: u64,
     /// Relocations that the policy wanted and that became replicas instead.
     pub coerced: u64,

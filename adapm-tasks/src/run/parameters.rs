@@ -2,7 +2,8 @@
 //! loader; the length of each key's value; and the distribution that samples are drawn from
 //! ([`SamplingDistribution`]).
 //!
-//! A worker of the runtime is [`Parameters`], and so are plain arrays ([`crate::run::managed`]).
+//! Workers of the runtime ([`crate::run::inter`]) and plain arrays ([`crate::run::managed`]) are
+//! [`Parameters`].
 
 use std::fmt;
 use std::ops::Range;

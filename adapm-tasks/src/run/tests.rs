@@ -27,7 +27,6 @@ use crate::run::training::{Started, Trained};
 const EPOCHS: u32 = 4;
 
 const SETTINGS: Settings<'static> = Settings {
-    inter: None,
     seed: 1,
     epochs: EPOCHS,
     evaluate: true,
@@ -35,6 +34,7 @@ const SETTINGS: Settings<'static> = Settings {
     patience: None,
     // Both that are sampled, and the first that is visited.
     hot: HotChoice::Most(3),
+    inter: None,
     trace: None,
     partition: None,
 };

@@ -17,7 +17,7 @@ use crate::run::inter::Inter;
 use crate::run::managed::{Arrays, BestParameters, ManagedSignaler, PIECE_FLOATS, Setup};
 use crate::run::memory;
 use crate::run::observer::{ManagerStats, Observer, Work};
-use crate::run::parameters::{NoSignaler, Shape};
+use crate::run::parameters::{NoSignaler, Parameters, Shape};
 use crate::run::report::{EvalReport, TrainReport};
 use crate::run::session::{Copies, Job, Session};
 use crate::run::settings::Settings;
@@ -181,8 +181,8 @@ impl<F> Started<'_, F> {
         let stats = || cluster.stats().into();
         let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
         state.verdicts().answers = answers;
-        let results = cluster.run(|mut worker| {
-            let slot = topology.slot(&worker);
+        let results = cluster.run(|worker| {
+            let (slot, mut worker) = (topology.slot(&worker), Inter::kept_by(None, worker));
             share(slot).evaluate(&mut evaluation.evaluator(), &mut worker, &state)?;
             // Each stays until all are done: what it owns is asked for.
             Ok(worker.quiesce()?)
