@@ -51,7 +51,7 @@ fn frames_full_of_small_entries_take_little_memory() {
     // Kinds of messages, each with its numbers before the lists, its lists, and the numbers after
     // them.
     let kinds = [
-        [0, 0, 7, 2],
+        [0, 0, 8, 2],
         [1, 0, 11, 2],
         [2, 0, 5, 0],
         [4, 2, 10, 2],
