@@ -41,6 +41,8 @@ pub enum Step {
     Advance(u64),
     /// Does something else for a while.
     Compute(Duration),
+    /// Refreshes the replicas of these keys.
+    Renew(Vec<Key>, Then),
     /// Waits until its node's pushes have arrived and its replicas are fresh.
     WaitSync(Then),
     /// Waits for all live workers.

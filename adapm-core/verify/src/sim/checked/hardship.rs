@@ -119,7 +119,8 @@ impl Hardship {
             }
             8..18 if self.localizes => Step::Localize(keys, then),
             18..22 => Step::WaitSync(then),
-            22..60 => Step::Push(keys, then),
+            22..25 => Step::Renew(keys, then),
+            25..60 => Step::Push(keys, then),
             _ => Step::Pull(keys, then),
         }
     }

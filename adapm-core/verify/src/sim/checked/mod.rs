@@ -156,6 +156,7 @@ impl CheckedCluster {
             Step::Push(keys, _) => cluster.push(who, keys)?,
             Step::Set(keys, _) => cluster.set(who, keys)?,
             Step::Localize(keys, _) => cluster.localize(who, keys)?,
+            Step::Renew(keys, _) => cluster.renew(who, keys)?,
             Step::WaitSync(_) => cluster.wait_sync(who)?,
             Step::Barrier => cluster.barrier(who)?,
             Step::Quiesce => cluster.quiesce(who)?,
@@ -383,6 +384,7 @@ fn blocks_worker(step: &Step) -> bool {
         | Step::Push(_, then)
         | Step::Set(_, then)
         | Step::Localize(_, then)
+        | Step::Renew(_, then)
         | Step::WaitSync(then) => *then == Then::Wait,
         Step::Barrier | Step::Quiesce | Step::End | Step::Leave => true,
         Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => false,
@@ -400,7 +402,9 @@ fn waiting_fact(step: &Step) -> Option<Fact> {
         Step::Barrier => Some(Fact::BarrierWaits),
         Step::Quiesce => Some(Fact::QuiesceWaits),
         Step::Leave => Some(Fact::LeaveWaits),
-        Step::End | Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => None,
+        Step::Renew(..) | Step::End | Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => {
+            None
+        }
     }
 }
 
