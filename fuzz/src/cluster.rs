@@ -117,6 +117,7 @@ fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation
     while let Some((node, gone)) = cluster.untold().pop() {
         cluster.tell_lost(node, gone)?;
     }
+    cluster.catch_up()?;
     cluster.settle()?;
     for who in working(cluster) {
         cluster.quiesce(who)?;
@@ -187,8 +188,10 @@ fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violat
         3..6 => cluster.push(who, &keys),
         // One key is enough for sets: pushes to the others must stay.
         6 => cluster.set(who, &[Key(1)]),
-        _ => match choices.below(4) {
+        _ => match choices.below(6) {
             0..3 => cluster.localize(who, &keys),
+            3 => cluster.renew(who, &keys),
+            4 if cluster.setup().bound.is_some() => return cluster.tick(who).map(|_| ()),
             _ => cluster.wait_sync(who),
         },
     }?;

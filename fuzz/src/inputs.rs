@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use adapm_core::clock::Tick;
 use adapm_core::config::NodeConfig;
 use adapm_core::driver::{Driver, Host};
 use adapm_core::engine::{Engine, Event, Input, Intent, KeyView, Op, OpBody, OpId, SignalId};
@@ -201,7 +202,7 @@ impl Play {
         let elements: usize = keys.iter().filter_map(|key| self.layout.value_len(*key)).sum();
         let elements = if choices.below(8) == 0 { choices.below(16) as usize } else { elements };
         let values = vec![choices.below(4) as i64; elements];
-        let body = match choices.below(13) {
+        let body = match choices.below(14) {
             0..3 => OpBody::Pull { keys },
             3..6 => OpBody::Push { keys, updates: values },
             6..8 => OpBody::Set { keys, values },
@@ -209,6 +210,10 @@ impl Play {
             9 => OpBody::WaitSync,
             10 => OpBody::Barrier,
             11 => OpBody::Renew { keys },
+            12 => {
+                let tick = Tick::new(choices.below(3), choices.below(8));
+                OpBody::Tick { tick, waits: choices.flag() }
+            }
             _ => [OpBody::Quiesce, OpBody::End, OpBody::Leave][choices.below(3) as usize].clone(),
         };
         let id = OpId(self.ops);

@@ -39,6 +39,8 @@ pub enum Step {
     },
     /// Raises its clock.
     Advance(u64),
+    /// Reaches the next tick, and waits until it may pass. Nothing under a system without a bound.
+    Tick,
     /// Does something else for a while.
     Compute(Duration),
     /// Refreshes the replicas of these keys.

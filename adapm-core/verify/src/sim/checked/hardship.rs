@@ -1,5 +1,5 @@
 //! The random program of the first phase of a run: hot keys, intents with offsets, sets, localizes,
-//! waits, and barriers and quiesces (*meetings*) of all workers.
+//! waits, ticks, and barriers and quiesces (*meetings*) of all workers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -21,9 +21,9 @@ pub struct Hardship {
     /// Longest pause between two steps, in microseconds.
     pause_micros: u64,
     workers: BTreeMap<NodeWorker, Worker>,
-    /// Barriers and quiesces (`None`: clock advances) of all workers, each after a part of the
-    /// operations.
-    meetings: Vec<Option<Step>>,
+    /// Barriers, quiesces and ticks of all workers, each after a part of the operations: no worker
+    /// waits at a tick for one that has done all its operations.
+    meetings: Vec<Step>,
     operations_each: u64,
     /// Number of accesses of keys that are set: bounded, so that a search can decide if an order
     /// explains them.
@@ -46,10 +46,11 @@ impl Hardship {
     #[must_use]
     pub fn new(seed: u64, keys: Vec<Key>, workers: &[NodeWorker], operations: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let meeting = |rng: &mut Rng| match rng.number(0..3) {
-            0 => Some(Step::Barrier),
-            1 => Some(Step::Quiesce),
-            _ => None,
+        let meeting = |rng: &mut Rng| match rng.number(0..6) {
+            0 => Step::Barrier,
+            1 => Step::Quiesce,
+            2 => Step::Advance(1),
+            _ => Step::Tick,
         };
         let quits = rng.chance(20).then(|| rng.choose(workers));
         // A worker that ends early leaves its share to the others.
@@ -59,7 +60,7 @@ impl Hardship {
             localizes: rng.chance(60),
             hot: (rng.number(1..4) as usize, rng.choose(&[40, 60, 80])),
             pause_micros: rng.choose(&[20, 100, 400]),
-            meetings: (0..rng.number(0..4)).map(|_| meeting(&mut rng)).collect(),
+            meetings: (0..rng.number(0..8)).map(|_| meeting(&mut rng)).collect(),
             workers: workers.iter().map(|who| (*who, Worker::default())).collect(),
             operations_each: operations.div_ceil(sharers),
             set_accesses: BTreeMap::new(),
@@ -164,9 +165,13 @@ impl Program for Hardship {
         }
         let due = worker.operations * parts / each.max(1);
         if (worker.meetings as u64) < due.min(parts - 1) {
+            let meeting = self.meetings[worker.meetings].clone();
+            // Who waits at a meeting holds nobody up that is still on its way there.
+            if matches!(meeting, Step::Barrier | Step::Quiesce) && self.rng.chance(30) {
+                return Some(Step::Tick);
+            }
             worker.meetings += 1;
-            let meeting = self.meetings[worker.meetings - 1].clone();
-            return Some(meeting.unwrap_or(Step::Advance(1)));
+            return Some(meeting);
         }
         if worker.operations >= each {
             return None;

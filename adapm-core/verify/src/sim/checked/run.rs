@@ -87,13 +87,15 @@ pub type RunFailure = Failure<Finding>;
 type Simulation = Simulator<CheckedCluster, FaultyLinks>;
 
 impl Run {
-    /// Creates the run of a seed: any system or a random policy, 3 or more nodes, 2 or more
-    /// workers, 8 or more keys.
+    /// Creates the run of a seed: any system or a random policy, in every fourth with a bound on how
+    /// far workers are apart; 3 or more nodes, 2 or more workers, 8 or more keys.
     #[must_use]
     pub fn new(seed: u64) -> Self {
+        let is_bounded = seed.is_multiple_of(4);
+        let setup = if is_bounded { random::setup_with_ticks } else { random::setup };
         Self {
             seed,
-            setup: random::setup(seed),
+            setup: setup(seed),
             operations: OPERATIONS,
             link_bug: None,
             conditions: Conditions::Any,

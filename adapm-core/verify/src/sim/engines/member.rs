@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use adapm_core::clock::Tick;
 use adapm_core::driver::order::InFlight;
 use adapm_core::driver::{self, Host};
 use adapm_core::engine::{Event, Input, Intent, Op, OpBody, OpId, Reason, SignalId};
@@ -25,6 +26,8 @@ type Driver = driver::Driver<Rc<LightStore>, SystemPolicy>;
 #[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) clock: Clock,
+    /// Ticks that it has reached.
+    ticks: u64,
     /// Its unfinished operations: it uses the slow path for their keys.
     order: InFlight<OpId>,
     /// The operation for which it waits.
@@ -166,6 +169,14 @@ impl Member {
         }
         let waits = self.operate(now, worker, Vec::new(), body, wait)?;
         Ok(Accessed { waits, ..Accessed::default() })
+    }
+
+    /// Reaches the next tick.
+    pub(super) fn tick(&mut self, now: Instant, worker: WorkerId) -> Result<Accessed, InputError> {
+        let ticks = &mut self.around.workers[worker.index()].ticks;
+        *ticks += 1;
+        let tick = Tick::new(0, *ticks);
+        self.collective(now, worker, OpBody::Tick { tick, waits: true }, true)
     }
 
     pub(super) fn advance(&mut self, worker: WorkerId, clocks: u64) {

@@ -232,6 +232,7 @@ impl SystemUnderTest for Engines {
                 return Ok(Turn { outcome: Outcome::Done, worker_nanos, node_nanos: 0 });
             }
             Step::WaitSync(then) => member.collective(now, worker, OpBody::WaitSync, waits(then)),
+            Step::Tick => member.tick(now, worker),
             Step::Barrier => member.collective(now, worker, OpBody::Barrier, true),
             Step::Quiesce => member.collective(now, worker, OpBody::Quiesce, true),
             Step::End => member.collective(now, worker, OpBody::End, true),
