@@ -102,7 +102,8 @@ pub(crate) fn run<P: Program>(
         costs,
         ..Options::usual(train.config.run().seed)
     };
-    let found = interrupt.hurry(|| found::<P>(train, &data, nodes, &options))?;
+    let stopped = || Failure::Interrupted(interrupt.exit_code().unwrap_or(1));
+    let found = found::<P>(train, &data, (nodes, &options), interrupt)?.ok_or_else(stopped)?;
     let file = PartitionFile::new(P::NAME, options.seed, found.digest, found.partition);
     outputs.save(OUT_FLAG, &format!("the parts of {nodes} nodes"), |to| file.write_to(to));
     output.text(&table::<P>(&found.report, &source, output))?;
@@ -138,12 +139,13 @@ struct Found {
     report: Report,
 }
 
+/// Finds a partition by `nodes`; `None` if a signal has stopped it.
 fn found<P: Program>(
     train: &TrainArgs<P>,
     data: &P::Data,
-    nodes: usize,
-    options: &Options,
-) -> Result<Found, Failure> {
+    (nodes, options): (usize, &Options),
+    interrupt: &Interrupt,
+) -> Result<Option<Found>, Failure> {
     let mut config = train.config.clone();
     let (_, run) = config.common_mut();
     run.keep = Keep::Nothing;
@@ -153,10 +155,12 @@ fn found<P: Program>(
         return Err(Failure::Input("the task has shown no samples".to_owned()));
     };
     let began = Instant::now();
-    let partition =
-        hybrid(&graph, nodes, options).map_err(|error| Failure::Input(error.to_string()))?;
-    let report = Report::new(&graph, &partition, began.elapsed().as_secs_f64());
-    Ok(Found { digest, partition, report })
+    let found = hybrid(&graph, nodes, options, interrupt.stop());
+    let found = found.map_err(|error| Failure::Input(error.to_string()))?;
+    Ok(found.map(|partition| {
+        let report = Report::new(&graph, &partition, began.elapsed().as_secs_f64());
+        Found { digest, partition, report }
+    }))
 }
 
 /// Reads bandwidths between so many nodes.

@@ -22,6 +22,8 @@ pub(crate) struct Summary {
     /// Seconds of the training of each epoch that is over.
     #[serde(rename = "epoch_seconds")]
     pub(crate) seconds: Vec<f64>,
+    /// Seconds in which the partition was made, if the run has made one.
+    pub(crate) partition_seconds: Option<f64>,
     /// Loss of the last epoch that is over, mean over examples.
     pub(crate) loss: Option<f64>,
     /// The epoch whose parameters are kept.
@@ -58,6 +60,7 @@ impl Summary {
             workers: report.workers.clone(),
             epochs,
             seconds,
+            partition_seconds: report.partition_seconds,
             loss: report.epochs.last().map(|epoch| epoch.loss),
             chosen: report.chosen_epoch,
             is_selected: report.epochs.iter().any(|epoch| epoch.valid.is_some()),
@@ -94,6 +97,9 @@ impl Summary {
         let mut table = Table::new(&[Align::Left]);
         if self.is_selected {
             table.row(["selected", &format!("epoch {}", self.chosen)]);
+        }
+        if let Some(seconds) = self.partition_seconds {
+            table.row(["partition", &format::seconds(seconds)]);
         }
         let all = self.seconds.iter().fold(0.0, |sum, second| sum + second);
         table.row(["training", &format!("{} in {}", format::seconds(all), each(&self.seconds))]);

@@ -21,6 +21,7 @@
 //! more than a twentieth above its share, and one.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use adapm_core::Key;
 use rand::seq::SliceRandom as _;
@@ -111,7 +112,8 @@ impl Costs {
 }
 
 /// Partitions the graph in O(rounds × (accesses × log parts + keys × parts)) time, with
-/// bandwidths O(rounds × (samples + keys) × parts²), and `4 × keys × parts` bytes beside it.
+/// bandwidths O(rounds × (samples + keys) × parts²), and [`BYTES`] for each key and part beside it.
+/// Returns `None` once `stop` is raised.
 ///
 /// # Errors
 /// No part, more than 256 or than keys, no sample, a rate that is no share, costs of other parts.
@@ -119,7 +121,8 @@ pub(crate) fn hybrid(
     graph: &Bigraph,
     parts: usize,
     options: &Options,
-) -> Result<Partition, BigraphError> {
+    stop: &AtomicBool,
+) -> Result<Option<Partition>, BigraphError> {
     let keys = graph.keys();
     if parts == 0 || parts > PARTS_MAX || parts > keys {
         return Err(BigraphError::Parts { parts, keys });
@@ -138,7 +141,9 @@ pub(crate) fn hybrid(
     let mut best: Option<(f64, Assignment<'_>)> = None;
     for start in 0..starts as u64 {
         let mut assignment = Assignment::new(graph, parts, options.costs.as_ref());
-        assignment.find(options.rounds, options.seed, start);
+        if assignment.find(options.rounds, options.seed, start, stop).is_none() {
+            return Ok(None);
+        }
         let cost = assignment.cost_of_accesses();
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, assignment));
@@ -147,7 +152,8 @@ pub(crate) fn hybrid(
     let (_, assignment) = best.expect("there is a start");
     let secondary = (0..parts).map(|part| assignment.secondary(part, options)).collect();
     let whole = |of: &[Option<u8>]| of.iter().map(|part| part.unwrap_or(0).into()).collect();
-    Ok(Partition { home: whole(&assignment.home), secondary, sample: whole(&assignment.sample) })
+    let (home, sample) = (whole(&assignment.home), whole(&assignment.sample));
+    Ok(Some(Partition { home, secondary, sample }))
 }
 
 /// Parts, as far as vertices have one.
@@ -226,8 +232,9 @@ impl<'a> Assignment<'a> {
         }
     }
 
-    /// Gives each vertex a part, then improves that in rounds.
-    fn find(&mut self, rounds: u32, seed: u64, start: u64) {
+    /// Gives each vertex a part, then improves that in rounds; `None` once `stop` is raised.
+    fn find(&mut self, rounds: u32, seed: u64, start: u64, stop: &AtomicBool) -> Option<()> {
+        let go_on = || (!stop.load(Ordering::Relaxed)).then_some(());
         let mut order: Vec<u32> = (0..self.graph.samples() as u32).collect();
         order.shuffle(&mut generator(seed, [HYBRID, start]));
         let graph = self.graph;
@@ -237,6 +244,7 @@ impl<'a> Assignment<'a> {
             }
         };
         for sample in &order {
+            go_on()?;
             self.move_sample(*sample as usize);
             graph.of(*sample as usize).iter().for_each(|key| place(self, *key as usize));
         }
@@ -244,15 +252,18 @@ impl<'a> Assignment<'a> {
         for _ in 0..rounds {
             let mut has_moved = false;
             for sample in &order {
+                go_on()?;
                 has_moved |= self.move_sample(*sample as usize);
             }
             for key in 0..self.graph.keys() {
+                go_on()?;
                 has_moved |= self.move_key(key);
             }
             if !has_moved {
                 break;
             }
         }
+        Some(())
     }
 
     /// Takes a sample from its part and gives it the best. Returns true if that is another.
@@ -391,6 +402,8 @@ impl<'a> Assignment<'a> {
     }
 }
 
+/// Bytes that counting takes for each key and part.
+pub(crate) const BYTES: u64 = size_of::<u32>() as u64;
 /// Kinds of vertices.
 const SAMPLES: usize = 0;
 const KEYS: usize = 1;

@@ -20,7 +20,7 @@ pub use file::{PartitionError, PartitionFile};
 
 pub(crate) use bigraph::{Bigraph, BigraphError, PARTS_MAX};
 pub(crate) use grown::grown;
-pub(crate) use hybrid::{Costs, Options, Partition, Priority, ROUNDS, STORE_RATE, hybrid};
+pub(crate) use hybrid::{BYTES, Costs, Options, Partition, Priority, ROUNDS, STORE_RATE, hybrid};
 
 use crate::run::generator;
 

@@ -16,6 +16,7 @@ use adapm_runtime::System;
 use adapm_transport::threads;
 use serde::{Deserialize, Serialize};
 
+use crate::partition;
 use crate::run::error::TaskError;
 use crate::run::hot::Hot;
 use crate::run::parameters::Shape;
@@ -34,7 +35,14 @@ impl Need {
         let processes = topology.peers.processes();
         let best = (bytes_of(best_shape) / processes as u64).saturating_mul(copies);
         let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
-        Self { parameters, best, data: resident(&read).unwrap_or(0) }
+        Self { parameters, best, partition: 0, data: resident(&read).unwrap_or(0) }
+    }
+
+    /// Returns the need of a process that partitions `keys` by so many nodes: counts of accesses.
+    /// What it trains on comes to that, as far as it is not in memory.
+    pub(crate) fn of_partition(keys: u64, nodes: usize) -> Self {
+        let counts = keys.saturating_mul(nodes as u64).saturating_mul(partition::BYTES);
+        Self { partition: counts, data: resident(&read).unwrap_or(0), ..Self::default() }
     }
 
     /// Returns the need with copies of `hot` keys on the nodes of this process: value and delta of
@@ -111,6 +119,7 @@ fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     let need = Need {
         parameters: sum(|need| need.parameters),
         best: sum(|need| need.best),
+        partition: sum(|need| need.partition),
         data: sum(|need| need.data),
     };
     let available = Available { bytes: free.bytes.saturating_add(need.data), bound: free.bound };
@@ -296,7 +305,8 @@ mod tests {
     #[test]
     fn what_is_needed_by_all_processes_is_compared_and_told_with_its_parts() {
         let free = |bytes| Available { bytes, bound: Bound::ControlGroup("/job".to_owned()) };
-        let need = Need { parameters: 9_600_000_000, best: 1_400_000_000, data: 2_100_000_000 };
+        let (parameters, best, data) = (9_600_000_000, 1_400_000_000, 2_100_000_000);
+        let need = Need { parameters, best, partition: 0, data };
         assert_eq!(shortage(&[need], free(11_000_000_000)), None);
         let text = shortage(&[need], free(5_800_000_000)).expect("too little").to_string();
         assert_eq!(
@@ -311,6 +321,16 @@ mod tests {
             text.starts_with("this run needs at least 26.2 GB in its 2 processes here: "),
             "{text}"
         );
+        let need = Need { partition: 20_000_000_000, data, ..Need::default() };
+        let text = shortage(&[need], free(5_800_000_000)).expect("too little").to_string();
+        assert_eq!(
+            text,
+            "this run needs at least 22.1 GB: its partition 20.0 GB, data and program 2100 MB; 7900 MB are \
+             available (limit of the control group /job); use `adapm partition` on a larger machine and give \
+             its file as --homes"
+        );
+        let partition = Need::of_partition(1_000_000, 8).partition;
+        assert_eq!(partition, 32_000_000);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use crate::run::observer::{Epoch, ManagerStats};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TrainReport<F, C, X = ()> {
+    /// Seconds in which the partition was made, if the run has made one; part of no epoch.
+    pub partition_seconds: Option<f64>,
     /// Every finished epoch.
     pub epochs: Vec<Epoch<F>>,
     /// Epochs that there were to be, at most.
@@ -54,6 +56,7 @@ impl<F, C, X> TrainReport<F, C, X> {
     #[must_use]
     pub fn with<D, Y>(self, own: Y, checkpoint: impl Fn(C) -> D) -> TrainReport<F, D, Y> {
         TrainReport {
+            partition_seconds: self.partition_seconds,
             epochs: self.epochs,
             epochs_max: self.epochs_max,
             chosen_epoch: self.chosen_epoch,

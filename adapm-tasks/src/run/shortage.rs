@@ -13,6 +13,8 @@ pub(crate) struct Need {
     pub(crate) parameters: u64,
     /// The copy of the best parameters.
     pub(crate) best: u64,
+    /// Counts for a partition, which is made before there are parameters.
+    pub(crate) partition: u64,
     /// In memory already.
     pub(crate) data: u64,
 }
@@ -21,15 +23,14 @@ pub(crate) struct Need {
 /// what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this run needs at least {}{}: parameters {}{}, data and program {}; {} are available{}; use a \
-     smaller --dim, or nodes on more machines",
+    "this run needs at least {}{}: {}, data and program {}; {} are available{}; {}",
     Gigabytes(need.total()),
     said_if(*processes > 1, || format!(" in its {processes} processes here")),
-    Gigabytes(need.parameters),
-    said_if(need.best > 0, || format!(", the best of them {}", Gigabytes(need.best))),
+    need.parts(),
     Gigabytes(need.data),
     Gigabytes(available.bytes),
-    available.bound.place()
+    available.bound.place(),
+    need.advice()
 )]
 pub struct Shortage {
     pub(crate) need: Need,
@@ -56,7 +57,24 @@ pub(crate) enum Bound {
 impl Need {
     /// Bytes in all.
     pub(crate) fn total(self) -> u64 {
-        self.parameters.saturating_add(self.best).saturating_add(self.data)
+        let parts = [self.parameters, self.best, self.partition, self.data];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// What is needed beside data and program.
+    fn parts(self) -> String {
+        if self.partition > 0 {
+            return format!("its partition {}", Gigabytes(self.partition));
+        }
+        let best = || format!(", the best of them {}", Gigabytes(self.best));
+        format!("parameters {}{}", Gigabytes(self.parameters), said_if(self.best > 0, best))
+    }
+
+    fn advice(self) -> &'static str {
+        if self.partition > 0 {
+            return "use `adapm partition` on a larger machine and give its file as --homes";
+        }
+        "use a smaller --dim, or nodes on more machines"
     }
 }
 

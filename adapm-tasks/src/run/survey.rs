@@ -1,6 +1,7 @@
 //! A look at what a task would train on: its samples with the keys that they access, and nothing is
 //! trained. Everything before the first epoch is as in a run with the same settings.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use adapm_core::Key;
@@ -51,7 +52,7 @@ fn surveyed(task: &impl Task) -> Result<Option<Surveyed>, TaskError> {
 }
 
 /// Returns a partition of what this task trains on, the usual one, of no name; `None` if it has no
-/// samples. Each process finds the same.
+/// samples, or once `stop` is raised. Each process finds the same.
 ///
 /// # Errors
 ///
@@ -60,10 +61,11 @@ pub(crate) fn partition(
     task: &impl Task,
     nodes: usize,
     seed: u64,
+    stop: &AtomicBool,
 ) -> Result<Option<PartitionFile>, TaskError> {
     let Some(Surveyed { graph, digest }) = surveyed(task)? else { return Ok(None) };
-    let partition = hybrid(&graph, nodes, &Options::usual(seed)).map_err(own)?;
-    Ok(Some(PartitionFile::new("", seed, digest, partition)))
+    let partition = hybrid(&graph, nodes, &Options::usual(seed), stop).map_err(own)?;
+    Ok(partition.map(|partition| PartitionFile::new("", seed, digest, partition)))
 }
 
 /// Checks that `partition` is one of what this task trains on, by so many nodes.

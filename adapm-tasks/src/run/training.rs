@@ -61,43 +61,54 @@ impl<F> Started<'_, F> {
             survey.take(task)?;
             return Ok(self.not_begun(settings.epochs));
         }
-        let partition = self.partition(task, settings)?;
-        partition.iter().for_each(|partition| task.deal_by(partition));
-        let settings = Settings { partition: partition.as_ref(), ..settings };
+        let Some(Parts { file, seconds }) = self.parts(task, settings)? else {
+            return Ok(self.not_begun(settings.epochs));
+        };
+        file.iter().for_each(|file| task.deal_by(file));
+        let settings = Settings { partition: file.as_ref(), ..settings };
         let run = TrainingRun { task, settings, started: self };
         let copied = run.epochs()?;
-        run.conclude(copied)
+        Ok(TrainReport { partition_seconds: seconds, ..run.conclude(copied)? })
     }
 
     /// Returns the partition of what `task` trains on: a given one, or one that is made here, if
-    /// the system needs one and the task has samples.
+    /// the system needs one and the task has samples. `None` if the run was stopped meanwhile.
+    /// Collective.
     ///
     /// # Errors
     ///
-    /// A given one that is of something else, or data that cannot be partitioned.
-    fn partition(
-        &self,
-        task: &impl Task,
-        settings: Settings<'_>,
-    ) -> Result<Option<Arc<PartitionFile>>, TaskError> {
-        let Topology { system, nodes, .. } = self.topology;
+    /// A given one that is of something else, data that cannot be partitioned, or too little memory
+    /// for it.
+    fn parts(&self, task: &impl Task, settings: Settings<'_>) -> Result<Option<Parts>, TaskError> {
+        let Self { topology, observer, stop, .. } = *self;
+        let Topology { system, nodes, peers, .. } = topology;
         if let Some(given) = settings.partition {
             survey::check(given, task, nodes)?;
-            return Ok(Some(Arc::clone(given)));
+            return Ok(Some(Parts { file: Some(Arc::clone(given)), seconds: None }));
         }
         let needs_one = system.is_some_and(|system| system.supply() == Supply::Partition);
         if !needs_one || nodes == 1 {
+            return Ok(Some(Parts::default()));
+        }
+        let keys = task.shape().keys();
+        memory::check(topology, Need::of_partition(keys, nodes))?;
+        observer.working(Work::Dividing, 0, 0);
+        let began = Instant::now();
+        let mut file = None;
+        let made = survey::partition(task, nodes, settings.seed, stop).map(|made| {
+            file = made.map(Arc::new);
+            stop.load(Ordering::Relaxed)
+        });
+        let seconds = began.elapsed().as_secs_f64();
+        // What one process has seen of the flag counts for all.
+        if peers.share(made)?.contains(&true) {
             return Ok(None);
         }
-        self.observer.working(Work::Dividing, 0, 0);
-        let began = Instant::now();
-        let made = survey::partition(task, nodes, settings.seed)?.map(Arc::new);
-        if let Some(made) = &made {
-            let replicas = made.replicas().iter().map(Vec::len).max().unwrap_or(0);
-            let (keys, seconds) = (task.shape().keys(), began.elapsed().as_secs_f64());
-            self.observer.partitioned(replicas as u64, keys, seconds);
+        if let Some(file) = &file {
+            let replicas = file.replicas().iter().map(Vec::len).max().unwrap_or(0);
+            observer.partitioned(replicas as u64, keys, seconds);
         }
-        Ok(made)
+        Ok(Some(Parts { seconds: file.is_some().then_some(seconds), file }))
     }
 
     /// Returns the report of training that was stopped before its first epoch.
@@ -106,6 +117,7 @@ impl<F> Started<'_, F> {
             epochs_max,
             selects: false,
             own: (),
+            partition_seconds: None,
             chosen_epoch: 0,
             test: None,
             test_seconds: 0.0,
@@ -192,6 +204,14 @@ impl<F> Started<'_, F> {
         let is_cut = state.is_cut(0);
         Ok((state.into_verdicts(), is_cut, totals.stats))
     }
+}
+
+/// The partition by which a task is trained.
+#[derive(Default)]
+struct Parts {
+    file: Option<Arc<PartitionFile>>,
+    /// Of its making, if it was made here.
+    seconds: Option<f64>,
 }
 
 /// The result of training, with the best parameters in key order.
@@ -317,6 +337,7 @@ impl<T: Task> TrainingRun<'_, T> {
             epochs_max: settings.epochs,
             selects,
             own: (),
+            partition_seconds: None,
             chosen_epoch: verdicts.chosen.or(ended.map(|epoch| epoch.epoch)).unwrap_or(0),
             test: None,
             test_seconds: 0.0,

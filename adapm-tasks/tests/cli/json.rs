@@ -11,7 +11,7 @@ const MANAGER: &str = "local_share local waited remote blocked_seconds gated_sec
     operation_bytes answer_bytes head_bytes messages_sent refreshes staleness_mean staleness_p99 hops_mean";
 const EPOCH: &str = "epoch seconds loss evaluation_seconds";
 const RUN: &str = "task version date settings recipe system transport data generated seed dim nodes workers \
-    epochs epoch_seconds loss chosen_epoch stopped saved";
+    epochs epoch_seconds partition_seconds loss chosen_epoch stopped saved";
 const EVALUATION: &str =
     "task version date settings system transport data generated dim nodes workers seconds stopped";
 const RANKS: &str =

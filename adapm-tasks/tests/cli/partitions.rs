@@ -95,6 +95,8 @@ fn het_gmp_replicates_what_the_partition_says() {
     let (given, told) = ran(&["het-gmp:0", "--homes", text(&file)]);
     assert!(!told.contains("partitioned in "), "{told}");
     assert_eq!(remote(&made), remote(&given));
+    assert!(made["partition_seconds"].is_f64(), "{made}");
+    assert!(given["partition_seconds"].is_null(), "it was made before: {given}");
     let (none, _) = ran(&["classic", "--homes", text(&file)]);
     assert!(remote(&made) < remote(&none), "{made} {none}");
     let unequal = train(

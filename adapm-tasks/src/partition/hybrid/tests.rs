@@ -7,6 +7,12 @@ use rand::RngExt as _;
 
 use super::*;
 
+/// Partitions a graph, and nothing stops it.
+fn hybrid(graph: &Bigraph, parts: usize, options: &Options) -> Result<Partition, BigraphError> {
+    let found = super::hybrid(graph, parts, options, &AtomicBool::new(false))?;
+    Ok(found.expect("it is not stopped"))
+}
+
 fn options(seed: u64) -> Options {
     Options {
         rounds: 5,
@@ -215,4 +221,11 @@ fn what_cannot_be_partitioned_is_refused() {
         (0..4).map(|part| of.iter().filter(|of| **of == part).count()).collect::<Vec<_>>()
     };
     assert_eq!((sizes(&found.sample), sizes(&found.home)), (vec![2; 4], vec![1; 4]));
+}
+
+#[test]
+fn a_stop_ends_it_without_a_partition() {
+    let graph = communities(4, 400, 0, 1);
+    let stopped = super::hybrid(&graph, 4, &options(1), &AtomicBool::new(true));
+    assert_eq!(stopped, Ok(None));
 }

@@ -1,15 +1,20 @@
 //! The ends of runs whose parameters are not wanted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
 use adapm_runtime::System;
 
 use super::count::{Count, Figures};
 use super::{EPOCHS, SETTINGS, cluster, rates, train, train_and, workers};
-use crate::run::config::{Keep, Split};
+use crate::run::circle::places;
+use crate::run::config::{Keep, Pacing, Split};
 use crate::run::harness::{NODES, WORKERS, flags, train_each_and};
-use crate::run::observer::{NoProgress, Observer};
+use crate::run::observer::{NoProgress, Observer, Work};
+use crate::run::peers::Peers;
 use crate::run::task::Task;
+use crate::run::topology::Topology;
+use crate::run::training::Started;
 
 /// Returns a count that is best in epoch `best`.
 fn best_in(best: u32, workers: usize) -> Count {
@@ -77,4 +82,38 @@ fn a_stop_on_test_leaves_no_figures_and_says_so() {
         assert_eq!((trained.test, trained.stopped), (None, true));
         assert_eq!((trained.epochs.len(), trained.chosen_epoch), (EPOCHS as usize, EPOCHS));
     }
+}
+
+/// Raises its flag while a partition is made.
+struct StopInParts<'a>(&'a AtomicBool);
+
+impl Observer<Figures> for StopInParts<'_> {
+    fn working(&self, work: Work, _: u64, _: u64) {
+        if work == Work::Dividing {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_in_one_process_while_it_partitions_ends_all_before_the_first_epoch() {
+    let (places, stops, task) = (places(NODES), flags(), Count::new(NODES * WORKERS));
+    let train = |node: usize| {
+        let (peers, stop) = (&Peers::among(&places[node]), &stops[node]);
+        let (system, workers) = (Some(System::HetGmp { staleness: 0 }), &[WORKERS; NODES]);
+        let topology = Topology { system, nodes: NODES, workers, pacing: Pacing::default(), peers };
+        let stopper = StopInParts(stop);
+        let observer: &dyn Observer<Figures> = if node == 1 { &stopper } else { &NoProgress };
+        let started = Started { keep: Keep::Best, topology, observer, stop, survey: None };
+        started.train(&mut task.clone(), SETTINGS).expect("a stop is no failure")
+    };
+    thread::scope(|scope| {
+        let train = &train;
+        let processes: Vec<_> = (0..NODES).map(|node| scope.spawn(move || train(node))).collect();
+        for process in processes {
+            let trained = process.join().expect("no panic");
+            assert!(trained.stopped && trained.epochs.is_empty() && trained.checkpoint.is_none());
+        }
+    });
+    assert!(!stops[0].load(Ordering::Relaxed) && !stops[2].load(Ordering::Relaxed));
 }
