@@ -154,6 +154,81 @@ fn nodes_may_be_processes() {
 }
 
 #[test]
+fn each_setting_is_given_to_the_systems_that_take_it() {
+    let data = folder("compare-settings");
+    ring(&data);
+    let (out, homes) = (data.join("cmp"), data.join("ring.prt"));
+    let parts = ["partition", "kge", "--data", text(&data), "--dim", "4", "--nodes", "2"];
+    let ran = run(&[&parts[..], &["--out", text(&homes)]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let systems = "lapse,nups,het-gmp:100,ssp:3";
+    let more = ["--systems", systems, "--nodes", "2", "--inter", "5", "--bound", "7"];
+    let more = [&more[..], &["--replicate", "3", "--homes", text(&homes)]].concat();
+    let ran = run(&words(&data, &out, &more));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let all = read(&out);
+    let taken = |run: &Value| {
+        let settings = &run["result"]["settings"];
+        ["inter", "bound", "replicate", "homes"].map(|flag| !settings[flag].is_null())
+    };
+    let runs = all["runs"].as_array().expect("a list");
+    let found = runs.iter().map(|run| (run["system"].as_str().unwrap_or(""), taken(run)));
+    let expected = [
+        ("adapm", [false, true, false, false]),
+        ("lapse", [false, true, false, true]),
+        ("nups", [false, true, true, true]),
+        ("het-gmp:100", [true, false, false, true]),
+        ("ssp:3", [false, false, false, true]),
+    ];
+    assert_eq!(found.collect::<Vec<_>>(), expected);
+
+    let refused = |more: &[&str], expected: &[&str]| {
+        assert_refused(&run(&words(&data, &data.join("other"), more)), expected)
+    };
+    refused(&["--inter", "5"], &["--inter", "nothing that is compared takes it"]);
+    refused(&["--systems", "bsp", "--bound", "1"], &["--bound", "takes it"]);
+    refused(&["--nodes", "1,4", "--homes", text(&homes)], &["--homes", "takes it"]);
+    refused(&["--systems", "nups,full", "--replicate-factor", "-1"], &["--replicate-factor -1"]);
+    refused(&["--homes", text(&data.join("none"))], &["--homes", "none"]);
+    assert!(!data.join("other").exists(), "what is refused leaves nothing");
+}
+
+#[test]
+fn nups_is_tuned_once_for_each_number_of_nodes_and_its_time_is_a_column() {
+    let data = folder("compare-tuned");
+    ring(&data);
+    let out = data.join("cmp");
+    let more = ["--systems", "nups,lapse", "--nodes", "2", "--runs", "2", "--tune"];
+    let ran = run(&words(&data, &out, &more));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("nups on 2 nodes: tuned to --replicate-factor "), "{}", ran.stdout);
+    let all = read(&out);
+    let tuned: Vec<&Value> = all["runs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|run| run["system"] == "nups" && run["nodes"] == 2)
+        .map(|run| {
+            let settings = &run["result"]["settings"];
+            assert_eq!(settings["replicate-factor"], run["tuned"]["replicate_factor"], "{run}");
+            assert_eq!(settings["localize-ahead"], run["tuned"]["localize_ahead"], "{run}");
+            &run["tuned"]
+        })
+        .collect();
+    assert!(tuned.len() == 2 && tuned[0] == tuned[1] && tuned[0].is_object(), "{tuned:?}");
+    for row in all["rows"].as_array().expect("a list") {
+        let is_tuned = row["figures"]["tuning_seconds"].is_object();
+        assert_eq!(is_tuned, row["system"] == "nups", "{row}");
+    }
+
+    let refused = |more: &[&str], expected: &[&str]| {
+        assert_refused(&run(&words(&data, &data.join("other"), more)), expected)
+    };
+    refused(&["--tune"], &["--tune: nups is not compared"]);
+    refused(&["--systems", "nups", "--tune", "--replicate", "3"], &["--tune chooses what is hot"]);
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused() {
     let data = folder("compare-refused");
     ring(&data);

@@ -43,6 +43,10 @@ pub(crate) struct Comparison {
     /// Quality whose time is compared [default: chance + 0.9 (best of one node - chance)]
     #[arg(long, value_name = "FIGURE", value_parser = figure, allow_negative_numbers = true)]
     pub(crate) target: Option<f64>,
+    /// Tune nups for each number of nodes before its runs, by `adapm tune nups`; how long that took
+    /// is a column
+    #[arg(long = "tune")]
+    pub(crate) tunes: bool,
     /// Run each node as a process of its own
     #[arg(long = "processes")]
     pub(crate) as_processes: bool,

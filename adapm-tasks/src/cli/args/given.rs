@@ -82,7 +82,14 @@ impl Given {
 
     /// Returns them as a file of settings for this task.
     pub(crate) fn to_toml(&self, task: &str) -> String {
-        config::to_toml(task, &self.settings, &self.command)
+        self.to_toml_without(&[], task)
+    }
+
+    /// Returns them as such a file, but for `flags`.
+    pub(crate) fn to_toml_without(&self, flags: &[&str], task: &str) -> String {
+        let mut settings = self.settings.clone();
+        settings.retain(|flag, _| !flags.contains(&flag.as_str()));
+        config::to_toml(task, &settings, &self.command)
     }
 
     /// Returns the command whose flags they are.

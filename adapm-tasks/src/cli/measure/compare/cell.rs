@@ -3,6 +3,7 @@
 //!
 //! | file in `cells/NAME` | what |
 //! | --- | --- |
+//! | `settings.toml` | its settings |
 //! | `log.jsonl` | what the run printed: an object an epoch, then one of the run |
 //! | `stderr.txt` | what it told people |
 //! | `cell.json` | the same with how it ended, written when it has |
@@ -21,7 +22,10 @@ use serde_json::Value;
 use crate::cli::failure::Failure;
 use crate::cli::format;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::compare::settings::{Kind, Settings};
+use crate::cli::measure::compare::tuning::{self, Tuned};
 use crate::files::{self, LineFile, Output};
+use crate::run::flags::manager;
 
 /// A run that is compared: its system, number of nodes and seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +55,9 @@ pub(crate) struct Record {
     pub(crate) reason: Option<String>,
     /// Of the whole process.
     pub(crate) seconds: f64,
+    /// What its system was tuned to before.
+    #[serde(default)]
+    pub(crate) tuned: Option<Tuned>,
     /// The most memory that its process had; unknown of several processes.
     pub(crate) peak_bytes: Option<u64>,
     /// The objects that `train --json` prints, an epoch each.
@@ -63,6 +70,8 @@ pub(crate) struct Record {
 pub(crate) struct Common<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) task: &'static str,
+    pub(crate) settings: &'a Settings<'a>,
+    pub(crate) tunes: bool,
     /// Further words of the command line.
     pub(crate) words: &'a [String],
     pub(crate) as_processes: bool,
@@ -74,6 +83,12 @@ impl Cell {
     /// Returns its name for people: `classic on 2 nodes, seed 1`.
     pub(crate) fn title(&self) -> String {
         format!("{} on {}, seed {}", self.system, format::plural(self.nodes, "node"), self.seed)
+    }
+
+    /// Returns what decides on its settings.
+    fn kind(&self) -> Kind {
+        let system = manager(&self.system).ok().flatten().unwrap_or_default();
+        Kind { system, nodes: self.nodes }
     }
 
     /// Returns its folder.
@@ -90,8 +105,8 @@ impl Cell {
     }
 
     /// Returns the words after the name of the program.
-    pub(crate) fn words(&self, common: &Common<'_>) -> Vec<String> {
-        let settings = common.folder.join(SETTINGS).display().to_string();
+    fn words(&self, tuned: Option<&Tuned>, common: &Common<'_>) -> Vec<String> {
+        let settings = self.folder(common.folder).join(SETTINGS).display().to_string();
         let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let nodes = self.nodes.to_string();
         let is_launched = common.as_processes && self.nodes > 1;
@@ -104,6 +119,7 @@ impl Cell {
         let seed = self.seed.to_string();
         words.extend(own(&["--system", &self.system, "--seed", &seed, "--json"]));
         words.extend_from_slice(common.words);
+        words.extend(tuned.into_iter().flat_map(Tuned::words));
         words
     }
 
@@ -113,46 +129,146 @@ impl Cell {
     ///
     /// Files that cannot be written. A run that fails is a record.
     pub(crate) fn run(&self, common: &Common<'_>) -> Result<Option<Record>, Failure> {
-        let folder = self.folder(common.folder);
-        let refused = |error: io::Error| refused(&folder, &error);
-        fs::create_dir_all(&folder).map_err(refused)?;
+        let (kind, folder) = (self.kind(), self.folder(common.folder));
         match fs::remove_file(folder.join(RECORD)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(refused(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(refused(&folder, &error));
+            }
             _ => {}
         }
+        let tuned = if common.tunes && tuning::is_for(kind) {
+            match tuning::find(kind, common)? {
+                None => return Ok(None),
+                Some(found) => found.map(Some),
+            }
+        } else {
+            Ok(None)
+        };
+        let record = match tuned {
+            Err(reason) => self.failed(reason),
+            Ok(tuned) => {
+                let words = self.words(tuned.as_ref(), common);
+                let process = Process { words, folder: &folder, title: &self.title(), kind };
+                let Some(ended) = process.run(common)? else { return Ok(None) };
+                Record { tuned, ..self.record(&ended) }
+            }
+        };
+        let text =
+            serde_json::to_string(&record).map_err(|error| refused(&folder, &error.into()))?;
+        save(&folder.join(RECORD), text.as_bytes())?;
+        Ok(Some(record))
+    }
+
+    /// Returns the record of a run that could not begin.
+    fn failed(&self, reason: String) -> Record {
+        Record {
+            cell: self.clone(),
+            ending: Ending::Failed,
+            reason: Some(reason),
+            seconds: 0.0,
+            tuned: None,
+            peak_bytes: None,
+            epochs: Vec::new(),
+            result: None,
+        }
+    }
+
+    /// Returns the record of a process that has ended.
+    fn record(&self, ended: &Ended) -> Record {
+        let objects = ended.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let (epochs, others): (Vec<Value>, Vec<Value>) =
+            objects.partition(|object| object.get("epoch").is_some());
+        let result = others.into_iter().next_back();
+        let ending = match &result {
+            Some(_) if ended.status.success() => Ending::Finished,
+            // Stopped in an epoch it has a result, stopped before the first none.
+            _ if ended.is_over => Ending::Budget,
+            _ => Ending::Failed,
+        };
+        let reason = (ending == Ending::Failed).then(|| ended.reason());
+        let (seconds, peak_bytes) = (ended.seconds, ended.peak_bytes);
+        Record { ending, reason, seconds, peak_bytes, epochs, result, ..self.failed(String::new()) }
+    }
+}
+
+/// A process of this program.
+pub(crate) struct Process<'a> {
+    /// Behind the name of the program.
+    pub(crate) words: Vec<String>,
+    /// For its files.
+    pub(crate) folder: &'a Path,
+    /// For people.
+    pub(crate) title: &'a str,
+    pub(crate) kind: Kind,
+}
+
+/// The end of a process.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// What it printed.
+    pub(crate) log: String,
+    /// What it told people.
+    said: String,
+    /// Its time was over.
+    is_over: bool,
+    seconds: f64,
+    peak_bytes: Option<u64>,
+}
+
+impl Ended {
+    /// Returns why it failed: its last word.
+    pub(crate) fn reason(&self) -> String {
+        let last = self.said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word");
+        format!("{}: {}", self.status, last.trim().trim_start_matches("error: "))
+    }
+}
+
+impl Process<'_> {
+    /// Runs it, with its settings in a file; `None` if a signal has ended it.
+    ///
+    /// # Errors
+    ///
+    /// Files that cannot be written.
+    pub(crate) fn run(&self, common: &Common<'_>) -> Result<Option<Ended>, Failure> {
+        let Self { ref words, folder, kind, .. } = *self;
+        let refused = |error: io::Error| refused(folder, &error);
+        fs::create_dir_all(folder).map_err(refused)?;
+        save(&folder.join(SETTINGS), common.settings.of(kind).as_bytes())?;
         let [log, said] = [LOG, SAID].map(|name| folder.join(name));
         let program = std::env::current_exe().map_err(refused)?;
         let began = Instant::now();
         let child = Command::new(program)
-            .args(self.words(common))
+            .args(words)
             .stdin(Stdio::null())
             .stdout(LineFile::begin(&log).map_err(refused)?.into_output())
             .stderr(LineFile::begin(&said).map_err(refused)?.into_output())
             .spawn()
             .map_err(refused)?;
-        let ended = self.wait(child, common).map_err(refused)?;
+        let (status, is_over, peak_bytes) = self.wait(child, common).map_err(refused)?;
         if common.interrupt.exit_code().is_some() {
             return Ok(None);
         }
         let read =
             |path: &Path| files::read(path).map(|text| String::from_utf8_lossy(&text).into_owned());
-        let mut record =
-            self.record(&ended, &read(&log).map_err(refused)?, &read(&said).map_err(refused)?);
-        record.seconds = began.elapsed().as_secs_f64();
-        let text = serde_json::to_string(&record).map_err(|error| refused(error.into()))?;
-        save(&folder.join(RECORD), text.as_bytes())?;
-        Ok(Some(record))
+        let (log, said) = (read(&log).map_err(refused)?, read(&said).map_err(refused)?);
+        let seconds = began.elapsed().as_secs_f64();
+        Ok(Some(Ended { status, log, said, is_over, seconds, peak_bytes }))
     }
 
-    /// Waits for the process; ends it once its time is over, or if this one is to end.
-    fn wait(&self, mut child: Child, common: &Common<'_>) -> io::Result<Ended> {
+    /// Waits for the process; ends it once its time is over, or if this one is to end. Returns how
+    /// it ended, whether its time was over, and the most memory that it had.
+    fn wait(
+        &self,
+        mut child: Child,
+        common: &Common<'_>,
+    ) -> io::Result<(ExitStatus, bool, Option<u64>)> {
         let deadline = common.budget.map(|budget| Instant::now() + budget);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        let is_one = self.nodes == 1 || !common.as_processes;
+        let is_one = self.kind.nodes == 1 || !common.as_processes;
         let (mut is_over, mut told, mut peak) = (false, None, None);
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(Ended { status, is_over, peak_bytes: peak.filter(|_| is_one) });
+                return Ok((status, is_over, peak.filter(|_| is_one)));
             }
             peak = peak_of(child.id()).or(peak);
             let is_stopped = common.interrupt.exit_code().is_some();
@@ -168,29 +284,9 @@ impl Cell {
                 }
                 _ => {}
             }
-            common.interrupt.moves(|| format!("running {}", self.title()));
+            common.interrupt.moves(|| format!("running {}", self.title));
             thread::sleep(LOOK);
         }
-    }
-
-    /// Returns the record of a process that has printed `log` and told people `said`.
-    fn record(&self, ended: &Ended, log: &str, said: &str) -> Record {
-        let objects = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let (epochs, others): (Vec<Value>, Vec<Value>) =
-            objects.partition(|object| object.get("epoch").is_some());
-        let result = others.into_iter().next_back();
-        let ending = match &result {
-            Some(_) if ended.status.success() => Ending::Finished,
-            // Stopped in an epoch it has a result, stopped before the first none.
-            _ if ended.is_over => Ending::Budget,
-            _ => Ending::Failed,
-        };
-        let last =
-            || said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no word").trim();
-        let reason = (ending == Ending::Failed)
-            .then(|| format!("{}: {}", ended.status, last().trim_start_matches("error: ")));
-        let peak_bytes = ended.peak_bytes;
-        Record { cell: self.clone(), ending, reason, seconds: 0.0, peak_bytes, epochs, result }
     }
 }
 
@@ -199,14 +295,6 @@ impl Record {
     pub(crate) fn is_refused(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("exit status: 2:"))
     }
-}
-
-/// The end of a process.
-struct Ended {
-    status: ExitStatus,
-    /// Its time was over.
-    is_over: bool,
-    peak_bytes: Option<u64>,
 }
 
 /// Returns true if a run of this comparison is done.

@@ -1,7 +1,7 @@
 //! Figures of a comparison: of each run, and their range over the runs of a system on a number of
 //! nodes (AdaPM §5.1).
 //!
-//! Times are of training, without evaluation. An epoch is as long as it would be with the examples
+//! Times are of training, without evaluation, tuning and partitioning, which have columns. An epoch is as long as it would be with the examples
 //! of the reference's epochs: a run that loses a node trains fewer.
 
 use serde::Serialize;
@@ -273,6 +273,8 @@ columns! {
     Time "target_seconds" "to target" Seconds |run| run.target_seconds();
     Time "raw_speed_up" "raw" Times |run| Some(run.reference.epoch_seconds? / run.epoch_seconds()?);
     Time "effective_speed_up" "effective" Times |run| Some(run.reference.target_seconds? / run.target_seconds()?);
+    Time "tuning_seconds" "tuned in" Seconds |run| run.record.tuned.as_ref().map(|tuned| tuned.seconds);
+    Time "partition_seconds" "partition" Seconds |run| number(run.record.result.as_ref()?, "partition_seconds");
     Access "local_share" "local" Share |run| run.share("local", &ACCESSES);
     Access "waited_share" "waited" Share |run| run.share("waited", &ACCESSES);
     Access "remote_share" "remote" Share |run| run.share("remote", &ACCESSES);

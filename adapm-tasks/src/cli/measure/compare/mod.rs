@@ -4,14 +4,17 @@
 //! turns, so that changes of the machine's speed hit all alike. [`figures`] are computed from what
 //! the runs print, [`table`] and [`picture`] show them.
 //!
-//! Not here: how runs are tuned. All have the settings that are given.
+//! Not here: how runs are tuned. All have the settings that are given, as far as they take them;
+//! [`tuning`] asks another verb for those of nups.
 
 mod cell;
 mod figures;
 mod picture;
+mod settings;
 mod table;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 use std::fs;
 use std::io;
@@ -29,12 +32,14 @@ use crate::cli::measure::compare::cell::{
     Cell, Common, Ending, Record, SETTINGS, has_runs, refused, save,
 };
 use crate::cli::measure::compare::figures::{Merit, Reference, Row};
+use crate::cli::measure::compare::settings::Settings;
 use crate::cli::measure::compare::table::RowObject;
 use crate::cli::output::Output;
 use crate::cli::program::Program;
 use crate::cli::verbs::CompareTask;
 use crate::cli::{format, json, train};
 use crate::run::Config as _;
+use crate::run::flags::manager;
 
 /// Runs what is not done yet, and shows all there is.
 pub(crate) fn run(task: &CompareTask, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -55,15 +60,17 @@ fn compare<P: Program>(
     if args.train.settings.lists() {
         return train::run(&args.train, given, interrupt);
     }
-    check(args, given)?;
+    let settings = check(args, given)?;
     let began = SystemTime::now();
     let output = Output::new(args.comparison.as_objects);
     let words = words(args, given);
-    let folder = open(args, &settings(args, given, &words))?;
+    let folder = open(args, &shared(args, &settings, &words))?;
     let cells = cells(args);
     let common = Common {
         folder,
         task: P::NAME,
+        settings: &settings,
+        tunes: args.comparison.tunes,
         words: &words,
         as_processes: args.comparison.as_processes,
         budget: args.comparison.budget,
@@ -140,8 +147,8 @@ fn conclude(
     Err(Failure::Compared(format!("{} of {runs} failed; {}", failed().count(), refusal(first))))
 }
 
-/// Checks flags before anything is run.
-fn check<P: Program>(args: &CompareArgs<P>, given: &Given) -> Result<(), Failure> {
+/// Checks flags before anything is run; returns the settings of runs.
+fn check<'a, P: Program>(args: &CompareArgs<P>, given: &'a Given) -> Result<Settings<'a>, Failure> {
     let flags = OF_ONE_RUN.map(|flag| flag.strip_prefix("run-").unwrap_or(flag));
     let of_one_run = flags.into_iter().find(|flag| given.has_any(&[flag]));
     let written = P::files(&args.train.flags).written;
@@ -150,7 +157,21 @@ fn check<P: Program>(args: &CompareArgs<P>, given: &Given) -> Result<(), Failure
         return Err(Failure::Input(format!("--{flag} is of one run: leave it out with compare")));
     }
     P::check_flags(&args.train).map_err(|error| *error.0)?;
-    Ok(args.train.config.check()?)
+    let names = args.comparison.systems();
+    let systems = names.iter().filter_map(|name| manager(name).ok().flatten());
+    let systems: Vec<System> = systems.collect();
+    if args.comparison.tunes {
+        if !systems.contains(&System::Nups) {
+            let text = "--tune: nups is not compared, and nothing else is tuned; leave it out";
+            return Err(Failure::Input(text.to_owned()));
+        }
+        let hot = HOT_FLAGS.into_iter().find(|flag| given.settings().contains_key(*flag));
+        if let Some(flag) = hot {
+            let text = format!("--{flag}: --tune chooses what is hot; leave one of them out");
+            return Err(Failure::Input(text));
+        }
+    }
+    Settings::new(args, &systems, given)
 }
 
 /// Returns the words that all runs have beside the settings: as many workers on each node whatever
@@ -173,13 +194,14 @@ fn words<P: Program>(args: &CompareArgs<P>, given: &Given) -> Vec<String> {
 
 /// Returns the settings of all runs as a file, with what else must be equal if a comparison goes
 /// on.
-fn settings<P: Program>(args: &CompareArgs<P>, given: &Given, words: &[String]) -> String {
+fn shared<P: Program>(args: &CompareArgs<P>, settings: &Settings<'_>, words: &[String]) -> String {
     let processes = if args.comparison.as_processes { ", each node as a process" } else { "" };
     let budget = args.comparison.budget.map_or_else(String::new, |budget| {
         format!(", for {} at most", format::seconds(budget.as_secs_f64()))
     });
-    let words = words.join(" ");
-    format!("{}\n# Further: {words}{processes}{budget}\n", given.to_toml(P::NAME).trim_end())
+    let (words, tuned) = (words.join(" "), if args.comparison.tunes { ", nups tuned" } else { "" });
+    let settings = settings.of_all();
+    format!("{}\n# Further: {words}{processes}{budget}{tuned}\n", settings.trim_end())
 }
 
 /// Opens the folder of the comparison.
@@ -286,6 +308,9 @@ fn refusal(record: &Record) -> String {
     let reason = record.reason.as_deref().unwrap_or("no word");
     format!("{} ended with {reason}", record.cell.title())
 }
+
+/// Flags that choose the hot keys of nups.
+const HOT_FLAGS: [&str; 3] = ["replicate-factor", "replicate", "replicate-keys"];
 
 /// Flags that say what is compared; see [`Given`].
 const OWN: [&str; 6] = ["systems", "node-counts", "runs", "folder", "resume", "as-objects"];

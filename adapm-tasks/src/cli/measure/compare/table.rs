@@ -109,6 +109,9 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
             let runs = format::plural(row.runs.len(), "run");
             say(format!("{title}: {short} of {runs} did not reach the target"));
         }
+        if let Some(tuned) = row.runs.iter().find_map(|run| run.record.tuned.as_ref()) {
+            say(format!("{title}: tuned to {}", tuned.words().join(" ")));
+        }
         if row.trains_otherwise() {
             say(format!("{title}: epochs of other lengths than on one node; times are by example"));
         }

@@ -29,6 +29,7 @@ fn record(system: &str, nodes: usize, epochs: &[(f64, u64, f64)]) -> Record {
         ending: Ending::Finished,
         reason: None,
         seconds: 9.0,
+        tuned: None,
         peak_bytes: None,
         epochs: epochs.collect(),
         result: Some(json!({"means_rmse": 1.0, "workers": 1})),
