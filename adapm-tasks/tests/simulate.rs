@@ -184,3 +184,29 @@ fn nups_is_known_where_the_paper_ran_one() {
     let refused = mix(Task::Gnn).expect_err("there is no such system").to_string();
     assert!(refused.contains("nups") && refused.contains("gnn"), "{refused}");
 }
+
+/// Petuum: who may be some clocks ahead waits less, and reads what it has read before locally;
+/// supersteps of a static partition are all wait.
+#[test]
+fn bounds_make_workers_wait_and_staleness_lets_them_go_on() {
+    let [ssp, essp, bsp] =
+        [System::Ssp { staleness: 3 }, System::Essp { staleness: 3 }, System::Bsp]
+            .map(|system| run(Task::Kge, Contender::System(system), 4, Machine::PAPER));
+    assert!(bsp.epoch_seconds > ssp.epoch_seconds, "{bsp:?} {ssp:?}");
+    let remote = |figures: &Figures| figures.remote_share + figures.waited_share;
+    assert!(remote(&essp) < remote(&bsp), "{essp:?} {bsp:?}");
+    assert!(ssp.replicas > 0.0 && essp.replicas > 0.0 && bsp.replicas == 0.0);
+    assert!(ssp.remote_share == 0.0, "an absent key is waited for, as its replica is: {ssp:?}");
+    let classic = run(Task::Kge, CLASSIC, 4, Machine::PAPER);
+    assert!(bsp.epoch_seconds >= classic.epoch_seconds, "{bsp:?} {classic:?}");
+}
+
+/// A partition puts rows where they are accessed.
+#[test]
+fn het_gmp_reads_rows_locally_and_columns_by_replicas_of_the_hot_ones() {
+    let het_gmp = Contender::System(System::HetGmp { staleness: 100 });
+    let figures = run(Task::Mf, het_gmp, 4, Machine::PAPER);
+    let classic = run(Task::Mf, CLASSIC, 4, Machine::PAPER);
+    assert!(figures.remote_share < classic.remote_share / 2.0, "{figures:?} {classic:?}");
+    assert_eq!(figures.relocations, 0.0);
+}

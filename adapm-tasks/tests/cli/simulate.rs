@@ -93,7 +93,9 @@ fn what_cannot_be_simulated_is_refused_in_one_line() {
     for (flag, value) in [
         ("--task", "mnist"),
         ("--system", "full"),
-        ("--system", "adapm,ssp:3"),
+        ("--system", "none"),
+        ("--system", "adapm,ssp"),
+        ("--system", "adapm,ssp:x"),
         ("--nodes", "0"),
         ("--nodes", "2,many"),
         ("--nodes", "5000"),

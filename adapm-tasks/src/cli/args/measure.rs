@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::measure::bench::counts::Operation;
-use crate::measure::simulate::{Contender, Machine, SimulateError, Task};
+use crate::measure::simulate::{Contender, InvalidContender, Machine, SimulateError, Task};
 use adapm_transport::group::launcher::seconds;
 use adapm_transport::net::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -15,7 +15,7 @@ use crate::cli::args::ProcessArgs;
 use crate::cli::args::launch::transport;
 use crate::cli::measure::bench::job::Benchmark;
 use crate::run::KeyChoice;
-use crate::run::flags::{at_least_one, positive_count};
+use crate::run::flags::{at_least_one, manager, positive_count};
 
 #[derive(Debug, Args)]
 #[command(after_help = SIMULATE_EXAMPLES, args_override_self = true)]
@@ -23,9 +23,10 @@ pub(crate) struct SimulateArgs {
     /// Workloads of the paper, separated by commas
     #[arg(long, value_name = "TASKS", value_delimiter = ',', default_value = "all", value_parser = tasks())]
     pub(crate) task: Vec<Vec<Task>>,
-    /// Systems, separated by commas [default: adapm, adapm-no-relocation, classic; for kge, wv and
-    /// mf also adapm-no-replication and nups]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = contender())]
+    /// Systems, separated by commas, as ssp:3 where one has a parameter; all but full and eventual
+    /// [default: adapm, adapm-no-relocation, classic; for kge, wv and mf also adapm-no-replication
+    /// and nups]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = contender)]
     system: Vec<Contender>,
     /// Numbers of nodes, separated by commas; one node is always simulated, too
     #[arg(long, value_name = "N,N,..", value_delimiter = ',', default_values_t = [2, 4, 8], value_parser = nodes)]
@@ -148,9 +149,10 @@ fn tasks() -> impl TypedValueParser<Value = Vec<Task>> {
     })
 }
 
-fn contender() -> impl TypedValueParser<Value = Contender> {
-    PossibleValuesParser::new(Contender::all().map(Contender::name))
-        .try_map(|name| name.parse::<Contender>())
+fn contender(name: &str) -> Result<Contender, String> {
+    // Who mistypes a name is told the one that may have been meant.
+    manager(name)?;
+    name.parse().map_err(|error: InvalidContender| error.to_string())
 }
 
 fn machine() -> impl TypedValueParser<Value = Machine> {

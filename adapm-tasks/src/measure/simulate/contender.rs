@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-use adapm_core::policy::{Placement, Policy as _, Supply, SystemPolicy, View};
+use adapm_core::policy::{InvalidSystem, Placement, Policy as _, Supply, SystemPolicy, View};
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 use adapm_runtime::System;
 
@@ -12,38 +12,43 @@ use super::Task;
 /// A system that can be modelled.
 ///
 /// Static full replication is not among them: its nodes would have to hold every key of models of
-/// millions. Nor are systems whose workers wait for each other.
+/// millions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Contender {
     /// A system of the project. Under NuPS keys with at least a hundred times the mean frequency
     /// are replicated on every node for good, all others are localized
     /// [`Contender::localize_ahead`] steps before they are accessed: the paper's NuPS synchronizes
-    /// replicas by the clock on the wall, and tunes both choices per task.
+    /// replicas by the clock on the wall, and tunes both choices per task. Under HET-GMP the same
+    /// keys are replicated, and keys with locality lie where they are accessed: what a partition
+    /// comes to.
     System(System),
 }
 
-/// A name that no modelled system has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no such modelled system: use one of {}", Contender::all().map(Contender::name).collect::<Vec<_>>().join(", "))]
-pub struct UnknownContender;
+/// A text that names no modelled system.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidContender {
+    /// It names no system.
+    #[error(transparent)]
+    System(#[from] InvalidSystem),
+    /// It names one that is not modelled.
+    #[error(
+        "not modelled: use one of {}",
+        Contender::all().map(|contender| contender.to_string()).collect::<Vec<_>>().join(", ")
+    )]
+    NotModelled,
+}
 
 impl Contender {
     /// Returns all of them: every system that is modelled. What is eventually consistent is the
     /// classic server.
     pub fn all() -> impl Iterator<Item = Self> {
-        let is_modelled = |system: &System| {
-            system.supply() != Supply::Everything
-                && system.bound().is_none()
-                && *system != System::Eventual
-        };
-        System::ALL.into_iter().filter(is_modelled).map(Self::System)
+        System::ALL.into_iter().map(Self::System).filter(|contender| contender.is_modelled())
     }
 
-    /// Returns the name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    fn is_modelled(self) -> bool {
         let Self::System(system) = self;
-        system.name()
+        system.supply() != Supply::Everything && system != System::Eventual
     }
 
     /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are
@@ -70,8 +75,7 @@ impl Contender {
     /// known for the tasks on which the paper ran NuPS.
     #[must_use]
     pub fn is_modelled_for(self, task: Task) -> bool {
-        let Self::System(system) = self;
-        !system.has_hot_keys() || matches!(task, Task::Kge | Task::Wv | Task::Mf)
+        !self.has_hot_keys() || matches!(task, Task::Kge | Task::Wv | Task::Mf)
     }
 
     /// By how much its slice is shorter than others': what accesses remotely costs more to
@@ -79,10 +83,17 @@ impl Contender {
     #[must_use]
     pub(super) fn haste(self) -> u64 {
         match self {
-            Self::System(System::Classic) => 25,
             Self::System(System::AdapmNoReplication) => 4,
+            contender if !contender.samples_locally() => 25,
             _ => 1,
         }
+    }
+
+    /// Returns true if workers wait for each other at clocks.
+    #[must_use]
+    pub fn ticks(self) -> bool {
+        let Self::System(system) = self;
+        system.bound().is_some()
     }
 
     /// Returns true if workers signal intent.
@@ -103,23 +114,24 @@ impl Contender {
     #[must_use]
     pub fn has_hot_keys(self) -> bool {
         let Self::System(system) = self;
-        system.has_hot_keys()
+        system.has_hot_keys() || system.supply() == Supply::Partition
     }
 
-    /// Returns true if main copies move to where they are accessed: keys with locality then lie
-    /// there after the first epoch.
+    /// Returns true if main copies move to where they are accessed, or a partition puts them there:
+    /// keys with locality then lie there after the first epoch.
     #[must_use]
     pub fn settles(self) -> bool {
         let lone = View::new(Key(0), NodeId(1));
         let Self::System(system) = self;
-        system.localizes() || system.policy(1).place(&lone) == Placement::Relocate
+        let moves = system.localizes() || system.supply() == Supply::Partition;
+        moves || system.policy(1).place(&lone) == Placement::Relocate
     }
 
     /// Returns true if negatives are drawn among local keys; else naively (AdaPM App. C).
     #[must_use]
     pub fn samples_locally(self) -> bool {
         let Self::System(system) = self;
-        !matches!(system.supply(), Supply::Nothing | Supply::Hot)
+        system.supply() == Supply::Intent || system.localizes()
     }
 
     /// Returns the policy of a node whose workers have reached `clock` by steps of `clocks` clocks,
@@ -140,14 +152,16 @@ impl Contender {
 
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        let Self::System(system) = self;
+        system.fmt(f)
     }
 }
 
 impl FromStr for Contender {
-    type Err = UnknownContender;
+    type Err = InvalidContender;
 
-    fn from_str(name: &str) -> Result<Self, UnknownContender> {
-        Self::all().find(|contender| contender.name() == name).ok_or(UnknownContender)
+    fn from_str(name: &str) -> Result<Self, InvalidContender> {
+        let contender = Self::System(name.parse()?);
+        contender.is_modelled().then_some(contender).ok_or(InvalidContender::NotModelled)
     }
 }

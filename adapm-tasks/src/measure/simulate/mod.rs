@@ -26,7 +26,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Serialize;
 
 pub use adapm_verify::sim::engines::Machine;
-pub use contender::Contender;
+pub use contender::{Contender, InvalidContender};
 pub use run::{Figures, Run, SimulateError, simulate};
 
 /// The random source of a workload's choices: one for each worker.

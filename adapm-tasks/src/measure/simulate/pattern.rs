@@ -65,6 +65,8 @@ pub struct Facts {
     pub points: u64,
     /// Clocks of one step.
     pub clocks: u64,
+    /// Steps from one tick to the next under a bound: some 20 ms of work, as in training.
+    pub tick_steps: u64,
     /// Keys among which negatives are drawn.
     pub sample_keys: u64,
     /// Steps that intent is signaled ahead: more than any action window, fewer than the paper's
@@ -75,6 +77,9 @@ pub struct Facts {
     /// Steps of a worker while measuring, on average.
     pub measured: u64,
 }
+
+/// Work between two ticks.
+const TICK_NANOS: u64 = 20_000_000;
 
 impl Facts {
     /// Those of a workload whose step is a batch of `points` examples, with one clock. Batches take
@@ -94,6 +99,7 @@ impl Facts {
             epoch_points,
             points,
             clocks: 1,
+            tick_steps: 1,
             sample_keys: 0,
             ahead: 16,
             warm_up: 1,
@@ -192,6 +198,7 @@ impl Kge {
             epoch_points: KGE_TRIPLES,
             points: 1,
             clocks: 1,
+            tick_steps: TICK_NANOS / KGE_POINT_NANOS,
             sample_keys: KGE_ENTITIES,
             ahead: 64,
             warm_up: 50,
@@ -260,6 +267,7 @@ impl Wv {
             epoch_points: WV_TEXT,
             points: WV_SENTENCE,
             clocks: 1,
+            tick_steps: TICK_NANOS / WV_SENTENCE_NANOS,
             sample_keys: WV_WORDS,
             ahead: 32,
             warm_up: 10,
@@ -342,6 +350,7 @@ impl Mf {
             epoch_points: MF_CELLS,
             points: MF_STEP,
             clocks: MF_STEP,
+            tick_steps: TICK_NANOS / (MF_STEP * MF_CELL_NANOS),
             sample_keys: 0,
             ahead: 32,
             warm_up: 64,

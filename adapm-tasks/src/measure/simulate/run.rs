@@ -192,6 +192,9 @@ fn figures(
     }
 }
 
+/// Ticks in the window that is measured, of systems that have some.
+const TICKS_MEASURED: u64 = 3;
+
 /// The workers of a run.
 pub(super) struct Trainer<'a> {
     pattern: &'a mut dyn Pattern,
@@ -351,10 +354,12 @@ impl<'a> Trainer<'a> {
         let facts = self.pattern.facts();
         let clocks = facts.clocks;
         let haste = self.contender.haste();
-        let warm_up = facts.warm_up.div_ceil(haste);
+        let tick_steps = if self.contender.ticks() { Some(facts.tick_steps) } else { None };
+        let warm_up = facts.warm_up.div_ceil(haste).max(tick_steps.unwrap_or(0));
         // One node costs little to simulate, and few workers give few steps.
         let more = if self.nodes == 1 { 8 } else { 1 };
-        let measured = (facts.measured * more).div_ceil(haste).max(2);
+        let least = tick_steps.map_or(2, |steps| TICKS_MEASURED * steps);
+        let measured = (facts.measured * more).div_ceil(haste).max(least);
         let homed = facts.sample_keys / self.nodes as u64;
         let lane = &mut self.lanes[at];
         let Some(work) = lane.works.pop_front() else { return };
@@ -365,6 +370,9 @@ impl<'a> Trainer<'a> {
         lane.out.push_back(Step::Push(keys, Then::GoOn));
         lane.out.push_back(Step::Advance(clocks));
         lane.done += 1;
+        if tick_steps.is_some_and(|steps| lane.done.is_multiple_of(steps)) {
+            lane.out.push_back(Step::Tick);
+        }
         self.steps += 1;
         if lane.done == warm_up {
             self.cold -= 1;

@@ -158,7 +158,7 @@ mean time between two synchronizations of a replica with its owner. Busy: share 
 #[derive(Serialize)]
 pub(super) struct Row<'a> {
     task: &'static str,
-    system: &'static str,
+    system: String,
     nodes: usize,
     workers: usize,
     machine: &'static str,
@@ -174,7 +174,7 @@ impl<'a> Row<'a> {
     pub(super) fn new(run: &Run, figures: &'a Figures, speed_up: Option<f64>) -> Self {
         Self {
             task: run.task.name(),
-            system: run.contender.name(),
+            system: run.contender.to_string(),
             nodes: run.nodes,
             workers: run.workers,
             machine: run.machine.name,
