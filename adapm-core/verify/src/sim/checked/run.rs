@@ -87,8 +87,8 @@ pub type RunFailure = Failure<Finding>;
 type Simulation = Simulator<CheckedCluster, FaultyLinks>;
 
 impl Run {
-    /// Creates the run of a seed: any system or a random policy, in every fourth with a bound on how
-    /// far workers are apart; 3 or more nodes, 2 or more workers, 8 or more keys.
+    /// Creates the run of a seed: any system or a random policy, in every fourth run one that
+    /// bounds how far workers are apart; 3 or more nodes, 2 or more workers, 8 or more keys.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let is_bounded = seed.is_multiple_of(4);

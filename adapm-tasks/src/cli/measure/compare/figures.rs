@@ -1,8 +1,9 @@
 //! Figures of a comparison: of each run, and their range over the runs of a system on a number of
 //! nodes (AdaPM §5.1).
 //!
-//! Times are of training, without evaluation, tuning and partitioning, which have columns. An epoch is as long as it would be with the examples
-//! of the reference's epochs: a run that loses a node trains fewer.
+//! Times are of training; evaluation is in none, tuning and partitioning have columns. An epoch is
+//! as long as it would be with the examples of the reference's epochs: a run that loses a node
+//! trains fewer.
 
 use serde::Serialize;
 use serde_json::Value;

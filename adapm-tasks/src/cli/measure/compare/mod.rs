@@ -10,6 +10,7 @@
 mod cell;
 mod figures;
 mod picture;
+mod process;
 mod settings;
 mod table;
 #[cfg(test)]
@@ -28,10 +29,9 @@ use crate::System;
 use crate::cli::args::{CompareArgs, Given, OF_ONE_RUN};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::measure::compare::cell::{
-    Cell, Common, Ending, Record, SETTINGS, has_runs, refused, save,
-};
+use crate::cli::measure::compare::cell::{Cell, Ending, Record, has_runs};
 use crate::cli::measure::compare::figures::{Merit, Reference, Row};
+use crate::cli::measure::compare::process::{Common, SETTINGS, refused, save};
 use crate::cli::measure::compare::settings::Settings;
 use crate::cli::measure::compare::table::RowObject;
 use crate::cli::output::Output;

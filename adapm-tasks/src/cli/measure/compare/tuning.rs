@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::System;
 use crate::cli::failure::Failure;
 use crate::cli::format;
-use crate::cli::measure::compare::cell::{self, Common, Process, SETTINGS};
+use crate::cli::measure::compare::process::{self, Common, Process, SETTINGS};
 use crate::cli::measure::compare::settings::Kind;
 
 /// What nups is tuned to.
@@ -74,8 +74,8 @@ pub(crate) fn find(
     match objects.last().as_ref().and_then(Tuned::of) {
         Some(tuned) if ended.status.success() => {
             let text = serde_json::to_string(&tuned)
-                .map_err(|error| cell::refused(&file, &error.into()))?;
-            cell::save(&file, text.as_bytes())?;
+                .map_err(|error| process::refused(&file, &error.into()))?;
+            process::save(&file, text.as_bytes())?;
             Ok(Some(Ok(tuned)))
         }
         _ => Ok(Some(Err(format!("{title}: {}", ended.reason())))),
