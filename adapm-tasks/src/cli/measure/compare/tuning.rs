@@ -70,8 +70,8 @@ pub(crate) fn find(
     let words = words.chain(["--json".to_owned()]).collect();
     let process = Process { words, folder: &folder, title: &title, kind };
     let Some(ended) = process.run(common)? else { return Ok(None) };
-    let objects = ended.log.lines().filter_map(|line| serde_json::from_str(line).ok());
-    match objects.last().as_ref().and_then(Tuned::of) {
+    let mut objects = ended.log.lines().filter_map(|line| serde_json::from_str(line).ok());
+    match objects.next_back().as_ref().and_then(Tuned::of) {
         Some(tuned) if ended.status.success() => {
             let text = serde_json::to_string(&tuned)
                 .map_err(|error| process::refused(&file, &error.into()))?;
