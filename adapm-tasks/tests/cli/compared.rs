@@ -201,6 +201,7 @@ fn nups_is_tuned_once_for_each_number_of_nodes_and_its_time_is_a_column() {
     let more = ["--systems", "nups,lapse", "--nodes", "2", "--runs", "2", "--tune"];
     let ran = run(&words(&data, &out, &more));
     assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.stdout.contains("--tune"), "it is one of the flags: {}", ran.stdout);
     assert!(ran.stdout.contains("nups on 2 nodes: tuned to --replicate-factor "), "{}", ran.stdout);
     let all = read(&out);
     let tuned: Vec<&Value> = all["runs"]

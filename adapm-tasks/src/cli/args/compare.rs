@@ -45,10 +45,10 @@ pub(crate) struct Comparison {
     pub(crate) target: Option<f64>,
     /// Tune nups for each number of nodes before its runs, by `adapm tune nups`; how long that took
     /// is a column
-    #[arg(long = "tune")]
+    #[arg(id = "tune", long)]
     pub(crate) tunes: bool,
     /// Run each node as a process of its own
-    #[arg(long = "processes")]
+    #[arg(id = "processes", long)]
     pub(crate) as_processes: bool,
     /// Folder for all runs, tables and pictures
     #[arg(long = "out", value_name = "FOLDER", required = true)]
