@@ -226,6 +226,13 @@ fn nups_is_tuned_once_for_each_number_of_nodes_and_its_time_is_a_column() {
         assert_refused(&run(&words(&data, &data.join("other"), more)), expected)
     };
     refused(&["--tune"], &["--tune: nups is not compared"]);
+    // What cannot be tuned is a run that fails, and the others go on.
+    let more = ["--systems", "nups,lapse", "--nodes", "500,2", "--tune"];
+    let ran = run(&words(&data, &data.join("many"), &more));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for word in ["2 of 5 runs failed", "tune nups on 500 nodes", "500 nodes for"] {
+        assert!(ran.stderr.contains(word), "no {word:?} in {}", ran.stderr);
+    }
     refused(&["--systems", "nups", "--tune", "--replicate", "3"], &["--tune chooses what is hot"]);
 }
 

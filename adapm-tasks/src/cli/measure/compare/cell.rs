@@ -112,6 +112,7 @@ impl Cell {
     /// Files that cannot be written. A run that fails is a record.
     pub(crate) fn run(&self, common: &Common<'_>) -> Result<Option<Record>, Failure> {
         let (kind, folder) = (self.kind(), self.folder(common.folder));
+        fs::create_dir_all(&folder).map_err(|error| refused(&folder, &error))?;
         match fs::remove_file(folder.join(RECORD)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(refused(&folder, &error));
