@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 
+use crate::System;
 use crate::cli::program::{Program, TrainArgs};
-use crate::run::flags::{at_least_one, manager, name_of};
+use crate::run::flags::{at_least_one, manager};
 
 /// The flags of a comparison: those of training, without the ones that differ from run to run or
 /// are of one run alone.
@@ -30,7 +31,7 @@ pub(crate) struct CompareArgs<P: Program> {
 pub(crate) struct Comparison {
     /// Systems to compare, separated by commas
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = SYSTEMS, value_parser = system)]
-    pub(crate) systems: Vec<String>,
+    pub(crate) systems: Vec<System>,
     /// Numbers of nodes, separated by commas; adapm on one node is always run, to compare with
     #[arg(long = "nodes", value_name = "N,N,..", value_delimiter = ',', default_values_t = [1, 2], value_parser = at_least_one)]
     pub(crate) node_counts: Vec<usize>,
@@ -63,11 +64,11 @@ pub(crate) struct Comparison {
 
 impl Comparison {
     /// Returns the systems to compare, each once.
-    pub(crate) fn systems(&self) -> Vec<String> {
-        let mut systems: Vec<String> = Vec::new();
+    pub(crate) fn systems(&self) -> Vec<System> {
+        let mut systems: Vec<System> = Vec::new();
         for system in &self.systems {
             if !systems.contains(system) {
-                systems.push(system.clone());
+                systems.push(*system);
             }
         }
         systems
@@ -92,11 +93,8 @@ fn of_one_run(flag: Arg) -> Arg {
     flag.hide(true).help_heading(COMPARISON)
 }
 
-fn system(name: &str) -> Result<String, String> {
-    match manager(name)? {
-        None => Err("plain arrays are no system of a cluster: leave it out".to_owned()),
-        manager => Ok(name_of(manager)),
-    }
+fn system(name: &str) -> Result<System, String> {
+    manager(name)?.ok_or_else(|| "plain arrays are no system of a cluster: leave it out".to_owned())
 }
 
 fn span(text: &str) -> Result<Duration, &'static str> {

@@ -195,10 +195,35 @@ fn figures(
 /// Ticks in the window that is measured, of systems that have some.
 const TICKS_MEASURED: u64 = 3;
 
+/// The steps of a worker.
+#[derive(Clone, Copy)]
+struct Window {
+    /// From one tick to the next, under a bound.
+    tick_steps: Option<u64>,
+    /// Before measuring begins.
+    warm_up: u64,
+    /// While measuring, on average.
+    measured: u64,
+}
+
+impl Window {
+    fn of(facts: &Facts, contender: Contender, nodes: usize) -> Self {
+        let haste = contender.haste();
+        let tick_steps = contender.ticks().then_some(facts.tick_steps);
+        let warm_up = facts.warm_up.div_ceil(haste).max(tick_steps.unwrap_or(0));
+        // One node costs little to simulate, and few workers give few steps.
+        let more = if nodes == 1 { 8 } else { 1 };
+        let least = tick_steps.map_or(2, |steps| TICKS_MEASURED * steps);
+        let measured = (facts.measured * more).div_ceil(haste).max(least);
+        Self { tick_steps, warm_up, measured }
+    }
+}
+
 /// The workers of a run.
 pub(super) struct Trainer<'a> {
     pattern: &'a mut dyn Pattern,
     contender: Contender,
+    window: Window,
     nodes: usize,
     workers: usize,
     compute: f64,
@@ -241,6 +266,7 @@ impl<'a> Trainer<'a> {
         let Run { contender, nodes, workers, compute, seed, .. } = *run;
         let has_hot = contender.has_hot_keys() && nodes > 1;
         let hot_list = if has_hot { pattern.hot() } else { Vec::new() };
+        let window = Window::of(pattern.facts(), contender, nodes);
         let places = (0..nodes as u16)
             .flat_map(|node| (0..workers as u16).map(move |worker| (node, worker)));
         Self {
@@ -254,6 +280,7 @@ impl<'a> Trainer<'a> {
             ended: None,
             pattern,
             contender,
+            window,
             nodes,
             workers,
             compute,
@@ -353,13 +380,7 @@ impl<'a> Trainer<'a> {
     fn write(&mut self, who: NodeWorker, at: usize) {
         let facts = self.pattern.facts();
         let clocks = facts.clocks;
-        let haste = self.contender.haste();
-        let tick_steps = if self.contender.ticks() { Some(facts.tick_steps) } else { None };
-        let warm_up = facts.warm_up.div_ceil(haste).max(tick_steps.unwrap_or(0));
-        // One node costs little to simulate, and few workers give few steps.
-        let more = if self.nodes == 1 { 8 } else { 1 };
-        let least = tick_steps.map_or(2, |steps| TICKS_MEASURED * steps);
-        let measured = (facts.measured * more).div_ceil(haste).max(least);
+        let Window { tick_steps, warm_up, measured } = self.window;
         let homed = facts.sample_keys / self.nodes as u64;
         let lane = &mut self.lanes[at];
         let Some(work) = lane.works.pop_front() else { return };

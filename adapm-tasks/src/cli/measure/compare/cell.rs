@@ -15,17 +15,19 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::System;
 use crate::cli::failure::Failure;
 use crate::cli::format;
 use crate::cli::measure::compare::process::{Common, Ended, Process, SETTINGS, refused, save};
 use crate::cli::measure::compare::settings::Kind;
 use crate::cli::measure::compare::tuning::{self, Tuned};
-use crate::run::flags::manager;
+use crate::run::flags::by_text;
 
 /// A run that is compared: its system, number of nodes and seed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cell {
-    pub(crate) system: String,
+    #[serde(with = "by_text")]
+    pub(crate) system: System,
     pub(crate) nodes: usize,
     pub(crate) seed: u64,
 }
@@ -67,15 +69,9 @@ impl Cell {
         format!("{} on {}, seed {}", self.system, format::plural(self.nodes, "node"), self.seed)
     }
 
-    /// Returns what decides on its settings.
-    fn kind(&self) -> Kind {
-        let system = manager(&self.system).ok().flatten().unwrap_or_default();
-        Kind { system, nodes: self.nodes }
-    }
-
     /// Returns its folder.
     pub(crate) fn folder(&self, comparison: &Path) -> PathBuf {
-        let system = self.system.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+        let system = self.system.to_string().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         comparison.join(CELLS).join(format!("{system}-nodes-{}-seed-{}", self.nodes, self.seed))
     }
 
@@ -99,7 +95,7 @@ impl Cell {
             words.extend(own(&["--nodes", &nodes]));
         }
         let seed = self.seed.to_string();
-        words.extend(own(&["--system", &self.system, "--seed", &seed, "--json"]));
+        words.extend(own(&["--system", &self.system.to_string(), "--seed", &seed, "--json"]));
         words.extend_from_slice(common.words);
         words.extend(tuned.into_iter().flat_map(Tuned::words));
         words
@@ -111,7 +107,8 @@ impl Cell {
     ///
     /// Files that cannot be written. A run that fails is a record.
     pub(crate) fn run(&self, common: &Common<'_>) -> Result<Option<Record>, Failure> {
-        let (kind, folder) = (self.kind(), self.folder(common.folder));
+        let kind = Kind { system: self.system, nodes: self.nodes };
+        let folder = self.folder(common.folder);
         fs::create_dir_all(&folder).map_err(|error| refused(&folder, &error))?;
         match fs::remove_file(folder.join(RECORD)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -119,21 +116,14 @@ impl Cell {
             }
             _ => {}
         }
-        let tuned = if common.tunes && tuning::is_for(kind) {
-            match tuning::find(kind, common)? {
-                None => return Ok(None),
-                Some(found) => found.map(Some),
-            }
-        } else {
-            Ok(None)
-        };
+        let Some(tuned) = tuning::find(kind, common)? else { return Ok(None) };
         let record = match tuned {
-            Err(reason) => self.failed(reason),
+            Err(reason) => self.not_begun(reason),
             Ok(tuned) => {
                 let words = self.words(tuned.as_ref(), common);
                 let process = Process { words, folder: &folder, title: &self.title(), kind };
                 let Some(ended) = process.run(common)? else { return Ok(None) };
-                Record { tuned, ..self.record(&ended) }
+                self.record(&ended, tuned)
             }
         };
         let text =
@@ -143,7 +133,7 @@ impl Cell {
     }
 
     /// Returns the record of a run that could not begin.
-    fn failed(&self, reason: String) -> Record {
+    fn not_begun(&self, reason: String) -> Record {
         Record {
             cell: self.clone(),
             ending: Ending::Failed,
@@ -156,8 +146,8 @@ impl Cell {
         }
     }
 
-    /// Returns the record of a process that has ended.
-    fn record(&self, ended: &Ended) -> Record {
+    /// Returns the record of a process that has ended, of a system that was tuned to this.
+    fn record(&self, ended: &Ended, tuned: Option<Tuned>) -> Record {
         let objects = ended.log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let (epochs, others): (Vec<Value>, Vec<Value>) =
             objects.partition(|object| object.get("epoch").is_some());
@@ -169,8 +159,8 @@ impl Cell {
             _ => Ending::Failed,
         };
         let reason = (ending == Ending::Failed).then(|| ended.reason());
-        let (seconds, peak_bytes) = (ended.seconds, ended.peak_bytes);
-        Record { ending, reason, seconds, peak_bytes, epochs, result, ..self.failed(String::new()) }
+        let (cell, seconds, peak_bytes) = (self.clone(), ended.seconds, ended.peak_bytes);
+        Record { cell, ending, reason, seconds, tuned, peak_bytes, epochs, result }
     }
 }
 

@@ -93,9 +93,8 @@ impl Reference {
     /// Returns that of these runs of a comparison; with `target` if it is chosen by hand.
     pub(crate) fn of(all: &[Record], merit: &Merit, target: Option<f64>) -> Self {
         let mut reference = Self::default();
-        let system = System::default().to_string();
         let is_own = |record: &&Record| {
-            let is_one = record.cell.nodes == 1 && record.cell.system == system;
+            let is_one = record.cell.nodes == 1 && record.cell.system == System::default();
             is_one && record.ending != Ending::Failed
         };
         let records: Vec<&Record> = all.iter().filter(is_own).collect();
@@ -326,7 +325,7 @@ impl Range {
 
 /// A system on a number of nodes.
 pub(crate) struct Row<'a> {
-    pub(crate) system: &'a str,
+    pub(crate) system: System,
     pub(crate) nodes: usize,
     /// Runs that have something to show.
     pub(crate) runs: Vec<Run<'a>>,
@@ -377,15 +376,15 @@ pub(crate) fn rows<'a>(
     merit: &'a Merit,
     reference: &'a Reference,
 ) -> Vec<Row<'a>> {
-    let mut systems: Vec<&str> = Vec::new();
+    let mut systems: Vec<System> = Vec::new();
     for record in records {
-        if !systems.contains(&record.cell.system.as_str()) {
-            systems.push(&record.cell.system);
+        if !systems.contains(&record.cell.system) {
+            systems.push(record.cell.system);
         }
     }
     let mut rows: Vec<Row<'a>> = Vec::new();
     for record in records {
-        let (system, nodes) = (record.cell.system.as_str(), record.cell.nodes);
+        let (system, nodes) = (record.cell.system, record.cell.nodes);
         let at = rows.iter().position(|row| row.system == system && row.nodes == nodes);
         let at = at.unwrap_or_else(|| {
             rows.push(Row { system, nodes, runs: Vec::new(), failed: 0, stopped: 0 });
@@ -405,7 +404,7 @@ pub(crate) fn rows<'a>(
 
 /// Returns true if no number of nodes makes the system faster than the reference: the shading of
 /// AdaPM §5.1. A system without several nodes is not judged.
-pub(crate) fn is_no_gain(rows: &[Row<'_>], system: &str) -> bool {
+pub(crate) fn is_no_gain(rows: &[Row<'_>], system: System) -> bool {
     let several = rows.iter().filter(|row| row.system == system && row.nodes > 1);
     let speed_ups: Vec<f64> = several.filter_map(Row::speed_up).collect();
     !speed_ups.is_empty() && speed_ups.iter().all(|speed_up| *speed_up <= 1.0)

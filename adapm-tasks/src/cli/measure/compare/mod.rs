@@ -39,7 +39,6 @@ use crate::cli::program::Program;
 use crate::cli::verbs::CompareTask;
 use crate::cli::{format, json, train};
 use crate::run::Config as _;
-use crate::run::flags::manager;
 
 /// Runs what is not done yet, and shows all there is.
 pub(crate) fn run(task: &CompareTask, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
@@ -157,21 +156,7 @@ fn check<'a, P: Program>(args: &CompareArgs<P>, given: &'a Given) -> Result<Sett
         return Err(Failure::Input(format!("--{flag} is of one run: leave it out with compare")));
     }
     P::check_flags(&args.train).map_err(|error| *error.0)?;
-    let names = args.comparison.systems();
-    let systems = names.iter().filter_map(|name| manager(name).ok().flatten());
-    let systems: Vec<System> = systems.collect();
-    if args.comparison.tunes {
-        if !systems.contains(&System::Nups) {
-            let text = "--tune: nups is not compared, and nothing else is tuned; leave it out";
-            return Err(Failure::Input(text.to_owned()));
-        }
-        let hot = HOT_FLAGS.into_iter().find(|flag| given.settings().contains_key(*flag));
-        if let Some(flag) = hot {
-            let text = format!("--{flag}: --tune chooses what is hot; leave one of them out");
-            return Err(Failure::Input(text));
-        }
-    }
-    Settings::new(args, &systems, given)
+    Settings::new(args, given)
 }
 
 /// Returns the words that all runs have beside the settings: as many workers on each node whatever
@@ -252,15 +237,15 @@ fn cells<P: Program>(args: &CompareArgs<P>) -> Vec<Cell> {
     let mut cells: Vec<Cell> = Vec::new();
     for run in 0..args.comparison.runs as u64 {
         let seed = first.wrapping_add(run);
-        let mut add = |system: &str, nodes: usize| {
-            let cell = Cell { system: system.to_owned(), nodes, seed };
+        let mut add = |system: System, nodes: usize| {
+            let cell = Cell { system, nodes, seed };
             if !cells.contains(&cell) {
                 cells.push(cell);
             }
         };
-        add(&System::default().to_string(), 1);
+        add(System::default(), 1);
         for &nodes in &counts {
-            systems.iter().for_each(|system| add(system, nodes));
+            systems.iter().for_each(|system| add(*system, nodes));
         }
     }
     cells
@@ -278,7 +263,7 @@ fn introduction<P: Program>(
     let settings = given.words(&OWN);
     let text = format!(
         "{heading}: {} on {counts} nodes, {} in all{}",
-        of.systems().join(", "),
+        of.systems().iter().map(System::to_string).collect::<Vec<_>>().join(", "),
         format::plural(cells.len(), "run"),
         if settings.is_empty() { String::new() } else { format!("; {settings}") },
     );
@@ -309,9 +294,6 @@ fn refusal(record: &Record) -> String {
     format!("{} ended with {reason}", record.cell.title())
 }
 
-/// Flags that choose the hot keys of nups.
-const HOT_FLAGS: [&str; 3] = ["replicate-factor", "replicate", "replicate-keys"];
-
 /// Flags that say what is compared; see [`Given`].
 const OWN: [&str; 6] = ["systems", "node-counts", "runs", "folder", "resume", "as-objects"];
 
@@ -324,7 +306,7 @@ struct Comparison<'a> {
     /// The name of the figure of merit.
     quality: &'static str,
     reference: &'a Reference,
-    rows: &'a [RowObject<'a>],
+    rows: &'a [RowObject],
     runs: &'a [Record],
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn all(rows: &[Row<'_>], merit: &Merit) -> Vec<(&'static str, String)
 }
 
 /// Returns the systems in the order of their colours.
-fn systems<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
-    let mut systems: Vec<&str> = Vec::new();
+fn systems(rows: &[Row<'_>]) -> Vec<System> {
+    let mut systems: Vec<System> = Vec::new();
     for row in rows {
         if !systems.contains(&row.system) {
             systems.push(row.system);
@@ -56,7 +56,7 @@ fn systems<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
     systems
 }
 
-fn look(rows: &[Row<'_>], system: &str) -> Look {
+fn look(rows: &[Row<'_>], system: System) -> Look {
     Look::nth(systems(rows).iter().position(|other| *other == system).unwrap_or(0))
 }
 
@@ -70,7 +70,7 @@ fn curves(
     let mut counts: Vec<usize> = rows.iter().map(|row| row.nodes).collect();
     counts.sort_unstable();
     counts.dedup();
-    let reference = System::default().to_string();
+    let reference = System::default();
     let panel = |nodes: usize| {
         let title = format!("{}, {}", merit.name, crate::cli::format::plural(nodes, "node"));
         let is_reference = |row: &&Row<'_>| nodes > 1 && row.nodes == 1 && row.system == reference;
@@ -80,7 +80,7 @@ fn curves(
             points: curve(row, x),
         });
         let lines = rows.iter().filter(|row| row.nodes == nodes).map(|row| Line {
-            name: row.system.to_owned(),
+            name: row.system.to_string(),
             look: look(rows, row.system),
             points: curve(row, x),
         });
@@ -102,11 +102,11 @@ fn curve(row: &Row<'_>, x: fn(&Point) -> f64) -> Vec<(f64, Range)> {
 
 fn scaling(rows: &[Row<'_>], field: &str, title: &str) -> Panel {
     let column = COLUMNS.iter().find(|column| column.field == field);
-    let line = |system: &str| {
+    let line = |system: System| {
         let own = rows.iter().filter(|row| row.system == system);
         let points = own.filter_map(|row| Some((row.nodes as f64, row.range(column?)?)));
         let points = points.filter(|(_, range)| range.min > 0.0).collect();
-        Line { name: system.to_owned(), look: look(rows, system), points }
+        Line { name: system.to_string(), look: look(rows, system), points }
     };
     let lines = systems(rows).into_iter().map(line).collect();
     Panel { title: title.to_owned(), below: "nodes", is_scaling: true, lines }

@@ -23,12 +23,12 @@ pub(crate) struct Kind {
     pub(crate) nodes: usize,
 }
 
-/// A setting that not all runs take.
+/// Settings that not all runs take.
 struct Partial {
-    flag: &'static str,
-    /// Whether a run takes it, if a given partition has so many nodes.
+    flags: &'static [&'static str],
+    /// Whether a run takes them, if a given partition has so many nodes.
     takes: fn(Kind, Option<usize>) -> bool,
-    /// Takes it out of a configuration.
+    /// Takes them out of a configuration.
     clear: fn(&mut ClusterConfig, &mut RunConfig),
 }
 
@@ -41,16 +41,18 @@ impl<'a> Settings<'a> {
     /// A setting that is none, or that no run takes; a partition that cannot be read.
     pub(crate) fn new<P: Program>(
         args: &CompareArgs<P>,
-        systems: &[System],
         given: &'a Given,
     ) -> Result<Self, Failure> {
         let load = |path| PartitionFile::load(path, P::NAME).map_err(TaskError::from);
         let partition = args.train.homes.as_deref().map(load).transpose()?;
         let parts = partition.map(|partition| partition.replicas().len());
         let settings = Self { given, task: P::NAME, parts };
-        let counts = args.comparison.node_counts();
-        let of = |system: System| counts.iter().map(move |nodes| Kind { system, nodes: *nodes });
+        let (systems, counts) = (args.comparison.systems(), args.comparison.node_counts());
+        let of = |system| counts.iter().map(move |nodes| Kind { system, nodes: *nodes });
         let kinds: Vec<Kind> = systems.iter().copied().flat_map(of).collect();
+        if args.comparison.tunes {
+            settings.check_tuning(&systems)?;
+        }
         for kind in &kinds {
             let mut config = args.train.config.clone();
             let (cluster, run) = config.common_mut();
@@ -59,14 +61,29 @@ impl<'a> Settings<'a> {
             config.check()?;
         }
         let is_idle = |partial: &&Partial| !kinds.iter().any(|kind| (partial.takes)(*kind, parts));
-        let is_given = |partial: &&Partial| given.settings().contains_key(partial.flag);
-        match PARTIAL.iter().filter(is_given).find(is_idle) {
-            Some(Partial { flag, .. }) => {
-                let text = format!("--{flag}: nothing that is compared takes it; leave it out");
-                Err(Failure::Input(text))
-            }
-            None => Ok(settings),
+        let idle = PARTIAL.iter().filter(is_idle).find_map(|partial| settings.first(partial.flags));
+        idle.map_or(Ok(settings), |flag| {
+            let text = format!("--{flag}: nothing that is compared takes it; leave it out");
+            Err(Failure::Input(text))
+        })
+    }
+
+    /// Checks that there is something to tune, and that nothing else chooses the same.
+    fn check_tuning(&self, systems: &[System]) -> Result<(), Failure> {
+        let refused = |text: String| Err(Failure::Input(text));
+        if !systems.contains(&System::Nups) {
+            return refused(
+                "--tune: nups is not compared, and nothing else is tuned; leave it out".to_owned(),
+            );
         }
+        self.first(&HOT).map_or(Ok(()), |flag| {
+            refused(format!("--{flag}: --tune chooses what is hot; leave one of them out"))
+        })
+    }
+
+    /// Returns the first of these flags that has a value.
+    fn first(&self, flags: &[&'static str]) -> Option<&'static str> {
+        flags.iter().copied().find(|flag| self.given.settings().contains_key(*flag))
     }
 
     /// Returns all of them as a file.
@@ -76,7 +93,8 @@ impl<'a> Settings<'a> {
 
     /// Returns those of a run as a file.
     pub(crate) fn of(&self, kind: Kind) -> String {
-        let left_out: Vec<&str> = self.left_out(kind).map(|partial| partial.flag).collect();
+        let flags = self.left_out(kind).flat_map(|partial| partial.flags.iter().copied());
+        let left_out: Vec<&str> = flags.collect();
         self.given.to_toml_without(&left_out, self.task)
     }
 
@@ -86,32 +104,32 @@ impl<'a> Settings<'a> {
     }
 }
 
+/// Flags that choose hot keys.
+const HOT: [&str; 3] = ["replicate-factor", "replicate", "replicate-keys"];
+
 /// The settings that not all runs take.
-const PARTIAL: [Partial; 6] = [
+const PARTIAL: [Partial; 4] = [
     Partial {
-        flag: "replicate-factor",
+        flags: &HOT,
         takes: |kind, _| kind.system.has_hot_keys(),
-        clear: |_, run| run.replicate_factor = None,
+        clear: |_, run| {
+            (run.replicate_factor, run.replicate, run.replicate_keys) = (None, None, None);
+        },
     },
     Partial {
-        flag: "replicate",
-        takes: |kind, _| kind.system.has_hot_keys(),
-        clear: |_, run| run.replicate = None,
-    },
-    Partial {
-        flag: "replicate-keys",
-        takes: |kind, _| kind.system.has_hot_keys(),
-        clear: |_, run| run.replicate_keys = None,
-    },
-    Partial {
-        flag: "inter",
+        flags: &["inter"],
         takes: |kind, _| matches!(kind.system, System::HetGmp { .. }),
         clear: |_, run| run.inter = None,
     },
     Partial {
-        flag: "bound",
+        flags: &["bound"],
         takes: |kind, _| kind.system.bound().is_none(),
         clear: |cluster, _| cluster.pacing.bound = None,
     },
-    Partial { flag: "homes", takes: |kind, parts| parts == Some(kind.nodes), clear: |_, _| {} },
+    Partial {
+        flags: &["homes"],
+        takes: |kind, parts| parts == Some(kind.nodes),
+        // A file is no part of a configuration yet.
+        clear: |_, _| {},
+    },
 ];

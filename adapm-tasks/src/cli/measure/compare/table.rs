@@ -5,12 +5,14 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::System;
 use crate::cli::format;
 use crate::cli::measure::compare::figures::{
     self, COLUMNS, Column, Group, Merit, Reference, Row, Unit,
 };
 use crate::cli::output::Output;
 use crate::cli::table::{Align, Table};
+use crate::run::flags::by_text;
 
 /// Returns the tables, of at most `width` columns: a row a system and number of nodes, with the
 /// range over its runs.
@@ -45,7 +47,7 @@ fn table(rows: &[Row<'_>], group: Group, (output, width): (Output, usize)) -> St
         ["system", "nodes"].into_iter().chain(headings).map(|cell| output.dim(cell).to_string()),
     );
     for row in rows {
-        let cells = [row.system.to_owned(), row.nodes.to_string()];
+        let cells = [row.system.to_string(), row.nodes.to_string()];
         let figures = columns.iter().map(|column| cell(row, column));
         let is_dim = figures::is_no_gain(rows, row.system);
         let shown = |cell: String| if is_dim { output.dim(cell).to_string() } else { cell };
@@ -94,7 +96,7 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
         (Some(target), ..) => say(format!("target: {} {}", merit.name, format::figure(target))),
         _ => say("no target: no run of adapm on one node was evaluated".to_owned()),
     }
-    let mut judged: Vec<&str> = Vec::new();
+    let mut judged: Vec<System> = Vec::new();
     for row in rows {
         let title = format!("{} on {}", row.system, format::plural(row.nodes, "node"));
         if row.failed > 0 {
@@ -127,8 +129,9 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
 
 /// A row for programs.
 #[derive(Serialize)]
-pub(crate) struct RowObject<'a> {
-    system: &'a str,
+pub(crate) struct RowObject {
+    #[serde(serialize_with = "by_text::serialize")]
+    system: System,
     nodes: usize,
     runs: usize,
     failed: usize,
@@ -138,9 +141,9 @@ pub(crate) struct RowObject<'a> {
     figures: Map<String, Value>,
 }
 
-impl<'a> RowObject<'a> {
-    pub(crate) fn all(rows: &'a [Row<'_>]) -> Vec<Self> {
-        let object = |row: &'a Row<'_>| {
+impl RowObject {
+    pub(crate) fn all(rows: &[Row<'_>]) -> Vec<Self> {
+        let object = |row: &Row<'_>| {
             let figure = |column: &Column| {
                 let range = row.range(column).map(|range| serde_json::json!(range));
                 (column.field.to_owned(), range.unwrap_or(Value::Null))

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::cell::{Cell, Ending, Record};
 use super::figures::{self, ACCESSES, BYTES, COLUMNS, Merit, Reference, Run};
 use super::{picture, table};
+use crate::System;
 use crate::cli::epoch::Labels;
 use crate::cli::output::Output;
 
@@ -25,7 +26,7 @@ fn record(system: &str, nodes: usize, epochs: &[(f64, u64, f64)]) -> Record {
         json!({"epoch": epoch, "seconds": seconds, "triples": triples, "valid_mrr": mrr, "valid_rmse": mrr})
     });
     Record {
-        cell: Cell { system: system.to_owned(), nodes, seed: 1 },
+        cell: Cell { system: system.parse().expect("a system"), nodes, seed: 1 },
         ending: Ending::Finished,
         reason: None,
         seconds: 9.0,
@@ -91,7 +92,7 @@ fn the_target_is_of_the_single_node_and_times_are_by_example() {
     assert!((reference.target.expect("a target") - 0.72).abs() < 1e-9);
     assert_eq!((reference.epoch_seconds, reference.target_seconds), (Some(2.0), Some(4.0)));
     let rows = figures::rows(&records, &merit, &reference);
-    let titles: Vec<_> = rows.iter().map(|row| (row.system, row.nodes)).collect();
+    let titles: Vec<_> = rows.iter().map(|row| (row.system.name(), row.nodes)).collect();
     assert_eq!(titles, [("adapm", 1), ("adapm", 2), ("full", 2), ("classic", 2)]);
     let speed_ups =
         |at: usize| ["raw_speed_up", "effective_speed_up"].map(|field| rows[at].mean(field));
@@ -103,7 +104,8 @@ fn the_target_is_of_the_single_node_and_times_are_by_example() {
         rows.iter().map(figures::Row::trains_otherwise).collect::<Vec<_>>(),
         [false, true, false, false]
     );
-    let no_gain = ["adapm", "full", "classic"].map(|system| figures::is_no_gain(&rows, system));
+    let no_gain = [System::Adapm, System::Full, System::Classic];
+    let no_gain = no_gain.map(|system| figures::is_no_gain(&rows, system));
     assert_eq!(no_gain, [false, false, true]);
     // By hand, the target is what was given.
     assert_eq!(Reference::of(&records, &merit, Some(0.3)).target_seconds, Some(2.0));

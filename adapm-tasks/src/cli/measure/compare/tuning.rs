@@ -40,13 +40,8 @@ impl Tuned {
     }
 }
 
-/// Returns true if runs of this kind are to be tuned.
-pub(crate) fn is_for(kind: Kind) -> bool {
-    kind.system == System::Nups && kind.nodes > 1
-}
-
-/// Returns what runs of this kind are tuned to: as it was found before, or by a process. `None` if
-/// a signal has ended that; the inner error is what it failed with.
+/// Returns what runs of this kind are tuned to, if they are: as it was found before, or by a
+/// process. `None` if a signal has ended that; the inner error is what it failed with.
 ///
 /// # Errors
 ///
@@ -54,12 +49,15 @@ pub(crate) fn is_for(kind: Kind) -> bool {
 pub(crate) fn find(
     kind: Kind,
     common: &Common<'_>,
-) -> Result<Option<Result<Tuned, String>>, Failure> {
+) -> Result<Option<Result<Option<Tuned>, String>>, Failure> {
+    if !common.tunes || kind.system != System::Nups || kind.nodes == 1 {
+        return Ok(Some(Ok(None)));
+    }
     let folder = common.folder.join(FOLDER).join(format!("{}-nodes-{}", kind.system, kind.nodes));
     let file = folder.join(FOUND);
     let found = fs::read_to_string(&file).ok();
     if let Some(found) = found.and_then(|text| serde_json::from_str(&text).ok()) {
-        return Ok(Some(Ok(found)));
+        return Ok(Some(Ok(Some(found))));
     }
     let title = format!("tune {} on {}", kind.system, format::plural(kind.nodes, "node"));
     let settings = folder.join(SETTINGS).display().to_string();
@@ -76,7 +74,7 @@ pub(crate) fn find(
             let text = serde_json::to_string(&tuned)
                 .map_err(|error| process::refused(&file, &error.into()))?;
             process::save(&file, text.as_bytes())?;
-            Ok(Some(Ok(tuned)))
+            Ok(Some(Ok(Some(tuned))))
         }
         _ => Ok(Some(Err(format!("{title}: {}", ended.reason())))),
     }
