@@ -41,6 +41,9 @@ pub fn group(bytes: &[u8]) -> bool {
             2 => {
                 let of = peer(node, nodes, &mut choices);
                 control.lose(of, loss(peer(of, nodes, &mut choices), &mut choices));
+                if choices.flag() {
+                    control.drained();
+                }
                 Ok(())
             }
             _ => {
@@ -120,7 +123,7 @@ fn frame(begun: u64, choices: &mut Choices<'_>) -> Frame {
             varint(&mut head, total);
         }
         5 => head.extend([4, number as u8]),
-        6 => head.extend([5 + choices.below(2) as u8, choices.below(256) as u8]),
+        6 => head.extend([[5, 6, 8][choices.below(3) as usize], choices.below(256) as u8]),
         _ => head.extend((0..choices.below(32)).map(|_| choices.below(256) as u8)),
     }
     if head.first() == Some(&6) {

@@ -45,6 +45,8 @@ pub(super) enum Message {
     Left,
     /// The sender has lost a node, or another node has lost the receiver.
     Lost(LossReport),
+    /// The sender ends as it needs that node, which has left in order.
+    Lacks(NodeId),
 }
 
 /// The begin of a collective.
@@ -143,6 +145,7 @@ mod tests {
             Message::Stop { code: 15 },
             Message::Left,
             Message::Lost(LossReport { by: NodeId(1), of: NodeId(2), is_certain: true }),
+            Message::Lacks(NodeId(1)),
         ];
         let mut frame = Frame::default();
         for message in messages {

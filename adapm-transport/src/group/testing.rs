@@ -70,10 +70,16 @@ impl ControlSide {
         self.control.send()
     }
 
-    /// Learns that a node is lost.
+    /// Learns that a node is lost. Of one that has failed, call [`drained`](Self::drained) once all
+    /// that it had sent before is heard.
     pub fn lose(&mut self, node: NodeId, loss: Loss) {
         self.control.lose(node, loss);
         self.control.decide(Instant::now());
+    }
+
+    /// Learns that no frame is on its way.
+    pub fn drained(&mut self) {
+        self.control.judge_failed();
     }
 
     /// Returns the next frame that this node has sent to `to`.

@@ -42,12 +42,16 @@ pub(super) struct Control<T: Mesh> {
     joined: bool,
     stop: Option<u8>,
     losses: Losses,
+    /// A node that has ended with an error. It counts once all that came before its end is handled,
+    /// which may tell that it ended because of another.
+    failed: Option<NodeId>,
     /// A loss learnt by an endpoint for parameters, which counts if the control endpoint learns
     /// nothing.
     hearsay: Option<PeerLoss>,
-    /// A lost node without which the collective under way can end: a node that has taken part in
-    /// all of it may leave because of what it learnt there, which is what this node is to name.
-    postponed: Option<PeerLoss>,
+    /// The failure by a node without which the collective under way can end: a node that has taken
+    /// part in all of it may leave because of what it learnt there, which is what this node is to
+    /// name.
+    postponed: Option<GroupError>,
     /// The time of the verdict on lost nodes, once one was reported.
     decide_at: Option<Instant>,
     /// Time for which reports of others are awaited.
@@ -89,6 +93,7 @@ impl<T: Mesh> Control<T> {
             joined: false,
             stop: None,
             losses: Losses::new(node, nodes),
+            failed: None,
             hearsay: None,
             postponed: None,
             decide_at: None,
@@ -136,7 +141,11 @@ impl<T: Mesh> Control<T> {
                 match self.receive(wait)? {
                     Received::Frame(from) => self.handle_frame(from)?,
                     Received::Lost(node, loss) => self.lose(node, loss),
-                    Received::Woken | Received::TimedOut => break,
+                    Received::Woken => break,
+                    Received::TimedOut => {
+                        self.judge_failed();
+                        break;
+                    }
                 }
                 wait = Some(Duration::ZERO);
             }
@@ -145,6 +154,9 @@ impl<T: Mesh> Control<T> {
 
     /// Returns how long to wait for a frame: short while there are changes that no frame announces.
     fn patience(&self) -> Option<Duration> {
+        if self.failed.is_some() {
+            return Some(Duration::ZERO);
+        }
         let watched = !self.shared.lock().flags.is_empty();
         match (self.joined && self.close_reason.is_none(), watched || self.decide_at.is_some()) {
             (false, _) => Some(JOIN_LOOK),
@@ -199,11 +211,15 @@ impl<T: Mesh> Control<T> {
         else {
             return;
         };
-        let lacks = state.failure.as_ref().and_then(GroupError::lacks);
+        let failure = state.failure.clone();
         drop(state);
+        let lacks = failure.as_ref().and_then(GroupError::lacks);
         let close_reason = lacks.map_or(close_reason, CloseReason::Lost);
-        if close_reason == CloseReason::Finished {
-            self.broadcast(&Message::Left);
+        match (close_reason, failure) {
+            (CloseReason::Finished, _) => self.broadcast(&Message::Left),
+            // A link says nothing more of a node that has left, so its reason does not tell.
+            (_, Some(GroupError::Left { node })) => self.broadcast(&Message::Lacks(node)),
+            _ => {}
         }
         self.close_reason = Some((close_reason, Instant::now() + FLUSH_TIME));
     }
@@ -337,6 +353,14 @@ impl<T: Mesh> Control<T> {
                 self.await_decision();
                 Ok(())
             }
+            Message::Lacks(node) => {
+                if node == from || node == self.node || node.index() >= self.peers.len() {
+                    self.lose(from, Loss::Misbehaved);
+                    return Ok(());
+                }
+                self.postponed.get_or_insert(GroupError::Left { node });
+                Ok(())
+            }
         };
         self.judge(judged)?;
         self.publish_outcome();
@@ -366,14 +390,15 @@ impl<T: Mesh> Control<T> {
         if let Some(outcome) = self.collectives.poll_outcome() {
             self.shared.tell(|state| state.outcome = Some(outcome));
         }
-        if let Some(loss) = self.postponed.filter(|_| !self.can_end_collective()) {
-            self.shared.fail(GroupError::PeerLost(loss));
+        if let Some(error) = self.postponed.as_ref().filter(|_| !self.can_end_collective()) {
+            self.shared.fail(error.clone());
         }
     }
 
     /// Returns true if a collective is under way that needs none of the nodes that have gone.
     fn can_end_collective(&self) -> bool {
-        let is_lost = |node| self.postponed.is_some_and(|lost| lost.node == node);
+        let lost = self.postponed.as_ref().and_then(GroupError::lost);
+        let is_lost = |node| lost.is_some_and(|lost| lost.node == node);
         let mut gone =
             (0..).map(id).zip(&self.peers).filter(|(node, peer)| peer.gone || is_lost(*node));
         self.collectives.is_under_way()
@@ -403,11 +428,20 @@ impl<T: Mesh> Control<T> {
             Loss::GaveUp => {
                 self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }
-            // It has ended because of the pending verdict.
-            Loss::Failed if self.losses.has_reports() => {}
-            Loss::Failed | Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
+            Loss::Failed => {
+                self.failed.get_or_insert(node);
+            }
+            Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
         }
         self.await_decision();
+    }
+
+    /// Handles the end of a node with an error, as all that had come before it is handled.
+    pub(super) fn judge_failed(&mut self) {
+        // With a report about, it has ended because of the pending verdict.
+        if let Some(node) = self.failed.take().filter(|_| !self.losses.has_reports()) {
+            self.fail(node, Loss::Failed);
+        }
     }
 
     /// Handles a loss by an endpoint for parameters. Reports of others arrive here too, with a
@@ -472,7 +506,8 @@ impl<T: Mesh> Control<T> {
     fn fail(&mut self, node: NodeId, loss: Loss) {
         let info = self.infos[node.index()].as_ref().map(|info| info.address);
         let address = info.or_else(|| self.mesh.address(node));
-        self.postponed.get_or_insert(PeerLoss { node, address, loss });
+        let loss = PeerLoss { node, address, loss };
+        self.postponed.get_or_insert(GroupError::PeerLost(loss));
         self.publish_outcome();
     }
 
