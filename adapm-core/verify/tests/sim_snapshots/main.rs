@@ -1,12 +1,13 @@
-//! The costs of each system on four patterns of access, on four simulated nodes: the shape of
+//! The costs of each system on five patterns of access, on four simulated nodes: the shape of
 //! AdaPM Table 2 and Figures 8 and 9 in the small. A change of cost shows as a difference from the
 //! tables in this folder.
 //!
 //! `ADAPM_BLESS=1 cargo test -p adapm-verify --test sim_snapshots` rewrites the tables. Times and
 //! bytes are those of the model ([`adapm_verify::sim::engines`]); the comparison of systems is what
-//! counts ([`claims`]).
+//! counts ([`claims`]), and what a system's description says it costs ([`formulas`]).
 
 mod claims;
+mod formulas;
 mod pattern;
 mod run;
 

@@ -1,11 +1,12 @@
 //! The keys that each worker accesses at each of its clocks.
 
-use adapm_core::{Key, NodeId};
+use core::time::Duration;
+
+use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_verify::rng::Rng;
 use adapm_verify::sim::NodeWorker;
 
 pub(crate) const NODES: usize = 4;
-pub(crate) const WORKERS: usize = 2;
 pub(crate) const KEYS: u64 = 1_024;
 
 /// A pattern of access.
@@ -15,11 +16,12 @@ pub(crate) enum Pattern {
     Locality,
     Uniform,
     Shifting,
+    Regular,
 }
 
 impl Pattern {
-    pub(crate) const ALL: [Self; 4] =
-        [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting, Self::Regular];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -27,6 +29,7 @@ impl Pattern {
             Self::Locality => "locality",
             Self::Uniform => "uniform",
             Self::Shifting => "shifting",
+            Self::Regular => "regular",
         }
     }
 
@@ -44,21 +47,63 @@ impl Pattern {
             Self::Shifting => {
                 "Shifting: as locality, but every 100 clocks the nodes swap quarters."
             }
+            Self::Regular => {
+                "Regular: everybody reads and writes the same 8 keys at each clock, 2 of each home, each node at a time of its own."
+            }
         };
+        let (workers, ticks) = match self {
+            Self::Regular => ("1 worker", "a tick at each clock"),
+            _ => ("2 workers", "a tick every 20 clocks"),
+        };
+        let micros = self.period().as_micros();
         format!(
-            "{text}\n4 nodes x 2 workers, 400 clocks of 200 us, values of 400 bytes, intent 20 clocks ahead."
+            "{text}\n4 nodes x {workers}, 400 clocks of {micros} us, values of 400 bytes, intent 20 clocks ahead, {ticks}."
         )
+    }
+
+    fn workers_of_a_node(self) -> usize {
+        if self == Self::Regular { 1 } else { 2 }
+    }
+
+    /// Returns all workers.
+    pub(crate) fn workers(self) -> impl Iterator<Item = NodeWorker> {
+        let nodes = (0..NODES as u16).map(NodeId);
+        let ids = (0..self.workers_of_a_node() as u16).map(WorkerId);
+        nodes.flat_map(move |node| ids.clone().map(move |id| (node, id)))
+    }
+
+    /// Returns the length of a clock.
+    fn period(self) -> Duration {
+        Duration::from_micros(if self == Self::Regular { 40_000 } else { 200 })
+    }
+
+    /// Returns the computation of a worker at a clock which it begins after `nanos`. In
+    /// [`Self::Regular`] it ends at a time that is the worker's own, however long it has waited.
+    pub(crate) fn computing(self, (node, _): NodeWorker, clock: u64, nanos: u64) -> Duration {
+        let period = self.period();
+        if self != Self::Regular {
+            return period;
+        }
+        let due =
+            period.as_nanos() as u64 * (clock * NODES as u64 + u64::from(node.0)) / NODES as u64;
+        Duration::from_nanos(due.saturating_sub(nanos))
+    }
+
+    /// Returns how often a worker reaches a tick, under a system with a bound.
+    pub(crate) fn clocks_per_tick(self) -> u64 {
+        if self == Self::Regular { 1 } else { 20 }
     }
 
     /// Returns the keys of a worker at a clock, ascending, each once.
     pub(crate) fn keys(self, (node, worker): NodeWorker, clock: u64) -> Vec<Key> {
-        let index = node.index() as u64 * WORKERS as u64 + worker.index() as u64;
+        let index = (node.index() * self.workers_of_a_node() + worker.index()) as u64;
         let mut rng = Rng::new(index << 32 | clock);
         let quarter = |NodeId(node): NodeId, turns: u64| {
             let first = (u64::from(node) + turns) % NODES as u64 * (KEYS / NODES as u64);
             first..first + KEYS / NODES as u64
         };
         let from = match self {
+            Self::Regular => return regular(),
             Self::HotSpot => 0..8,
             Self::Uniform => 0..KEYS,
             Self::Locality => quarter(node, 0),
@@ -70,3 +115,16 @@ impl Pattern {
         keys
     }
 }
+
+/// Returns the keys that everybody accesses at each clock of [`Pattern::Regular`]: of each node as
+/// many.
+fn regular() -> Vec<Key> {
+    let of = |node: NodeId| (0..KEYS).map(Key).filter(move |key| Layout::home(*key, NODES) == node);
+    let nodes = (0..NODES as u16).map(NodeId);
+    let mut keys: Vec<Key> = nodes.flat_map(|node| of(node).take(KEYS_OF_A_NODE)).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// Keys of a node that everybody accesses in [`Pattern::Regular`].
+pub(crate) const KEYS_OF_A_NODE: usize = 2;

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use adapm_core::policy::{Supply, System};
+use adapm_core::stats::ValueBytes;
 use adapm_core::{Clock, Instant, Key, Layout, NodeId, WorkerId};
 use adapm_verify::sim::engines::{Engines, EnginesConfig, Machine, SharedState, Totals};
 use adapm_verify::sim::{NodeWorker, Perfect, Program, Simulator, Step, Then};
 
-use crate::pattern::{KEYS, NODES, Pattern, WORKERS};
+use crate::pattern::{KEYS, NODES, Pattern};
 
 /// The parameters that a claim varies.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,7 @@ pub(crate) struct Cost {
     pub(crate) nanos: u64,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+    pub(crate) value_bytes: ValueBytes,
     /// Keys read.
     pub(crate) local: u64,
     pub(crate) waited: u64,
@@ -61,9 +63,10 @@ impl Cost {
 /// Runs `pattern` under `system`.
 pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
     let machine = Machine::ETHERNET;
+    let on_a_node = pattern.workers().count() / NODES;
     let config = EnginesConfig {
         nodes: NODES,
-        workers: WORKERS,
+        workers: on_a_node,
         // Sparse: main copies are created at their homes on first access.
         layout: Layout::sparse(&[(KEYS, 1)]).expect("there are keys"),
         element_bytes: 400,
@@ -73,7 +76,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         round_nanos: None,
     };
     let engines =
-        Engines::new(config, |_| system.policy(WORKERS)).expect("the configuration is valid");
+        Engines::new(config, |_| system.policy(on_a_node)).expect("the configuration is valid");
     let shared = engines.shared();
     let mut simulator = Simulator::new(engines, Perfect::new(machine.wire(), NODES, 0), 0);
     let mut workers = Workers::new(pattern, system, setting, shared);
@@ -86,6 +89,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         nanos: end.nanos_since(workers.began),
         messages: since(|totals| totals.messages),
         bytes: since(|totals| totals.bytes),
+        value_bytes: value_bytes(&totals, &before),
         local: since(|totals| totals.local),
         waited: since(|totals| totals.waited),
         remote: since(|totals| totals.remote),
@@ -93,6 +97,20 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         replicas: since(|totals| totals.engines.replicas),
         replica_nanos: workers.replica_nanos,
         staleness_nanos: since(|totals| totals.engines.staleness.sum) / refreshes.max(1),
+    }
+}
+
+fn value_bytes(totals: &Totals, before: &Totals) -> ValueBytes {
+    let since = |count: fn(&ValueBytes) -> u64| {
+        count(&totals.engines.value_bytes) - count(&before.engines.value_bytes)
+    };
+    ValueBytes {
+        deltas: since(|bytes| bytes.deltas),
+        refreshes: since(|bytes| bytes.refreshes),
+        replicas: since(|bytes| bytes.replicas),
+        relocations: since(|bytes| bytes.relocations),
+        operations: since(|bytes| bytes.operations),
+        answers: since(|bytes| bytes.answers),
     }
 }
 
@@ -127,7 +145,7 @@ impl Workers {
             setting,
             replicated: replicated(pattern, system, setting),
             shared,
-            lanes: workers().map(|who| (who, Lane::default())).collect(),
+            lanes: pattern.workers().map(|who| (who, Lane::default())).collect(),
             began: Instant::ZERO,
             has_begun: false,
             looked: Instant::ZERO,
@@ -164,7 +182,7 @@ impl Workers {
     }
 
     /// Returns the steps of a worker at a clock, signals of later clocks first.
-    fn work(&self, who: NodeWorker, clock: u64) -> VecDeque<Step> {
+    fn work(&self, now: Instant, who: NodeWorker, clock: u64) -> VecDeque<Step> {
         let Setting { clocks, ahead } = self.setting;
         let (mut steps, supply) = (VecDeque::new(), self.system.supply());
         if supply.localizes() && clock + LOCALIZED_AHEAD < clocks {
@@ -179,10 +197,15 @@ impl Workers {
         let keys = self.pattern.keys(who, clock);
         steps.extend([
             Step::Pull(keys.clone(), Then::Wait),
-            Step::Compute(CLOCK),
+            Step::Compute(self.pattern.computing(who, clock, now.nanos_since(self.began))),
             Step::Push(keys, Then::Wait),
             Step::Advance(1),
         ]);
+        if self.system.bound().is_some()
+            && (clock + 1).is_multiple_of(self.pattern.clocks_per_tick())
+        {
+            steps.push_back(Step::Tick);
+        }
         steps
     }
 }
@@ -197,18 +220,13 @@ fn replicated(pattern: Pattern, system: System, setting: Setting) -> BTreeSet<Ke
         return (0..all).map(Key).collect();
     }
     let mut counts: BTreeMap<Key, u64> = BTreeMap::new();
-    for who in workers() {
+    for who in pattern.workers() {
         let keys = (0..setting.clocks).flat_map(|clock| pattern.keys(who, clock));
         keys.for_each(|key| *counts.entry(key).or_default() += 1);
     }
     let all: u64 = counts.values().sum();
     let hot = counts.into_iter().filter(|(_, count)| count * KEYS > HOT * all);
     hot.map(|(key, _)| key).collect()
-}
-
-fn workers() -> impl Iterator<Item = NodeWorker> {
-    let nodes = (0..NODES as u16).map(NodeId);
-    nodes.flat_map(|node| (0..WORKERS as u16).map(move |worker| (node, WorkerId(worker))))
 }
 
 impl Program for Workers {
@@ -234,7 +252,7 @@ impl Program for Workers {
         let clock = lane.clock;
         lane.clock += 1;
         let steps = match clock.cmp(&self.setting.clocks) {
-            std::cmp::Ordering::Less => self.work(who, clock),
+            std::cmp::Ordering::Less => self.work(now, who, clock),
             std::cmp::Ordering::Equal => [Step::End].into(),
             std::cmp::Ordering::Greater => return None,
         };
@@ -243,9 +261,6 @@ impl Program for Workers {
         lane.steps.pop_front()
     }
 }
-
-/// Computation of a worker at each clock.
-const CLOCK: Duration = Duration::from_micros(200);
 
 /// NuPS's untuned choice (AdaPM §5.3): keys accessed more often than this many times the mean are
 /// hot.
