@@ -86,6 +86,8 @@
 mod builder;
 mod channel;
 mod cluster;
+#[cfg(all(debug_assertions, not(test)))]
+mod compiled;
 pub mod docs;
 mod error;
 mod failure;
