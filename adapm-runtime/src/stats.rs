@@ -21,9 +21,9 @@ pub struct Stats {
     pub waited: u64,
     /// Accesses served by another node.
     pub remote: u64,
-    /// Nanoseconds for which workers were blocked in synchronous pulls, pushes, sets and renewals,
-    /// summed over workers.
-    pub blocked_nanos: u64,
+    /// Nanoseconds for which a worker was blocked in each synchronous pull, push, set or renewal
+    /// that was not served at once.
+    pub blocked: Histogram,
     /// Nanoseconds for which workers waited at clocks, barriers and quiesces for others to come
     /// near enough, under a bound, summed over workers.
     pub gated_nanos: u64,
@@ -106,6 +106,12 @@ impl Stats {
         if self.micros == 0 { 0.0 } else { self.held_micros as f64 / self.micros as f64 }
     }
 
+    /// Returns the seconds for which workers were blocked in synchronous calls, summed over them.
+    #[must_use]
+    pub fn blocked_seconds(&self) -> f64 {
+        self.blocked.sum as f64 / 1e9
+    }
+
     /// Returns the mean staleness of refreshed replicas in seconds, 0 if there was no refresh.
     #[must_use]
     pub fn staleness_mean(&self) -> f64 {
@@ -131,7 +137,6 @@ impl Stats {
             (&mut self.local, other.local),
             (&mut self.waited, other.waited),
             (&mut self.remote, other.remote),
-            (&mut self.blocked_nanos, other.blocked_nanos),
             (&mut self.gated_nanos, other.gated_nanos),
             (&mut self.relocations, other.relocations),
             (&mut self.replicas, other.replicas),
@@ -154,6 +159,7 @@ impl Stats {
         }
         self.held_max = self.held_max.max(other.held_max);
         self.value_bytes.merge(&other.value_bytes);
+        self.blocked.merge(&other.blocked);
         self.hops.merge(&other.hops);
         self.staleness.merge(&other.staleness);
         self.check_age.merge(&other.check_age);
@@ -211,8 +217,9 @@ impl Stats {
 #[repr(align(128))]
 pub(crate) struct WorkerCounters {
     local: AtomicU64,
-    blocked_nanos: AtomicU64,
     gated_nanos: AtomicU64,
+    /// Written after a wait alone, next to which its lock is nothing.
+    blocked: Mutex<Histogram>,
     sampled: AtomicU64,
     sampled_local: AtomicU64,
     sample_fallbacks: AtomicU64,
@@ -227,14 +234,14 @@ impl WorkerCounters {
         raise(&self.local, accesses);
     }
 
-    /// Counts the time for which the worker waited for engines.
+    /// Counts a wait of the worker for engines.
     pub(crate) fn add_blocked(&self, time: Duration) {
-        raise(&self.blocked_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        lock(&self.blocked).record(nanos(time));
     }
 
     /// Counts the time for which the worker waited for others to come near enough.
     pub(crate) fn add_gated(&self, time: Duration) {
-        raise(&self.gated_nanos, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        raise(&self.gated_nanos, nanos(time));
     }
 
     /// Counts sampled keys that were pulled, and how many of them were local.
@@ -254,7 +261,7 @@ impl WorkerCounters {
 
     pub(crate) fn add_to(&self, stats: &mut Stats) {
         stats.local += self.local.load(Ordering::Relaxed);
-        stats.blocked_nanos += self.blocked_nanos.load(Ordering::Relaxed);
+        stats.blocked.merge(&lock(&self.blocked));
         stats.gated_nanos += self.gated_nanos.load(Ordering::Relaxed);
         stats.sampled += self.sampled.load(Ordering::Relaxed);
         stats.sampled_local += self.sampled_local.load(Ordering::Relaxed);
@@ -267,6 +274,10 @@ impl WorkerCounters {
 #[inline]
 fn raise(counter: &AtomicU64, by: u64) {
     counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The latest totals of one channel thread.
@@ -345,8 +356,8 @@ mod tests {
 
         assert_eq!((node.local, node.remote, node.accesses()), (12, 4, 16));
         assert_eq!(
-            (node.local_share(), node.blocked_nanos, all.blocked_nanos),
-            (0.75, 5_000, 10_000)
+            (node.local_share(), node.blocked.max, all.blocked.sum, all.blocked.count()),
+            (0.75, 3_000, 10_000, 4)
         );
         assert_eq!((node.messages_sent, node.bytes_sent), (3, 70));
         assert_eq!(all.traffic_to(NodeId(1)), Traffic { messages: 6, bytes: 140 });

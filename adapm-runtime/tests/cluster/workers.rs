@@ -284,6 +284,30 @@ fn nodes_may_have_unequal_numbers_of_workers() {
     }
 }
 
+/// A call that is served at once is no wait, nor is one whose result nobody waits for in the call.
+#[test]
+fn waits_are_counted_one_by_one() {
+    let counts = |work: fn(&mut Worker<i64>, Key) -> Result<(), OpError>| {
+        let cluster = cluster(System::Classic, 2, 1);
+        let run = cluster.try_run(|mut worker| {
+            keys().into_iter().try_for_each(|key| work(&mut worker, key))?;
+            worker.wait_all()
+        });
+        run.expect("the cluster lives");
+        let stats = cluster.stats();
+        assert!(stats.remote > 0 && stats.local > 0, "{stats:?}");
+        stats
+    };
+    let stats = counts(|worker, key| {
+        worker.pull(&[key], &mut [0])?;
+        worker.push(&[key], &[1])
+    });
+    assert_eq!((stats.accesses(), stats.blocked.count()), (2 * 2 * 100, stats.remote));
+    assert!(stats.blocked_seconds() > 0.0);
+    let stats = counts(|worker, key| worker.push_async(&[key], &[1]).map(drop));
+    assert_eq!((stats.accesses(), stats.blocked.count()), (2 * 100, 0));
+}
+
 #[test]
 fn rounds_are_no_more_than_allowed() {
     let layout = Layout::dense(&[(100, 1)]).expect("a valid layout");

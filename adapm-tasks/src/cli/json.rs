@@ -25,6 +25,11 @@ pub(crate) struct Manager {
     remote: u64,
     /// Summed over workers.
     blocked_seconds: f64,
+    /// Pulls and pushes that blocked a worker, and for how long each did.
+    waits: u64,
+    wait_mean: f64,
+    /// An upper bound, at most twice the percentile.
+    wait_p99: f64,
     /// Of waits for others under a bound, summed over workers.
     gated_seconds: f64,
     relocations: u64,
@@ -64,6 +69,9 @@ impl From<&ManagerStats> for Manager {
             waited: stats.waited,
             remote: stats.remote,
             blocked_seconds: stats.blocked_seconds(),
+            waits: stats.blocked.count(),
+            wait_mean: stats.wait_mean(),
+            wait_p99: stats.wait_p99_bound(),
             gated_seconds: stats.gated_seconds(),
             relocations: stats.relocations,
             replicas: stats.replicas,

@@ -200,6 +200,12 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
     table.row(["accesses", &accesses]);
     let blocked = format::seconds(stats.blocked_seconds());
     table.row(["blocked", &format!("{blocked} in pulls and pushes, summed over workers")]);
+    let waits = stats.blocked.count();
+    if waits > 0 {
+        let [mean, p99] = [stats.wait_mean(), stats.wait_p99_bound()].map(format::seconds);
+        let waits = format::count(waits);
+        table.row(["", &format!("{mean} mean, 99 % below {p99}, over {waits} waits")]);
+    }
     if stats.gated_nanos > 0 {
         let gated = format::seconds(stats.gated_seconds());
         table.row(["", &format!("{gated} at clocks, until others came near enough")]);

@@ -138,8 +138,6 @@ pub struct ManagerStats {
     pub waited: u64,
     /// Key accesses that crossed the network.
     pub remote: u64,
-    /// Nanoseconds for which workers were blocked in pulls and pushes, summed over workers.
-    pub blocked_nanos: u64,
     /// Nanoseconds for which workers waited for others to come near enough, under a bound, summed
     /// over workers.
     pub gated_nanos: u64,
@@ -182,6 +180,9 @@ pub struct ManagerStats {
     /// The most replicas that a node held at a time, since the start of the run; with several
     /// channels a bound.
     pub held_max: u64,
+    /// Pulls and pushes that were not served at once, by the nanoseconds for which they blocked a
+    /// worker.
+    pub blocked: Histogram,
     /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in
     /// nanoseconds.
     pub staleness: Histogram,
@@ -192,6 +193,7 @@ impl ManagerStats {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.with(*earlier, u64::saturating_sub);
+        since.blocked = self.blocked.since(&earlier.blocked);
         since.staleness = self.staleness.since(&earlier.staleness);
         since.held_max = self.held_max;
         since
@@ -214,6 +216,7 @@ impl ManagerStats {
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mut sum = self.with(*other, u64::saturating_add);
+        sum.blocked.merge(&other.blocked);
         sum.staleness.merge(&other.staleness);
         sum.held_max = self.held_max.max(other.held_max);
         sum
@@ -221,19 +224,15 @@ impl ManagerStats {
 
     /// Returns the counts as one process sends them to another.
     pub(crate) fn told(&self) -> Told {
-        let Histogram { buckets, sum, max } = self.staleness;
-        let (fine, coarse) = buckets.split_at(BUCKETS / 2);
-        let half = |half: &[u64]| half.try_into().expect("half of the buckets");
         let counts = { *self }.counts().map(|count| *count);
-        let held_max = self.held_max;
-        Told { counts, held_max, buckets: [half(fine), half(coarse)], sum, max }
+        let [blocked, staleness] = [self.blocked, self.staleness].map(ToldHistogram::from);
+        Told { counts, held_max: self.held_max, blocked, staleness }
     }
 
     /// The opposite of [`told`](Self::told).
     pub(crate) fn from_told(told: &Told) -> Self {
-        let mut staleness = Histogram { sum: told.sum, max: told.max, ..Histogram::default() };
-        staleness.buckets.copy_from_slice(told.buckets.as_flattened());
-        let mut stats = Self { staleness, held_max: told.held_max, ..Self::default() };
+        let [blocked, staleness] = [&told.blocked, &told.staleness].map(Histogram::from);
+        let mut stats = Self { blocked, staleness, held_max: told.held_max, ..Self::default() };
         stats.counts().into_iter().zip(told.counts).for_each(|(count, told)| *count = told);
         stats
     }
@@ -244,7 +243,6 @@ impl ManagerStats {
             local,
             waited,
             remote,
-            blocked_nanos,
             gated_nanos,
             relocations,
             replicas,
@@ -265,13 +263,13 @@ impl ManagerStats {
             held_micros,
             micros,
             held_max: _,
+            blocked: _,
             staleness: _,
         } = self;
         [
             local,
             waited,
             remote,
-            blocked_nanos,
             gated_nanos,
             relocations,
             replicas,
@@ -312,7 +310,20 @@ impl ManagerStats {
     /// Seconds for which workers were blocked in pulls and pushes, summed over workers.
     #[must_use]
     pub fn blocked_seconds(&self) -> f64 {
-        self.blocked_nanos as f64 / 1e9
+        self.blocked.sum as f64 / 1e9
+    }
+
+    /// Returns the mean seconds for which a pull or push that was not served at once blocked its
+    /// worker, 0 if there was none.
+    #[must_use]
+    pub fn wait_mean(&self) -> f64 {
+        self.blocked.mean() / 1e9
+    }
+
+    /// Returns an upper bound of the 99th percentile of the same, at most twice the percentile.
+    #[must_use]
+    pub fn wait_p99_bound(&self) -> f64 {
+        self.blocked.quantile_bound(0.99) as f64 / 1e9
     }
 
     /// Seconds for which workers waited for others to come near enough, summed over workers.
@@ -368,7 +379,6 @@ impl From<Stats> for ManagerStats {
             local: stats.local,
             waited: stats.waited,
             remote: stats.remote,
-            blocked_nanos: stats.blocked_nanos,
             gated_nanos: stats.gated_nanos,
             relocations: stats.relocations,
             replicas: stats.replicas,
@@ -389,23 +399,47 @@ impl From<Stats> for ManagerStats {
             held_micros: stats.held_micros,
             micros: stats.micros,
             held_max: stats.held_max,
+            blocked: stats.blocked,
             staleness: stats.staleness,
         }
     }
 }
 
-/// Counts and staleness as they go to other processes: serde supports arrays of 32 at most.
+/// Counts as they go to other processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) counts: [u64; COUNTS],
     pub(crate) held_max: u64,
+    pub(crate) blocked: ToldHistogram,
+    pub(crate) staleness: ToldHistogram,
+}
+
+/// A histogram as it goes to other processes: serde supports arrays of 32 at most.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ToldHistogram {
     pub(crate) buckets: [[u64; BUCKETS / 2]; 2],
     pub(crate) sum: u64,
     pub(crate) max: u64,
 }
 
+impl From<Histogram> for ToldHistogram {
+    fn from(Histogram { buckets, sum, max }: Histogram) -> Self {
+        let (fine, coarse) = buckets.split_at(BUCKETS / 2);
+        let half = |half: &[u64]| half.try_into().expect("half of the buckets");
+        Self { buckets: [half(fine), half(coarse)], sum, max }
+    }
+}
+
+impl From<&ToldHistogram> for Histogram {
+    fn from(told: &ToldHistogram) -> Self {
+        let mut histogram = Self { sum: told.sum, max: told.max, ..Self::default() };
+        histogram.buckets.copy_from_slice(told.buckets.as_flattened());
+        histogram
+    }
+}
+
 /// Fields of [`ManagerStats`] that are counts.
-pub(crate) const COUNTS: usize = 23;
+pub(crate) const COUNTS: usize = 22;
 
 #[cfg(test)]
 mod tests {
@@ -416,9 +450,11 @@ mod tests {
         let mut stats =
             ManagerStats { local: 7, forwards: 3, held_max: 2, ..ManagerStats::default() };
         [1_000, 9_000_000, 1 << 45].into_iter().for_each(|nanos| stats.staleness.record(nanos));
+        [40_000, 2_000].into_iter().for_each(|nanos| stats.blocked.record(nanos));
         assert_eq!(ManagerStats::from_told(&stats.told()), stats);
         let twice = stats.plus(&stats);
-        assert_eq!((twice.local, twice.staleness.count()), (14, 6));
+        assert_eq!((twice.local, twice.staleness.count(), twice.blocked.sum), (14, 6, 84_000));
+        assert_eq!((stats.wait_mean(), stats.wait_p99_bound()), (21e-6, 40e-6));
         assert_eq!(twice.since(&stats), stats);
     }
 }

@@ -427,10 +427,11 @@ fn places(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::observer::COUNTS;
+    use crate::run::observer::{COUNTS, ToldHistogram};
 
     #[test]
     fn what_is_too_much_to_sum_up_is_the_most_there_is() {
+        let most = || ToldHistogram { buckets: [[u64::MAX; 20]; 2], sum: u64::MAX, max: u64::MAX };
         let summary = |done| PhaseSummary::<()> {
             phase: 1,
             is_cut: false,
@@ -438,17 +439,23 @@ mod tests {
             stats: Told {
                 counts: [u64::MAX; COUNTS],
                 held_max: u64::MAX,
-                buckets: [[u64::MAX; 20]; 2],
-                sum: u64::MAX,
-                max: u64::MAX,
+                blocked: most(),
+                staleness: most(),
             },
             answers: Vec::new(),
         };
         let totals = Totals::of(&[summary(3), summary(u64::MAX)]);
         assert_eq!((totals.done, totals.loss), (u64::MAX, 1.5));
         assert!((0.0..=1.0).contains(&totals.stats.local_share()));
-        for staleness in [totals.stats.staleness_mean(), totals.stats.staleness_p99_bound()] {
-            assert!(staleness.is_finite() && staleness >= 0.0, "{staleness}");
+        let stats = totals.stats;
+        for seconds in [
+            stats.staleness_mean(),
+            stats.staleness_p99_bound(),
+            stats.blocked_seconds(),
+            stats.wait_mean(),
+            stats.wait_p99_bound(),
+        ] {
+            assert!(seconds.is_finite() && seconds >= 0.0, "{seconds}");
         }
     }
 

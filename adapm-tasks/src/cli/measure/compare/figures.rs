@@ -280,6 +280,8 @@ columns! {
     Access "remote_share" "remote" Share |run| run.share("remote", &ACCESSES);
     Access "accesses" "all" Number |run| ACCESSES.iter().map(|field| run.per_epoch(field)).sum();
     Access "blocked_share" "blocked" Share |run| run.share_of_time("blocked_seconds");
+    Access "wait_mean" "a wait" Seconds |run| run.mean("wait_mean").filter(|wait| *wait > 0.0);
+    Access "wait_p99" "99 % below" Seconds |run| run.mean("wait_p99").filter(|wait| *wait > 0.0);
     Access "gated_share" "at clocks" Share |run| run.share_of_time("gated_seconds");
     Network "bytes_per_node" "sent" Bytes |run| run.per_node("bytes_sent");
     Network "messages_per_node" "messages" Number |run| run.per_node("messages_sent");
