@@ -16,17 +16,17 @@ mod finding;
 mod page;
 mod stories;
 
-#[path = "../behaviour.rs"]
+#[path = "../engine/behaviour.rs"]
 mod behaviour;
 #[path = "../link_stories.rs"]
 mod link_stories;
-#[path = "../loss.rs"]
+#[path = "../engine/loss.rs"]
 mod loss;
 #[path = "../paper/main.rs"]
 mod paper;
 #[path = "../scenarios.rs"]
 mod scenarios;
-#[path = "../unresponsive.rs"]
+#[path = "../engine/unresponsive.rs"]
 mod unresponsive;
 
 use std::io::Write;
