@@ -82,6 +82,11 @@ impl ControlSide {
         self.control.judge_failed();
     }
 
+    /// Lets the time pass for which parts of a collective are awaited after a loss.
+    pub fn await_no_parts(&mut self) {
+        self.control.await_no_parts();
+    }
+
     /// Returns the next frame that this node has sent to `to`.
     pub fn take_sent(&mut self, to: NodeId) -> Option<Frame> {
         self.control.mesh.ways[to.index()].pop_front()

@@ -180,6 +180,18 @@ fn nodes_that_leave_because_of_an_exchange_do_not_keep_others_from_it() {
     }
 }
 
+/// n3 has drawn the same verdict before its part was due, and has not left yet.
+#[test]
+fn an_exchange_in_which_somebody_takes_no_part_after_a_loss_ends_all_the_same() {
+    let (mut n1, _) = with_the_part_of_n3_on_its_way();
+    n1.lose(NodeId(2), Loss::Failed);
+    n1.drained();
+    assert_eq!((n1.take_outcome(), n1.failure()), (None, None), "the part of n3 may come");
+    n1.await_no_parts();
+    let failure = n1.failure().expect("it does not come");
+    assert_eq!(failure.lost().map(|loss| loss.node), Some(NodeId(2)));
+}
+
 #[test]
 fn a_lost_node_without_which_no_exchange_ends_ends_it_and_the_first_loss_is_named() {
     for earlier in [None, Some(NodeId(2))] {

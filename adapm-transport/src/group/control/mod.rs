@@ -50,8 +50,8 @@ pub(super) struct Control<T: Mesh> {
     hearsay: Option<PeerLoss>,
     /// The failure by a node without which the collective under way can end: a node that has taken
     /// part in all of it may leave because of what it learnt there, which is what this node is to
-    /// name.
-    postponed: Option<GroupError>,
+    /// name. It counts from that time on, as who knew of it first takes part in nothing more.
+    postponed: Option<(GroupError, Instant)>,
     /// The time of the verdict on lost nodes, once one was reported.
     decide_at: Option<Instant>,
     /// Time for which reports of others are awaited.
@@ -158,7 +158,8 @@ impl<T: Mesh> Control<T> {
             return Some(Duration::ZERO);
         }
         let watched = !self.shared.lock().flags.is_empty();
-        match (self.joined && self.close_reason.is_none(), watched || self.decide_at.is_some()) {
+        let timed = watched || self.decide_at.is_some() || self.postponed.is_some();
+        match (self.joined && self.close_reason.is_none(), timed) {
             (false, _) => Some(JOIN_LOOK),
             (true, true) => Some(FLAG_LOOK),
             (true, false) => None,
@@ -358,7 +359,7 @@ impl<T: Mesh> Control<T> {
                     self.lose(from, Loss::Misbehaved);
                     return Ok(());
                 }
-                self.postponed.get_or_insert(GroupError::Left { node });
+                self.postpone(GroupError::Left { node });
                 Ok(())
             }
         };
@@ -390,14 +391,31 @@ impl<T: Mesh> Control<T> {
         if let Some(outcome) = self.collectives.poll_outcome() {
             self.shared.tell(|state| state.outcome = Some(outcome));
         }
-        if let Some(error) = self.postponed.as_ref().filter(|_| !self.can_end_collective()) {
+        if let Some((error, until)) = &self.postponed
+            && (!self.can_end_collective() || Instant::now() >= *until)
+        {
             self.shared.fail(error.clone());
         }
     }
 
+    /// Fails the group, once the collective under way is over or cannot end any more.
+    fn postpone(&mut self, error: GroupError) {
+        self.postponed.get_or_insert((error, Instant::now() + PARTS_TIME));
+        self.publish_outcome();
+    }
+
+    /// Lets the time pass for which parts of a collective are awaited after a loss.
+    #[cfg(feature = "testing")]
+    pub(super) fn await_no_parts(&mut self) {
+        if let Some((_, until)) = &mut self.postponed {
+            *until = Instant::now();
+        }
+        self.publish_outcome();
+    }
+
     /// Returns true if a collective is under way that needs none of the nodes that have gone.
     fn can_end_collective(&self) -> bool {
-        let lost = self.postponed.as_ref().and_then(GroupError::lost);
+        let lost = self.postponed.as_ref().and_then(|(error, _)| error.lost());
         let is_lost = |node| lost.is_some_and(|lost| lost.node == node);
         let mut gone =
             (0..).map(id).zip(&self.peers).filter(|(node, peer)| peer.gone || is_lost(*node));
@@ -501,14 +519,11 @@ impl<T: Mesh> Control<T> {
         }
     }
 
-    /// Fails the group by the loss of that node, once the collective under way is over or cannot
-    /// end any more.
+    /// Fails the group by the loss of that node, in due time.
     fn fail(&mut self, node: NodeId, loss: Loss) {
         let info = self.infos[node.index()].as_ref().map(|info| info.address);
         let address = info.or_else(|| self.mesh.address(node));
-        let loss = PeerLoss { node, address, loss };
-        self.postponed.get_or_insert(GroupError::PeerLost(loss));
-        self.publish_outcome();
+        self.postpone(GroupError::PeerLost(PeerLoss { node, address, loss }));
     }
 
     /// Returns the close reason for the others when this node ends by an error.
@@ -537,6 +552,9 @@ const JOIN_LOOK: Duration = Duration::from_millis(10);
 
 /// Interval at which flags are checked.
 const FLAG_LOOK: Duration = Duration::from_millis(50);
+
+/// Longest wait for parts of a collective that others may have sent before they knew of a loss.
+const PARTS_TIME: Duration = Duration::from_secs(2);
 
 /// Longest wait of a leaving node for room for its last messages.
 const FLUSH_TIME: Duration = Duration::from_secs(1);
