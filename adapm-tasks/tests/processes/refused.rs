@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, id};
 
-use crate::harness::{Process, binary, clean, lacks, skip, text};
+use crate::harness::{Process, binary, clean, folder, lacks, ring, skip, text};
 
 /// A control group that counts processes and threads; removed when dropped.
 struct Group(PathBuf);
@@ -62,24 +62,15 @@ fn too_few_threads_end_a_launch_with_the_limit() {
         Ok(group) => group,
         Err(reason) => return skip("refused", &reason),
     };
-    let words = [
-        "launch",
-        "--nodes",
-        "2",
-        "--",
-        "train",
-        "kge",
-        "--workers",
-        "2",
-        "--epochs",
-        "1",
-        "--no-eval",
-    ];
+    let data = ring(&folder("threads"));
+    let launch = ["launch", "--nodes", "2", "--"];
+    let train = ["train", "kge", "--data", &data, "--workers", "2", "--epochs", "1", "--no-eval"];
+    let words = [&launch[..], &train].concat();
     let (mut refused, mut most) = (0, 1);
     // Threads of a run that suffices: those of two nodes and of the launcher.
     loop {
         let run =
-            Process::start("launch", group.command(most).args(words).args(["--dim", "8"])).end();
+            Process::start("launch", group.command(most).args(&words).args(["--dim", "8"])).end();
         assert!(!run.stderr.contains("panicked"), "at {most}: {run:?}");
         assert_eq!(group.members(), "", "at {most} somebody is left: {run:?}");
         if run.code == Some(0) {
