@@ -4,6 +4,7 @@
 //! `std::thread::spawn` and `Scope::spawn` panic where no thread can be had, as on machines with a
 //! tight process limit. So all crates start theirs here; Clippy refuses the others.
 
+use std::path::{Path, PathBuf};
 use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::{io, panic};
 
@@ -118,14 +119,16 @@ fn allowed(limits: &[String]) -> String {
     format!("allowed are {}: raise that, or use fewer workers", limits.join(", "))
 }
 
-/// Returns the exhausted limit of processes and threads, else the possible ones.
+/// Returns the exhausted limit of processes and threads, else the possible ones: what has filled a
+/// control group may have ended since.
 fn limits() -> Vec<String> {
-    let of_group = of_control_group()
-        .map(|max| format!("{max} processes and threads in its control group (pids.max)"));
-    let Some(full) = of_group else {
-        return of_process(&std::fs::read_to_string("/proc/self/limits").unwrap_or_default());
-    };
-    vec![full]
+    let text = |max| format!("{max} processes and threads in its control group (pids.max)");
+    if let Some(max) = of_control_group(Group::is_full) {
+        return vec![text(max)];
+    }
+    let was_full = of_control_group(Group::was_full).map(text);
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    was_full.into_iter().chain(of_process(&limits)).collect()
 }
 
 /// Returns the address space that this process may still take, in bytes; `None` if it has no bound,
@@ -145,21 +148,44 @@ fn bound(limits: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the first full control group that limits this process.
-fn of_control_group() -> Option<u64> {
+/// A control group, by its folder.
+struct Group(PathBuf);
+
+impl Group {
+    fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.0.join(name)).ok()
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.read(name)?.trim().parse().ok()
+    }
+
+    fn max(&self) -> Option<u64> {
+        self.number("pids.max")
+    }
+
+    fn is_full(&self) -> bool {
+        self.number("pids.current").zip(self.max()).is_some_and(|(current, max)| current >= max)
+    }
+
+    fn was_full(&self) -> bool {
+        self.read("pids.events").is_some_and(|events| has_refused(&events))
+    }
+}
+
+/// Returns true if a group with these events has ever refused a process or thread.
+fn has_refused(events: &str) -> bool {
+    let times = events.lines().find_map(|line| line.strip_prefix("max "));
+    times.is_some_and(|times| times.trim() != "0")
+}
+
+/// Returns the limit of the first control group with one that this process is in and that `is` so.
+fn of_control_group(is: impl Fn(&Group) -> bool) -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     groups.lines().filter_map(folder_of).find_map(|(root, path)| {
-        let mut folder = std::path::Path::new(&path);
-        loop {
-            let number = |name: &str| {
-                let file = std::path::Path::new(root).join(folder).join(name);
-                std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()
-            };
-            match (number("pids.current"), number("pids.max")) {
-                (Some(current), Some(max)) if current >= max => return Some(max),
-                _ => folder = folder.parent()?,
-            }
-        }
+        let folders = Path::new(&path).ancestors();
+        let mut groups = folders.map(|folder| Group(Path::new(root).join(folder)));
+        groups.find_map(|group| group.max().filter(|_| is(&group)))
     })
 }
 
@@ -221,6 +247,7 @@ mod tests {
         assert_eq!(folder_of("8:pids:/a/b"), Some(("/sys/fs/cgroup/pids", "a/b".to_owned())));
         assert_eq!(folder_of("0::/a"), Some(("/sys/fs/cgroup", "a".to_owned())));
         assert_eq!(folder_of("4:memory:/a"), None);
+        assert!(has_refused("max 12\n") && !has_refused("max 0\n") && !has_refused(""));
     }
 
     #[test]
