@@ -44,10 +44,14 @@ impl Histogram {
     }
 
     /// Returns an upper bound of the `share` quantile: the end of its bucket, or the maximum for
-    /// the last one.
+    /// the last one; 0 if there are no values.
     #[must_use]
     pub fn quantile_bound(&self, share: f64) -> u64 {
-        let wanted = (self.count() as f64 * share) as u64;
+        let count = self.count();
+        if count == 0 {
+            return 0;
+        }
+        let wanted = (count as f64 * share) as u64;
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {
             seen = count.saturating_add(seen);

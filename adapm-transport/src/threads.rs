@@ -168,8 +168,10 @@ impl Group {
         self.number("pids.current").zip(self.max()).is_some_and(|(current, max)| current >= max)
     }
 
+    /// Older systems count in the group of whoever was refused, whichever group was full.
     fn was_full(&self) -> bool {
-        self.read("pids.events").is_some_and(|events| has_refused(&events))
+        let events = self.read("pids.events.local").or_else(|| self.read("pids.events"));
+        events.is_some_and(|events| has_refused(&events))
     }
 }
 
@@ -179,7 +181,8 @@ fn has_refused(events: &str) -> bool {
     times.is_some_and(|times| times.trim() != "0")
 }
 
-/// Returns the limit of the first control group with one that this process is in and that `is` so.
+/// Returns the limit of the first control group of this process that has one and for which `is`
+/// returns true.
 fn of_control_group(is: impl Fn(&Group) -> bool) -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     groups.lines().filter_map(folder_of).find_map(|(root, path)| {

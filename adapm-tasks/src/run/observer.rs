@@ -455,6 +455,8 @@ mod tests {
         let twice = stats.plus(&stats);
         assert_eq!((twice.local, twice.staleness.count(), twice.blocked.sum), (14, 6, 84_000));
         assert_eq!((stats.wait_mean(), stats.wait_p99_bound()), (21e-6, 40e-6));
+        let since = stats.since(&stats);
+        assert_eq!((since.wait_mean(), since.wait_p99_bound()), (0.0, 0.0), "there was none");
         assert_eq!(twice.since(&stats), stats);
     }
 }

@@ -110,8 +110,9 @@ impl Group {
         self.handle.shared.lock().stop
     }
 
-    /// Calls `watch` with the first lost node, at once if it is already known. The call comes from
-    /// the thread that notices, must not block, and ends with the last owner of `watch`.
+    /// Calls `watch` with the first lost node, at once if it is already known; not with one that is
+    /// needed and has left in order, which calls of the group name. The call comes from the thread
+    /// that notices, must not block, and ends with the last owner of `watch`.
     pub fn on_loss(&self, watch: &Arc<LossWatch>) {
         self.handle.watch(watch);
     }

@@ -228,6 +228,14 @@ fn whoever_ends_for_lack_of_a_node_that_has_left_is_not_taken_for_the_cause() {
     }
 }
 
+/// Whoever has left may hear of it while its goodbye is on its way.
+#[test]
+fn who_has_left_does_not_blame_who_says_so() {
+    let mut n1 = ControlSide::new(NodeId(1), 3, true);
+    n1.hear(NodeId(2), lacks(NodeId(1))).expect("a sound message");
+    assert_eq!(n1.failure(), None);
+}
+
 /// Returns the last frame of a node that ends as `lacking` has left.
 fn lacks(lacking: NodeId) -> Frame {
     // The number of its kind, and the node.

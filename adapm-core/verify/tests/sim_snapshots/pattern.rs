@@ -78,7 +78,8 @@ impl Pattern {
     }
 
     /// Returns the computation of a worker at a clock which it begins after `nanos`. In
-    /// [`Self::Regular`] it ends at a time that is the worker's own, however long it has waited.
+    /// [`Self::Regular`] it ends at a time that is the worker's own, however long it has waited at
+    /// earlier clocks.
     pub(crate) fn computing(self, (node, _): NodeWorker, clock: u64, nanos: u64) -> Duration {
         let period = self.period();
         if self != Self::Regular {

@@ -43,14 +43,15 @@ pub(super) struct Control<T: Mesh> {
     stop: Option<u8>,
     losses: Losses,
     /// A node that has ended with an error. It counts once all that came before its end is handled,
-    /// which may tell that it ended because of another.
-    failed: Option<NodeId>,
+    /// which may tell that it ended because of another, or at that time.
+    failed: Option<(NodeId, Instant)>,
     /// A loss learnt by an endpoint for parameters, which counts if the control endpoint learns
     /// nothing.
     hearsay: Option<PeerLoss>,
     /// The failure by a node without which the collective under way can end: a node that has taken
     /// part in all of it may leave because of what it learnt there, which is what this node is to
-    /// name. It counts from that time on, as who knew of it first takes part in nothing more.
+    /// name. It counts once no part has come for a while, as who knew of it first takes part in
+    /// nothing more.
     postponed: Option<(GroupError, Instant)>,
     /// The time of the verdict on lost nodes, once one was reported.
     decide_at: Option<Instant>,
@@ -128,7 +129,11 @@ impl<T: Mesh> Control<T> {
     fn serve(&mut self) -> Result<CloseReason, GroupError> {
         loop {
             self.take_requests()?;
-            self.decide(Instant::now());
+            let now = Instant::now();
+            self.decide(now);
+            if self.failed.is_some_and(|(_, until)| until <= now) {
+                self.judge_failed();
+            }
             self.progress_join();
             self.send()?;
             if let Some((close_reason, deadline)) = self.close_reason
@@ -309,6 +314,9 @@ impl<T: Mesh> Control<T> {
             self.lose(from, Loss::Misbehaved);
             return Ok(());
         };
+        if matches!(message, Message::Begin(_) | Message::Piece { .. }) {
+            self.note_part();
+        }
         let bytes = self.frame.values.bytes();
         let judged = match message {
             Message::Here(info) => {
@@ -355,11 +363,14 @@ impl<T: Mesh> Control<T> {
                 Ok(())
             }
             Message::Lacks(node) => {
-                if node == from || node == self.node || node.index() >= self.peers.len() {
+                if node == from || node.index() >= self.peers.len() {
                     self.lose(from, Loss::Misbehaved);
                     return Ok(());
                 }
-                self.postpone(GroupError::Left { node });
+                // Who has left hears it, too, while its goodbye is on its way.
+                if node != self.node {
+                    self.postpone(GroupError::Left { node });
+                }
                 Ok(())
             }
         };
@@ -402,6 +413,13 @@ impl<T: Mesh> Control<T> {
     fn postpone(&mut self, error: GroupError) {
         self.postponed.get_or_insert((error, Instant::now() + PARTS_TIME));
         self.publish_outcome();
+    }
+
+    /// Notes that a part of a collective has come: others may.
+    fn note_part(&mut self) {
+        if let Some((_, until)) = &mut self.postponed {
+            *until = Instant::now() + PARTS_TIME;
+        }
     }
 
     /// Lets the time pass for which parts of a collective are awaited after a loss.
@@ -447,7 +465,7 @@ impl<T: Mesh> Control<T> {
                 self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }
             Loss::Failed => {
-                self.failed.get_or_insert(node);
+                self.failed.get_or_insert((node, Instant::now() + PARTS_TIME));
             }
             Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
         }
@@ -457,7 +475,7 @@ impl<T: Mesh> Control<T> {
     /// Handles the end of a node with an error, as all that had come before it is handled.
     pub(super) fn judge_failed(&mut self) {
         // With a report about, it has ended because of the pending verdict.
-        if let Some(node) = self.failed.take().filter(|_| !self.losses.has_reports()) {
+        if let Some((node, _)) = self.failed.take().filter(|_| !self.losses.has_reports()) {
             self.fail(node, Loss::Failed);
         }
     }
@@ -553,7 +571,8 @@ const JOIN_LOOK: Duration = Duration::from_millis(10);
 /// Interval at which flags are checked.
 const FLAG_LOOK: Duration = Duration::from_millis(50);
 
-/// Longest wait for parts of a collective that others may have sent before they knew of a loss.
+/// Longest wait for a further part of a collective that others may have sent before they knew of a
+/// loss.
 const PARTS_TIME: Duration = Duration::from_secs(2);
 
 /// Longest wait of a leaving node for room for its last messages.

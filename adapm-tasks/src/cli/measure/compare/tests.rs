@@ -16,7 +16,7 @@ fn merit(task: &str, quality: &'static str) -> Merit {
     Merit::of(task, labels)
 }
 
-/// Runs of `adapm compare kge`, shortened to the fields that are used.
+/// Runs of `adapm compare kge`, shortened to the fields that are used; their waits are made up.
 fn recorded() -> Vec<Record> {
     serde_json::from_str(include_str!("recorded.json")).expect("records")
 }
