@@ -1,5 +1,6 @@
-//! The code of clusters of the usual values, compiled once in builds without much optimization:
-//! else every program that has such a cluster compiles it again.
+//! The code of clusters of the usual values, compiled once in debug builds: else every program that
+//! has such a cluster compiles it again. Crates share the code of generics only if
+//! they are optimized little (`opt-level` 0, 1), so other builds go without it.
 
 use adapm_core::Key;
 use adapm_core::error::OpError;

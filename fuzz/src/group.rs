@@ -41,9 +41,6 @@ pub fn group(bytes: &[u8]) -> bool {
             2 => {
                 let of = peer(node, nodes, &mut choices);
                 control.lose(of, loss(peer(of, nodes, &mut choices), &mut choices));
-                if choices.flag() {
-                    control.drained();
-                }
                 Ok(())
             }
             _ => {

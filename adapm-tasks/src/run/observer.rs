@@ -320,7 +320,8 @@ impl ManagerStats {
         self.blocked.mean() / 1e9
     }
 
-    /// Returns an upper bound of the 99th percentile of the same, at most twice the percentile.
+    /// Returns an upper bound of the 99th percentile of these seconds, at most twice the
+    /// percentile, 0 if there was none.
     #[must_use]
     pub fn wait_p99_bound(&self) -> f64 {
         self.blocked.quantile_bound(0.99) as f64 / 1e9

@@ -70,16 +70,10 @@ impl ControlSide {
         self.control.send()
     }
 
-    /// Learns that a node is lost. Of one that has failed, call [`drained`](Self::drained) once all
-    /// that it had sent before is heard.
+    /// Learns that a node is lost.
     pub fn lose(&mut self, node: NodeId, loss: Loss) {
         self.control.lose(node, loss);
         self.control.decide(Instant::now());
-    }
-
-    /// Learns that no frame is on its way.
-    pub fn drained(&mut self) {
-        self.control.judge_failed();
     }
 
     /// Lets the time pass for which parts of a collective are awaited after a loss.

@@ -32,6 +32,7 @@ pub(crate) struct Cost {
     pub(crate) nanos: u64,
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+    /// Those before the first clock included.
     pub(crate) value_bytes: ValueBytes,
     /// Keys read.
     pub(crate) local: u64,
@@ -89,7 +90,7 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         nanos: end.nanos_since(workers.began),
         messages: since(|totals| totals.messages),
         bytes: since(|totals| totals.bytes),
-        value_bytes: value_bytes(&totals, &before),
+        value_bytes: totals.engines.value_bytes,
         local: since(|totals| totals.local),
         waited: since(|totals| totals.waited),
         remote: since(|totals| totals.remote),
@@ -97,20 +98,6 @@ pub(crate) fn cost(pattern: Pattern, system: System, setting: Setting) -> Cost {
         replicas: since(|totals| totals.engines.replicas),
         replica_nanos: workers.replica_nanos,
         staleness_nanos: since(|totals| totals.engines.staleness.sum) / refreshes.max(1),
-    }
-}
-
-fn value_bytes(totals: &Totals, before: &Totals) -> ValueBytes {
-    let since = |count: fn(&ValueBytes) -> u64| {
-        count(&totals.engines.value_bytes) - count(&before.engines.value_bytes)
-    };
-    ValueBytes {
-        deltas: since(|bytes| bytes.deltas),
-        refreshes: since(|bytes| bytes.refreshes),
-        replicas: since(|bytes| bytes.replicas),
-        relocations: since(|bytes| bytes.relocations),
-        operations: since(|bytes| bytes.operations),
-        answers: since(|bytes| bytes.answers),
     }
 }
 

@@ -43,9 +43,6 @@ fn it_learns_under_every_system_and_is_judged_alike_on_any_number_of_nodes() {
             let report = train(&graph, &config, &Run::alone()).expect("trains");
             let test = report.test.expect("there are nodes for test");
             assert!(test.accuracy > least, "{features:?} {system:?}: {test:?}");
-            if *system != Some(System::Adapm) {
-                continue;
-            }
             let model = report.checkpoint.expect("is asked for by default");
             for nodes in [1, 2, 4] {
                 let cluster = cluster(Some(System::Adapm), nodes);

@@ -42,9 +42,6 @@ pub(super) struct Control<T: Mesh> {
     joined: bool,
     stop: Option<u8>,
     losses: Losses,
-    /// A node that has ended with an error. It counts once all that came before its end is handled,
-    /// which may tell that it ended because of another, or at that time.
-    failed: Option<(NodeId, Instant)>,
     /// A loss learnt by an endpoint for parameters, which counts if the control endpoint learns
     /// nothing.
     hearsay: Option<PeerLoss>,
@@ -94,7 +91,6 @@ impl<T: Mesh> Control<T> {
             joined: false,
             stop: None,
             losses: Losses::new(node, nodes),
-            failed: None,
             hearsay: None,
             postponed: None,
             decide_at: None,
@@ -129,11 +125,7 @@ impl<T: Mesh> Control<T> {
     fn serve(&mut self) -> Result<CloseReason, GroupError> {
         loop {
             self.take_requests()?;
-            let now = Instant::now();
-            self.decide(now);
-            if self.failed.is_some_and(|(_, until)| until <= now) {
-                self.judge_failed();
-            }
+            self.decide(Instant::now());
             self.progress_join();
             self.send()?;
             if let Some((close_reason, deadline)) = self.close_reason
@@ -146,11 +138,7 @@ impl<T: Mesh> Control<T> {
                 match self.receive(wait)? {
                     Received::Frame(from) => self.handle_frame(from)?,
                     Received::Lost(node, loss) => self.lose(node, loss),
-                    Received::Woken => break,
-                    Received::TimedOut => {
-                        self.judge_failed();
-                        break;
-                    }
+                    Received::Woken | Received::TimedOut => break,
                 }
                 wait = Some(Duration::ZERO);
             }
@@ -159,9 +147,6 @@ impl<T: Mesh> Control<T> {
 
     /// Returns how long to wait for a frame: short while there are changes that no frame announces.
     fn patience(&self) -> Option<Duration> {
-        if self.failed.is_some() {
-            return Some(Duration::ZERO);
-        }
         let watched = !self.shared.lock().flags.is_empty();
         let timed = watched || self.decide_at.is_some() || self.postponed.is_some();
         match (self.joined && self.close_reason.is_none(), timed) {
@@ -464,20 +449,11 @@ impl<T: Mesh> Control<T> {
             Loss::GaveUp => {
                 self.losses.handle(LossReport { by: node, of: self.node, is_certain: false });
             }
-            Loss::Failed => {
-                self.failed.get_or_insert((node, Instant::now() + PARTS_TIME));
-            }
-            Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
+            // It has ended because of the pending verdict.
+            Loss::Failed if self.losses.has_reports() => {}
+            Loss::Failed | Loss::Restarted | Loss::Misbehaved => self.fail(node, loss),
         }
         self.await_decision();
-    }
-
-    /// Handles the end of a node with an error, as all that had come before it is handled.
-    pub(super) fn judge_failed(&mut self) {
-        // With a report about, it has ended because of the pending verdict.
-        if let Some((node, _)) = self.failed.take().filter(|_| !self.losses.has_reports()) {
-            self.fail(node, Loss::Failed);
-        }
     }
 
     /// Handles a loss by an endpoint for parameters. Reports of others arrive here too, with a

@@ -170,16 +170,10 @@ impl Run<'_> {
         Some(self.per_epoch(field)? / self.record.cell.nodes as f64)
     }
 
-    /// Returns the share of `part` in the sum of `all`.
+    /// Returns the share of `part` in the sum of `all`, or how much of it there is for each.
     fn share(&self, part: &str, all: &[&str]) -> Option<f64> {
         let all: f64 = all.iter().map(|field| self.sum(field)).sum();
         (all > 0.0).then(|| self.sum(part) / all)
-    }
-
-    /// Returns the sum of `field` for each wait in a pull or push.
-    fn per_wait(&self, field: &str) -> Option<f64> {
-        let waits = self.sum("waits");
-        (waits > 0.0).then(|| self.sum(field) / waits)
     }
 
     /// Returns the largest `field` of an epoch.
@@ -291,7 +285,7 @@ columns! {
     Access "remote_share" "remote" Share |run| run.share("remote", &ACCESSES);
     Access "accesses" "all" Number |run| ACCESSES.iter().map(|field| run.per_epoch(field)).sum();
     Access "blocked_share" "blocked" Share |run| run.share_of_time("blocked_seconds");
-    Access "wait_mean" "a wait" Seconds |run| run.per_wait("blocked_seconds");
+    Access "wait_mean" "a wait" Seconds |run| run.share("blocked_seconds", &["waits"]);
     Access "wait_p99" "99 % below" Seconds |run| run.most("wait_p99").filter(|_| run.sum("waits") > 0.0);
     Access "gated_share" "at clocks" Share |run| run.share_of_time("gated_seconds");
     Network "bytes_per_node" "sent" Bytes |run| run.per_node("bytes_sent");

@@ -53,6 +53,24 @@ fn the_tables_of_recorded_runs_are_these() {
     assert!(text == expected, "another table; ADAPM_BLESS=1 takes it:\n{text}");
 }
 
+/// An epoch without waits makes none of the others shorter.
+#[test]
+fn waits_are_those_of_the_run() {
+    let mut record = record("classic", 2, &[(1.0, 10, 0.1), (1.0, 10, 0.2), (1.0, 10, 0.2)]);
+    for (epoch, waits) in record.epochs.iter_mut().zip([10.0, 0.0, 30.0]) {
+        epoch["waits"] = json!(waits);
+        epoch["blocked_seconds"] = json!(waits * 0.002);
+        epoch["wait_p99"] = json!(waits * 0.001);
+    }
+    let (merit, reference) = (merit("kge", "MRR"), Reference::default());
+    let run = Run { record: &record, merit: &merit, reference: &reference };
+    let figure = |field| {
+        let column = COLUMNS.iter().find(|column| column.field == field).expect("a column");
+        (column.of)(&run).map(|seconds| (seconds * 1e6).round())
+    };
+    assert_eq!([figure("wait_mean"), figure("wait_p99")], [Some(2_000.0), Some(30_000.0)]);
+}
+
 #[test]
 fn shares_of_recorded_runs_add_up() {
     let (records, merit) = (recorded(), merit("kge", "MRR"));
