@@ -24,6 +24,9 @@
 //! | `columnwise` | of the rows of its node, some columns |
 //! | `dsgd` | its own rows, in as many blocks of columns as there are workers |
 //! | `plain` | its own rows |
+//!
+//! Under a partition a row belongs to the node where it lies, or to one of its workers: a cell
+//! whose row and column lie on two nodes costs as much on either, so no other would do better.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -37,6 +40,7 @@ use crate::mf::cells::Cell;
 use crate::mf::config::Order;
 use crate::mf::residuals::Residuals;
 use crate::mf::tiles::{CHUNK_ROWS, Group, Sweep, Tile, Visit, cut, deal, lengths, row_bounds};
+use crate::partition::PartitionFile;
 use crate::run::WorkerSlot;
 use crate::run::queue::Round;
 use crate::run::random;
@@ -181,10 +185,20 @@ pub(crate) struct Division<'a> {
     workers: Vec<usize>,
     /// Seed of the order of cells within tiles.
     seed: u64,
-    /// Bounds of the rows of nodes, or of workers.
-    bounds: OnceLock<Vec<u32>>,
+    partition: Option<Arc<PartitionFile>>,
+    /// Of nodes for `columnwise`, else of workers.
+    rows: OnceLock<Rows>,
     /// By node: the cells of its workers.
     cells: Vec<OnceLock<Blocks>>,
+}
+
+/// The rows of each node, or of each worker.
+#[derive(Debug)]
+enum Rows {
+    /// Ranges, by their bounds.
+    Ranges(Vec<u32>),
+    /// By row, whose it is.
+    Listed(Vec<u16>),
 }
 
 /// Groups of columns, block by block.
@@ -208,7 +222,12 @@ impl<'a> Division<'a> {
     ) -> Self {
         let cells = workers.iter().map(|_| OnceLock::new()).collect();
         let workers = workers.to_vec();
-        Self { residuals, order, workers, seed, bounds: OnceLock::new(), cells }
+        Self { residuals, order, workers, seed, partition: None, rows: OnceLock::new(), cells }
+    }
+
+    /// Gives rows to the nodes where `partition` puts them.
+    pub(crate) fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        self.partition = Some(Arc::clone(partition));
     }
 
     /// Workers of all nodes.
@@ -231,31 +250,53 @@ impl<'a> Division<'a> {
     /// made by as many threads.
     pub(crate) fn part(&self, slot: WorkerSlot, tell: &Tell<'_>) -> Part {
         let (residuals, seed) = (self.residuals, self.seed);
-        let sweep = |rows, threads| Sweep { residuals, rows, threads, passes: 2, tell };
+        let rows = self.rows.get_or_init(|| self.divide());
+        let sweep = |part: usize, threads| {
+            let (rows, only) = match rows {
+                Rows::Ranges(bounds) => (bounds[part]..bounds[part + 1], None),
+                Rows::Listed(of) => (0..residuals.rows(), Some((&of[..], part as u16))),
+            };
+            Sweep { residuals, rows, only, threads, passes: 2, tell }
+        };
         if self.order == Order::Columnwise {
-            let bounds = self.bounds.get_or_init(|| row_bounds(residuals, &self.workers));
             let WorkerSlot { node, id: index, of_node, .. } = slot;
             let cells = self.cells[node].get_or_init(|| {
-                let sweep = sweep(bounds[node]..bounds[node + 1], of_node);
+                let sweep = sweep(node, of_node);
                 let lengths = lengths(&sweep);
                 Arc::new(cut(&sweep, &lengths, deal(&lengths, of_node), seed))
             });
             return Part::Blocks { all: Arc::clone(cells), own: index..index + 1 };
         }
-        let all = self.workers();
-        let bounds = self.bounds.get_or_init(|| row_bounds(residuals, &vec![1; all]));
-        let rows = bounds[slot.number]..bounds[slot.number + 1];
+        let (all, sweep) = (self.workers(), sweep(slot.number, 1));
         if self.order == Order::Plain {
-            let mut cells = Vec::with_capacity(residuals.cells_in(rows.clone()) as usize);
-            Sweep { passes: 1, ..sweep(rows, 1) }.pass(0, |cell| cells.push(cell));
+            let mut cells = Vec::with_capacity(sweep.cells() as usize);
+            Sweep { passes: 1, ..sweep }.pass(0, |cell| cells.push(cell));
             return Part::Cells(cells);
         }
-        let sweep = sweep(rows, 1);
         let lengths = lengths(&sweep);
         let mut blocks = vec![Vec::new(); all];
         let occupied = (0..residuals.columns()).filter(|column| lengths[*column as usize] > 0);
         occupied.for_each(|column| blocks[column as usize % all].push(column));
         Part::Blocks { all: Arc::new(cut(&sweep, &lengths, blocks, seed)), own: 0..all }
+    }
+
+    /// Divides the rows: in about equal numbers of cells, or as the partition says.
+    fn divide(&self) -> Rows {
+        let Self { residuals, workers, .. } = self;
+        let of_nodes = self.order == Order::Columnwise;
+        let Some(partition) = &self.partition else {
+            let ones = vec![1; self.workers()];
+            return Rows::Ranges(row_bounds(residuals, if of_nodes { workers } else { &ones }));
+        };
+        // A node's workers take turns.
+        let mut given = vec![0; workers.len()];
+        let owner = |node: &u16| {
+            let index = usize::from(*node);
+            let turn = given[index] % workers[index];
+            given[index] += 1;
+            if of_nodes { *node } else { (workers[..index].iter().sum::<usize>() + turn) as u16 }
+        };
+        Rows::Listed(partition.home.iter().take(residuals.rows() as usize).map(owner).collect())
     }
 }
 
@@ -279,180 +320,4 @@ const VISITING: u64 = 1;
 const SCHEDULE: u64 = 2;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mf::config::Order;
-    use crate::mf::ratings::Ratings;
-    use crate::mf::residuals::Residuals;
-    use crate::mf::synthetic::SyntheticConfig;
-    use crate::mf::tiles::CHUNK_CELLS;
-
-    type Visited = (u32, u32, u32);
-
-    fn ratings() -> Ratings {
-        let config =
-            SyntheticConfig { rows: 90, columns: 40, cells: 900, ..SyntheticConfig::default() };
-        Ratings::synthetic(config).expect("valid")
-    }
-
-    fn visits(order: Order, workers: &[usize]) -> Vec<Visits> {
-        let ratings = ratings();
-        let residuals = Residuals::new(&ratings, Vec::new());
-        let division = Division::new(&residuals, order, workers, 5);
-        let all = division.workers();
-        assert_eq!(division.rounds(), if order == Order::Dsgd { all } else { 1 });
-        let visits =
-            |slot: WorkerSlot| Visits::new(division.part(slot, &|_, _| {}), 5, slot.number, all);
-        WorkerSlot::all_of(workers, true).map(visits).collect()
-    }
-
-    /// Returns the chunks of an epoch, round by round.
-    fn rounds(visits: &Visits, epoch: u32) -> Vec<Vec<Chunk>> {
-        let rounds = match visits.part() {
-            Part::Blocks { own, .. } => own.len(),
-            Part::Cells(_) => 1,
-        };
-        let round = |index| {
-            let mut chunks = Vec::new();
-            let round = Round { epoch, index: index as u32 };
-            let taken: Result<(), ()> = visits.round(round, 0, &mut |chunk| {
-                assert!(!chunk.cells.is_empty());
-                chunks.push(chunk);
-                Ok(())
-            });
-            assert_eq!(taken, Ok(()));
-            chunks
-        };
-        (0..rounds).map(round).collect()
-    }
-
-    fn chunks(visits: &Visits, epoch: u32) -> Vec<Chunk> {
-        rounds(visits, epoch).concat()
-    }
-
-    fn visited(chunks: &[Chunk]) -> Vec<Visited> {
-        let of_chunk = |chunk: &Chunk| {
-            let cell = |cell: &Visit| {
-                let (row, column) =
-                    (chunk.rows[usize::from(cell.row)], chunk.columns[usize::from(cell.column)]);
-                (row, column, cell.value.to_bits())
-            };
-            chunk.cells.iter().map(cell).collect::<Vec<_>>()
-        };
-        chunks.iter().flat_map(of_chunk).collect()
-    }
-
-    #[test]
-    fn every_order_visits_each_cell_once_an_epoch_and_another_way_in_the_next() {
-        let mut expected = Vec::new();
-        let ratings = ratings();
-        Residuals::new(&ratings, Vec::new())
-            .for_each(0..90, |cell| expected.push((cell.row, cell.column, cell.value.to_bits())));
-        expected.sort_unstable();
-        for order in [Order::Columnwise, Order::Dsgd, Order::Plain] {
-            for workers in [&[1][..], &[1, 1], &[3, 3], &[50], &[1, 4, 2]] {
-                let all = visits(order, workers);
-                let are_few = all.len() < 8;
-                let epoch = |epoch| {
-                    let of_all = all.iter().flat_map(|visits| visited(&chunks(visits, epoch)));
-                    of_all.collect::<Vec<Visited>>()
-                };
-                let [mut first, mut second] = [1, 2].map(epoch);
-                assert!(!are_few || first != second, "the same in both");
-                for epoch in [&mut first, &mut second] {
-                    epoch.sort_unstable();
-                    assert!(*epoch == expected, "{order:?} {workers:?}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn columnwise_gives_rows_to_nodes_and_columns_to_workers() {
-        let all = visits(Order::Columnwise, &[2, 2]);
-        let cells: Vec<Vec<Visited>> =
-            all.iter().map(|visits| visited(&chunks(visits, 1))).collect();
-        let distinct = |worker: usize, of: fn(&Visited) -> u32| {
-            let mut found: Vec<u32> = cells[worker].iter().map(of).collect();
-            found.sort_unstable();
-            found.dedup();
-            found
-        };
-        for (a, b) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
-            let rows = [a, b].map(|worker| distinct(worker, |cell| cell.0));
-            assert!(
-                rows[0].iter().all(|row| rows[1].binary_search(row).is_err()),
-                "rows of other nodes"
-            );
-        }
-        for (a, b) in [(0, 1), (2, 3)] {
-            let [first, second] = [a, b].map(|worker| distinct(worker, |cell| cell.1));
-            assert!(
-                first.iter().all(|column| second.binary_search(column).is_err()),
-                "one node's workers"
-            );
-        }
-        assert_eq!(all[0].part().rows(90), distinct(0, |cell| cell.0));
-    }
-
-    #[test]
-    fn in_a_sub_epoch_no_two_workers_of_dsgd_meet() {
-        let workers = 4;
-        let all = visits(Order::Dsgd, &[2; 2]);
-        for epoch in 1..=3 {
-            let sub_epochs: Vec<Vec<Vec<Visited>>> = all
-                .iter()
-                .map(|visits| rounds(visits, epoch).iter().map(|chunks| visited(chunks)).collect())
-                .collect();
-            for turn in 0..workers {
-                let mut owners = [None; 40];
-                for (worker, parts) in sub_epochs.iter().enumerate() {
-                    for (_, column, _) in &parts[turn] {
-                        let owner = owners[*column as usize].get_or_insert(worker);
-                        assert_eq!(*owner, worker, "column {column} in turn {turn}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn schedules_are_latin_squares_and_differ_between_epochs() {
-        for workers in [1, 2, 5] {
-            let schedule = Schedule::new(7, 1, workers);
-            for fixed in 0..workers {
-                let by_turn = (0..workers).map(|turn| schedule.block(fixed, turn));
-                let by_worker = (0..workers).map(|worker| schedule.block(worker, fixed));
-                for mut blocks in [by_turn.collect::<Vec<_>>(), by_worker.collect()] {
-                    blocks.sort_unstable();
-                    assert!(blocks.into_iter().eq(0..workers));
-                }
-            }
-        }
-        let first = Schedule::new(7, 1, 5);
-        assert!((2..5).any(|epoch| Schedule::new(7, epoch, 5).blocks != first.blocks));
-    }
-
-    #[test]
-    fn any_cells_make_a_chunk_that_has_each_row_and_column_once_and_a_refused_chunk_ends_the_visit()
-    {
-        for order in [Order::Columnwise, Order::Plain] {
-            let ratings = Ratings::synthetic(SyntheticConfig::default()).expect("valid");
-            let residuals = Residuals::new(&ratings, Vec::new());
-            let part = Division::new(&residuals, order, &[1], 5).part(WorkerSlot::ONLY, &|_, _| {});
-            let (visits, mut taken) = (Visits::new(part, 5, 0, 1), 0);
-            let refused = visits.round(Round { epoch: 1, index: 0 }, 0, &mut |chunk| {
-                taken += 1;
-                for list in [&chunk.rows, &chunk.columns] {
-                    let mut distinct = list.clone();
-                    distinct.sort_unstable();
-                    distinct.dedup();
-                    assert_eq!(distinct.len(), list.len());
-                }
-                assert!(chunk.cells.len() <= CHUNK_CELLS && chunk.rows.len() <= CHUNK_ROWS);
-                if taken < 2 { Ok(()) } else { Err(()) }
-            });
-            assert_eq!((refused, taken), (Err(()), 2));
-        }
-    }
-}
+mod tests;

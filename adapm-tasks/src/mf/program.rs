@@ -309,6 +309,7 @@ pub(crate) fn findings(ratings: &Ratings) -> Vec<Finding> {
 pub enum Mf {}
 
 impl Program for Mf {
+    const DEALS_BY_PARTITION: bool = true;
     const NAME: &'static str = NAME;
     const LABELS: Labels = LABELS;
     const KEY_KINDS: &'static [&'static str] = KEY_KINDS;

@@ -17,6 +17,7 @@ use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
 use crate::mf::step::{Load, Start, Weights, WorkerState};
 use crate::mf::tiles::CHUNK_CELLS;
+use crate::partition::PartitionFile;
 use crate::run::config::{Split, batches_ahead};
 use crate::run::error::TaskError;
 use crate::run::observer::Epoch;
@@ -108,13 +109,18 @@ impl<'a> Task for Factorization<'a> {
         None
     }
 
-    /// Cells, with their row and column.
+    /// Cells, with their row and column; those held back, too: what is dealt are rows, and what is
+    /// held back hangs on the seed and other settings.
     fn samples(&self, each: &mut dyn FnMut(&[Key])) -> Result<bool, TaskError> {
         let rows = self.ratings.rows;
-        self.prepared.residuals.for_each(0..rows, |cell| {
+        self.ratings.for_each(0..rows, |cell| {
             each(&[cell.row, rows + cell.column].map(|vector| Key(vector.into())));
         });
         Ok(true)
+    }
+
+    fn deal_by(&mut self, partition: &Arc<PartitionFile>) {
+        self.division.deal_by(partition);
     }
 
     fn examples(&self) -> u64 {

@@ -203,6 +203,8 @@ pub(crate) fn row_bounds(residuals: &Residuals<'_>, workers: &[usize]) -> Vec<u3
 pub(crate) struct Sweep<'a> {
     pub(crate) residuals: &'a Residuals<'a>,
     pub(crate) rows: Range<u32>,
+    /// By row, whose it is, and whose cells alone are passed; `None`: those of all of `rows`.
+    pub(crate) only: Option<(&'a [u16], u16)>,
     /// Threads that generate.
     pub(crate) threads: usize,
     /// Passes in all.
@@ -212,9 +214,24 @@ pub(crate) struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
+    /// Returns the number of cells that a pass has.
+    pub(crate) fn cells(&self) -> u64 {
+        let rows = self.rows.clone().filter(|row| self.has(*row));
+        rows.map(|row| self.residuals.cells_in(row..row + 1)).sum()
+    }
+
+    fn has(&self, row: u32) -> bool {
+        self.only.is_none_or(|(of, own)| of[row as usize] == own)
+    }
+
     /// Passes all cells, row by row, ascending. It is pass number `pass`, from 0.
     pub(crate) fn pass(&self, pass: u64, mut each: impl FnMut(Cell)) {
         let Range { start, end } = self.rows;
+        let mut each = |cell: Cell| {
+            if self.has(cell.row) {
+                each(cell);
+            }
+        };
         let rows = u64::from(end - start);
         let block = self.block_rows();
         let blocks = (start..end).step_by(block as usize);
@@ -303,7 +320,7 @@ mod tests {
     }
 
     fn sweep<'a>(residuals: &'a Residuals<'a>, rows: Range<u32>) -> Sweep<'a> {
-        Sweep { residuals, rows, threads: 2, passes: 2, tell: &|_, _| {} }
+        Sweep { residuals, rows, only: None, threads: 2, passes: 2, tell: &|_, _| {} }
     }
 
     #[test]
@@ -407,6 +424,7 @@ mod tests {
             let sweep = Sweep {
                 residuals: &residuals,
                 rows: rows.clone(),
+                only: None,
                 threads,
                 passes: 1,
                 tell: &|_, _| {},
