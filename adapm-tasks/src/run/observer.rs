@@ -19,7 +19,7 @@ pub struct Training {
     /// It may end before, if epochs make no progress.
     pub may_end_early: bool,
     /// Training examples done in this epoch, over all workers. While an epoch runs and nodes are
-    /// processes, what this node has done, times the number of nodes: all have equal parts.
+    /// processes, an estimate by what this node has done: all workers have equal parts.
     pub done: u64,
     /// Training examples of an epoch.
     pub total: u64,

@@ -170,11 +170,16 @@ impl<'a, E: Evaluation> RunState<'a, E> {
         self.tallies().fold((0, 0.0), |(done, loss), (d, l)| (done + d, loss + l))
     }
 
-    /// Estimates the examples done by all workers of all processes, which have equal parts of
-    /// `total`.
+    /// Estimates how much of `total`, of which all workers have equal parts, they have done in all
+    /// processes.
     pub(crate) fn estimate(&self, total: u64) -> u64 {
-        let (done, _) = self.totals();
-        (done * self.peers.processes() as u64).min(total)
+        let here = self.by_process[self.peers.node()];
+        extrapolated(self.totals().0, (self.by_process.iter().sum(), here), total)
+    }
+
+    /// Estimates the same of what all processes have equal parts of.
+    pub(crate) fn estimate_by_process(&self, total: u64) -> u64 {
+        extrapolated(self.totals().0, (self.peers.processes(), 1), total)
     }
 
     /// Makes the states of all processes equal for `phase`, which has ended: where it was cut, and
@@ -424,6 +429,11 @@ fn places(
     starts.map(move |start| start..len.min(start + batch))
 }
 
+/// Returns what all have done if these of them have `done` this, `total` at most.
+fn extrapolated(done: u64, (all, these): (usize, usize), total: u64) -> u64 {
+    (u128::from(done) * all as u128 / these as u128).min(total.into()) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -457,6 +467,15 @@ mod tests {
         ] {
             assert!(seconds.is_finite() && seconds >= 0.0, "{seconds}");
         }
+    }
+
+    #[test]
+    fn a_process_with_more_workers_does_not_take_the_others_to_be_as_far() {
+        // Three workers here and one elsewhere, each with 250 of 1,000 examples.
+        assert_eq!([375, 750].map(|done| extrapolated(done, (4, 3), 1_000)), [500, 1_000]);
+        assert_eq!([125, 250].map(|done| extrapolated(done, (4, 1), 1_000)), [500, 1_000]);
+        assert_eq!(extrapolated(u64::MAX, (4, 1), u64::MAX), u64::MAX);
+        assert_eq!(extrapolated(9, (2, 1), 10), 10);
     }
 
     const BATCH: usize = 512;

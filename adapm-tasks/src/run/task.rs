@@ -304,8 +304,8 @@ pub struct Course<'a> {
     pub epoch: u32,
     /// Epochs of the run.
     pub epochs: u32,
-    /// Examples done in this epoch by all workers; where nodes are processes, what this process has
-    /// done times their number.
+    /// Examples done in this epoch by all workers; where nodes are processes, an estimate by what
+    /// this process has done: all workers have equal parts.
     pub done: u64,
     /// Examples of an epoch.
     pub examples: u64,

@@ -124,7 +124,11 @@ where
             state.tally(slot.index, done, 0.0);
             if slot.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
                 told = Instant::now();
-                state.observer.working(Work::Copying, state.estimate(shape.keys()), shape.keys());
+                state.observer.working(
+                    Work::Copying,
+                    state.estimate_by_process(shape.keys()),
+                    shape.keys(),
+                );
             }
         }
         Ok(part)
