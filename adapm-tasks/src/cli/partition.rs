@@ -2,7 +2,6 @@
 //!
 //! Flags of data and model are those of `train`: samples and keys are those that such a run has.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -17,13 +16,13 @@ use crate::cli::args::{
 use crate::cli::failure::Failure;
 use crate::cli::files::{Files, Outputs};
 use crate::cli::format;
-use crate::cli::input;
+use crate::cli::input as reading;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
 use crate::cli::program::{Program, Source, TrainArgs};
 use crate::cli::table::{Align, Table};
 use crate::files;
-use crate::partition::{Bigraph, Costs, Options, PARTS_MAX, Partition, PartitionFile, hybrid};
+use crate::partition::{Bigraph, BigraphError, Costs, Options, PARTS_MAX, PartitionFile, hybrid};
 use crate::run::survey::{Survey, Surveyed};
 use crate::run::{Config as _, Keep, Run};
 
@@ -92,9 +91,6 @@ pub(crate) fn run<P: Program>(
     let mut outputs = Outputs::prepare(&files, interrupt)?;
     outputs.copies();
     let costs = own.bandwidth.as_deref().map(|path| costs(path, nodes)).transpose()?;
-    let read = || P::read(train).map_err(|error| *error.0);
-    let (data, source) = input::read(output, interrupt, true, read)?;
-    outputs.check_inputs()?;
     let options = Options {
         rounds: own.rounds,
         store_rate: own.store_rate,
@@ -102,11 +98,19 @@ pub(crate) fn run<P: Program>(
         costs,
         ..Options::usual(train.config.run().seed)
     };
+    options.check(nodes).map_err(input)?;
+    let read = || P::read(train).map_err(|error| *error.0);
+    let (data, source) = reading::read(output, interrupt, true, read)?;
+    outputs.check_inputs()?;
     let stopped = || Failure::Interrupted(interrupt.exit_code().unwrap_or(1));
-    let found = found::<P>(train, &data, (nodes, &options), interrupt)?.ok_or_else(stopped)?;
-    let file = PartitionFile::new(P::NAME, options.seed, found.digest, found.partition);
+    let Surveyed { graph, digest } = surveyed::<P>(train, &data)?;
+    let began = Instant::now();
+    let partition = hybrid(&graph, nodes, &options, interrupt.stop()).map_err(input)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let file = PartitionFile::new(P::NAME, options.seed, digest, partition.ok_or_else(stopped)?);
     outputs.save(OUT_FLAG, &format!("the parts of {nodes} nodes"), |to| file.write_to(to));
-    output.text(&table::<P>(&found.report, &source, output))?;
+    let report = Report::new(&graph, &file, seconds);
+    output.text(&table::<P>(&report, &source, output))?;
     outputs.sentences().try_for_each(|sentence| output.sentence(sentence))?;
     output.object(&Object {
         task: P::NAME,
@@ -114,7 +118,7 @@ pub(crate) fn run<P: Program>(
         generated: source.is_generated,
         nodes,
         seed: options.seed,
-        report: &found.report,
+        report: &report,
         saved: outputs.saved(OUT_FLAG).map(|path| path.display().to_string()),
     })?;
     outputs.finish()?;
@@ -132,35 +136,19 @@ fn nodes_of<P: Program>(train: &TrainArgs<P>) -> Result<usize, Failure> {
     }
 }
 
-/// What was found, and what to say of it.
-struct Found {
-    digest: u64,
-    partition: Partition,
-    report: Report,
+fn input(error: BigraphError) -> Failure {
+    Failure::Input(error.to_string())
 }
 
-/// Finds a partition by `nodes`; `None` if a signal has stopped it.
-fn found<P: Program>(
-    train: &TrainArgs<P>,
-    data: &P::Data,
-    (nodes, options): (usize, &Options),
-    interrupt: &Interrupt,
-) -> Result<Option<Found>, Failure> {
+/// Returns what training would train on.
+fn surveyed<P: Program>(train: &TrainArgs<P>, data: &P::Data) -> Result<Surveyed, Failure> {
     let mut config = train.config.clone();
     let (_, run) = config.common_mut();
     run.keep = Keep::Nothing;
     let survey = Survey::default();
     P::train(data, &config, &Run::alone().surveyed_by(&survey))?;
-    let Some(Surveyed { graph, digest }) = survey.into_found() else {
-        return Err(Failure::Input("the task has shown no samples".to_owned()));
-    };
-    let began = Instant::now();
-    let found = hybrid(&graph, nodes, options, interrupt.stop());
-    let found = found.map_err(|error| Failure::Input(error.to_string()))?;
-    Ok(found.map(|partition| {
-        let report = Report::new(&graph, &partition, began.elapsed().as_secs_f64());
-        Found { digest, partition, report }
-    }))
+    let none = || Failure::Input("the task has shown no samples".to_owned());
+    survey.into_found().ok_or_else(none)
 }
 
 /// Reads bandwidths between so many nodes.
@@ -210,7 +198,7 @@ struct Report {
     parts: Vec<Part>,
 }
 
-#[derive(Serialize)]
+#[derive(Clone, Default, Serialize)]
 struct Part {
     node: usize,
     keys: usize,
@@ -222,29 +210,31 @@ struct Part {
 }
 
 impl Report {
-    fn new(graph: &Bigraph, partition: &Partition, seconds: f64) -> Self {
-        let nodes = partition.secondary.len();
-        let count =
-            |of: &[u16], node: usize| of.iter().filter(|n| usize::from(**n) == node).count();
-        let is_of = |sample: usize, node: usize| usize::from(partition.sample[sample]) == node;
-        let is_remote = |key: u32, node: usize| usize::from(partition.home[key as usize]) != node;
-        let part = |node: usize| {
-            let replicas: BTreeSet<u32> =
-                partition.secondary[node].iter().map(|key| key.0 as u32).collect();
-            let is_far = |key: u32| is_remote(key, node) && !replicas.contains(&key);
-            Part {
-                node,
-                keys: count(&partition.home, node),
-                replicas: replicas.len(),
-                samples: count(&partition.sample, node),
-                accesses: graph.count(|sample, _| is_of(sample, node)),
-                remote: graph.count(|sample, key| is_of(sample, node) && is_remote(key, node)),
-                remote_with_replicas: graph.count(|sample, key| is_of(sample, node) && is_far(key)),
+    /// Goes over all accesses once.
+    fn new(graph: &Bigraph, partition: &PartitionFile, seconds: f64) -> Self {
+        let nodes = partition.nodes;
+        let mut parts: Vec<Part> =
+            (0..nodes).map(|node| Part { node, ..Part::default() }).collect();
+        partition.home.iter().for_each(|node| parts[usize::from(*node)].keys += 1);
+        let mut hashed = 0;
+        for (sample, node) in
+            partition.nodes_of_samples().iter().map(|node| usize::from(*node)).enumerate()
+        {
+            let (part, replicas) = (&mut parts[node], &partition.secondary[node]);
+            part.samples += 1;
+            for key in graph.of(sample) {
+                part.accesses += 1;
+                let is_remote = usize::from(partition.home[*key as usize]) != node;
+                let key = Key((*key).into());
+                part.remote += u64::from(is_remote);
+                part.remote_with_replicas +=
+                    u64::from(is_remote && replicas.binary_search(&key).is_err());
+                hashed += u64::from(Layout::home(key, nodes).index() != sample % nodes);
             }
-        };
-        let parts: Vec<Part> = (0..nodes).map(part).collect();
-        let hashed = graph
-            .count(|sample, key| Layout::home(Key(key.into()), nodes).index() != sample % nodes);
+        }
+        for (part, replicas) in parts.iter_mut().zip(&partition.secondary) {
+            part.replicas = replicas.len();
+        }
         let share = |remote: u64| remote as f64 / graph.accesses().max(1) as f64;
         Self {
             keys: graph.keys(),

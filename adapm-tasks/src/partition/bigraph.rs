@@ -77,14 +77,15 @@ impl Bigraph {
         &self.accesses[self.range(sample)]
     }
 
-    fn range(&self, sample: usize) -> Range<usize> {
-        self.starts[sample]..self.starts[sample + 1]
-    }
-
     /// Returns the number of accesses for which `is_remote` holds of (sample, key).
+    #[cfg(test)]
     pub(crate) fn count(&self, is_remote: impl Fn(usize, u32) -> bool) -> u64 {
         let of = |sample| self.of(sample).iter().filter(|key| is_remote(sample, **key)).count();
         (0..self.samples()).map(|sample| of(sample) as u64).sum()
+    }
+
+    fn range(&self, sample: usize) -> Range<usize> {
+        self.starts[sample]..self.starts[sample + 1]
     }
 }
 

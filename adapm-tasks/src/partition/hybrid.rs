@@ -46,6 +46,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Checks the options for so many parts.
+    ///
+    /// # Errors
+    /// A rate that is no share, or costs of other parts.
+    pub(crate) fn check(&self, parts: usize) -> Result<(), BigraphError> {
+        if !(0.0..=1.0).contains(&self.store_rate) {
+            return Err(BigraphError::StoreRate { rate: self.store_rate });
+        }
+        let given = self.costs.as_ref().map(|costs| costs.parts).filter(|given| *given != parts);
+        given.map_or(Ok(()), |given| Err(BigraphError::Bandwidths { given, parts }))
+    }
+
     /// Returns the usual options.
     pub(crate) fn usual(seed: u64) -> Self {
         let (priority, costs) = (Priority::default(), None);
@@ -130,26 +142,23 @@ pub(crate) fn hybrid(
     if graph.samples() == 0 {
         return Err(BigraphError::NoSamples);
     }
-    if !(0.0..=1.0).contains(&options.store_rate) {
-        return Err(BigraphError::StoreRate { rate: options.store_rate });
-    }
-    if let Some(given) = options.costs.as_ref().map(|costs| costs.parts).filter(|n| *n != parts) {
-        return Err(BigraphError::Bandwidths { given, parts });
-    }
+    options.check(parts)?;
     let starts =
         if parts == 1 { 1 } else { (STARTS_ACCESSES / graph.accesses().max(1)).clamp(1, 16) };
-    let mut best: Option<(f64, Assignment<'_>)> = None;
+    let mut assignment = Assignment::new(graph, parts, options.costs.as_ref());
+    let mut best: Option<(f64, [Vec<Option<u8>>; 2])> = None;
     for start in 0..starts as u64 {
-        let mut assignment = Assignment::new(graph, parts, options.costs.as_ref());
+        assignment.clear();
         if assignment.find(options.rounds, options.seed, start, stop).is_none() {
             return Ok(None);
         }
         let cost = assignment.cost_of_accesses();
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            best = Some((cost, assignment));
+            best = Some((cost, [assignment.sample.clone(), assignment.home.clone()]));
         }
     }
-    let (_, assignment) = best.expect("there is a start");
+    let (_, parts_of) = best.expect("there is a start");
+    assignment.take(parts_of);
     let secondary = (0..parts).map(|part| assignment.secondary(part, options)).collect();
     let whole = |of: &[Option<u8>]| of.iter().map(|part| part.unwrap_or(0).into()).collect();
     let (home, sample) = (whole(&assignment.home), whole(&assignment.sample));
@@ -229,6 +238,25 @@ impl<'a> Assignment<'a> {
             sizes: Sizes::new(parts, [samples, keys]),
             near: vec![0; parts],
             touched: Vec::new(),
+        }
+    }
+
+    /// Takes all vertices out of their parts.
+    fn clear(&mut self) {
+        self.home.fill(None);
+        self.sample.fill(None);
+        self.counts.fill(0);
+        self.sizes = Sizes::new(self.parts, [self.graph.samples(), self.graph.keys()]);
+    }
+
+    /// Takes these parts of samples and keys, with the accesses that follow from them.
+    fn take(&mut self, [sample, home]: [Vec<Option<u8>>; 2]) {
+        (self.sample, self.home) = (sample, home);
+        self.counts.fill(0);
+        for (sample, part) in self.sample.iter().enumerate() {
+            for key in self.graph.of(sample) {
+                self.counts[*key as usize * self.parts + usize::from(part.unwrap_or(0))] += 1;
+            }
         }
     }
 

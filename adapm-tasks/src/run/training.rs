@@ -58,6 +58,8 @@ impl<F> Started<'_, F> {
     {
         self.topology.check(&task.shape())?;
         if let Some(survey) = self.survey {
+            let (keys, nodes) = (task.shape().keys(), self.topology.nodes);
+            memory::check(self.topology, Need::of_partition(keys, nodes))?;
             survey.take(task)?;
             return Ok(self.not_begun(settings.epochs));
         }
