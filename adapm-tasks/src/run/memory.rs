@@ -35,7 +35,7 @@ impl Need {
         let processes = topology.peers.processes();
         let best = (bytes_of(best_shape) / processes as u64).saturating_mul(copies);
         let parameters = Self::parameters(topology.system, topology.nodes, processes, shape);
-        Self { parameters, best, partition: 0, data: resident(&read).unwrap_or(0) }
+        Self { parameters, best, data: resident(&read).unwrap_or(0), ..Self::default() }
     }
 
     /// Returns the need of a process that partitions `keys` by so many nodes: counts of accesses.
@@ -60,7 +60,7 @@ impl Need {
             Hot::ByNode(lists) if processes == 1 => lists.iter().map(copies).sum(),
             Hot::ByNode(lists) => lists.get(topology.peers.node()).map_or(0, copies),
         };
-        Self { parameters: self.parameters.saturating_add(here), ..self }
+        Self { hot: here, ..self }
     }
 
     /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one
@@ -118,6 +118,7 @@ fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
     let sum = |of: fn(&Need) -> u64| needs.iter().map(of).fold(0, u64::saturating_add);
     let need = Need {
         parameters: sum(|need| need.parameters),
+        hot: sum(|need| need.hot),
         best: sum(|need| need.best),
         partition: sum(|need| need.partition),
         data: sum(|need| need.data),
@@ -245,6 +246,8 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+    use crate::run::config::Pacing;
+    use crate::run::peers::Peers;
 
     const GIB: u64 = 1 << 30;
 
@@ -306,7 +309,7 @@ mod tests {
     fn what_is_needed_by_all_processes_is_compared_and_told_with_its_parts() {
         let free = |bytes| Available { bytes, bound: Bound::ControlGroup("/job".to_owned()) };
         let (parameters, best, data) = (9_600_000_000, 1_400_000_000, 2_100_000_000);
-        let need = Need { parameters, best, partition: 0, data };
+        let need = Need { parameters, best, data, ..Need::default() };
         assert_eq!(shortage(&[need], free(11_000_000_000)), None);
         let text = shortage(&[need], free(5_800_000_000)).expect("too little").to_string();
         assert_eq!(
@@ -331,6 +334,34 @@ mod tests {
         );
         let partition = Need::of_partition(1_000_000, 8).partition;
         assert_eq!(partition, 32_000_000);
+    }
+
+    #[test]
+    fn replicas_of_hot_keys_are_told_apart_from_parameters() {
+        let peers = Peers::alone();
+        let topology = Topology {
+            system: Some(System::Nups),
+            nodes: 2,
+            workers: &[1, 1],
+            pacing: Pacing::default(),
+            peers: &peers,
+        };
+        let shape = Shape::new(&[(1_000, 64)]);
+        let keys: Vec<Key> = (0..100).map(Key).collect();
+        let value_and_delta = 2 * 4 * 64;
+        let hot = |hot| Need::default().with_hot(topology, &shape, &hot).hot;
+        // Half of the shared ones have their home on either node.
+        assert_eq!(hot(Hot::Shared(keys.clone())), 100 * value_and_delta);
+        let by_node = vec![keys.clone(), keys[..10].to_vec()];
+        assert_eq!(hot(Hot::ByNode(by_node)), 110 * value_and_delta);
+        let need = Need { parameters: 1_000_000, hot: 5_000_000_000, ..Need::default() };
+        let available = Available { bytes: 2_000_000_000, bound: Bound::Machine };
+        assert_eq!(
+            shortage(&[need], available).expect("too little").to_string(),
+            "this run needs at least 5001 MB: parameters 1 MB, replicas of hot keys 5000 MB, data and \
+             program 0 MB; 2000 MB are available on this machine; have fewer hot keys (--replicate, \
+             --replicate-factor, --replicate-keys or --homes)"
+        );
     }
 
     #[test]

@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Bytes that a process needs at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Need {
-    /// Main copies and replicas.
+    /// Main copies and, where a system has them of all keys, replicas.
     pub(crate) parameters: u64,
+    /// Replicas of hot keys.
+    pub(crate) hot: u64,
     /// The copy of the best parameters.
     pub(crate) best: u64,
     /// Counts for a partition, which is made before there are parameters.
@@ -57,7 +59,7 @@ pub(crate) enum Bound {
 impl Need {
     /// Bytes in all.
     pub(crate) fn total(self) -> u64 {
-        let parts = [self.parameters, self.best, self.partition, self.data];
+        let parts = [self.parameters, self.hot, self.best, self.partition, self.data];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
@@ -66,13 +68,18 @@ impl Need {
         if self.partition > 0 {
             return format!("its partition {}", Gigabytes(self.partition));
         }
+        let hot = || format!(", replicas of hot keys {}", Gigabytes(self.hot));
         let best = || format!(", the best of them {}", Gigabytes(self.best));
-        format!("parameters {}{}", Gigabytes(self.parameters), said_if(self.best > 0, best))
+        let (hot, best) = (said_if(self.hot > 0, hot), said_if(self.best > 0, best));
+        format!("parameters {}{hot}{best}", Gigabytes(self.parameters))
     }
 
     fn advice(self) -> &'static str {
         if self.partition > 0 {
             return "use `adapm partition` on a larger machine and give its file as --homes";
+        }
+        if self.hot > self.parameters {
+            return "have fewer hot keys (--replicate, --replicate-factor, --replicate-keys or --homes)";
         }
         "use a smaller --dim, or nodes on more machines"
     }
