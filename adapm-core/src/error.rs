@@ -212,8 +212,10 @@ pub enum OpError {
         /// The node.
         node: NodeId,
     },
-    /// A localize under a system whose copies come by access (`ssp`, `essp`).
-    #[error("copies come by access under this system: localize under adapm, lapse or nups")]
+    /// A localize under a system whose main copies stay where they are.
+    #[error(
+        "main copies stay where they are under this system: localize under adapm, lapse or nups"
+    )]
     Immovable,
     /// The cluster has been shut down.
     #[error("the cluster has been shut down")]

@@ -161,8 +161,12 @@ impl<S: Store> NodeShared<S> {
     pub(crate) fn check_movable(&self, keys: &[Key]) -> Result<(), OpError> {
         self.elements(keys)?;
         match self.supply {
-            Supply::Access => Err(OpError::Immovable),
-            _ => Ok(()),
+            Supply::Nothing | Supply::Hot | Supply::Partition | Supply::Access => {
+                Err(OpError::Immovable)
+            }
+            Supply::Intent | Supply::Localize | Supply::Everything | Supply::HotAndLocalize => {
+                Ok(())
+            }
         }
     }
 

@@ -213,7 +213,17 @@ fn a_second_bound_and_a_localize_of_fixed_keys_are_refused() {
     let two = two.expect_err("it has a bound");
     assert_eq!(two.to_string(), "system ssp:4 has a bound of its own: leave out the other");
     assert!(matches!(two, BuildError::TwoBounds { .. }));
-    for system in [System::Essp { staleness: 0 }, System::Ssp { staleness: 1 }] {
+    let fixed = [
+        System::Essp { staleness: 0 },
+        System::Ssp { staleness: 1 },
+        System::HetGmp { staleness: 0 },
+        System::Bsp,
+        System::BoundedDelay { delay: 1 },
+        System::Eventual,
+        System::Classic,
+        System::Parallax,
+    ];
+    for system in fixed {
         let cluster = builder(system).build().expect("valid");
         let run = cluster.run(|mut worker| {
             assert_eq!(worker.localize(&[Key(1)]), Err(OpError::Immovable), "{system}");

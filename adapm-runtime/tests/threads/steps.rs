@@ -89,7 +89,7 @@ fn take_steps(worker: &mut FloatWorker) -> Result<Vec<Vec<f32>>, OpError> {
         match random.below(8) {
             0 => worker.intent(&keys, worker.clock() + 2..worker.clock() + 20)?,
             1 => match worker.localize_async(&keys[..2]) {
-                // Not under systems whose copies come by access.
+                // Not under systems whose main copies stay.
                 Err(OpError::Immovable) => {}
                 done => drop(done?),
             },
