@@ -6,6 +6,7 @@
 mod adapm_3;
 mod adapm_4_1;
 mod adapm_4_2;
+mod adapm_a_3;
 mod adapm_b_1;
 mod adapm_b_2;
 mod het_gmp_5;
