@@ -19,6 +19,8 @@ pub(crate) struct Merit {
     pub(crate) name: &'static str,
     examples: &'static str,
     is_less_better: bool,
+    /// It is measured at the end alone, not after epochs.
+    pub(crate) is_of_end: bool,
     /// Its field for what a model that has learnt nothing reaches, or the value.
     chance: Chance,
 }
@@ -40,7 +42,8 @@ impl Merit {
             "gnn" => (false, Chance::OneOf("classes")),
             _ => (false, Chance::Value(0.0)),
         };
-        Self { name: labels.quality, examples: labels.examples, is_less_better, chance }
+        let (name, examples, is_of_end) = (labels.quality, labels.examples, task == "wv");
+        Self { name, examples, is_less_better, is_of_end, chance }
     }
 
     /// Returns the better one.
@@ -181,9 +184,15 @@ impl Run<'_> {
         Some(Range::of(self.record.epochs.iter().filter_map(|epoch| number(epoch, field)))?.max)
     }
 
-    /// Returns the mean of `field` over epochs.
-    fn mean(&self, field: &str) -> Option<f64> {
-        Some(Range::of(self.record.epochs.iter().filter_map(|epoch| number(epoch, field)))?.mean)
+    /// Returns the mean of `field` over epochs, each as often as its `weight` says; `None` without
+    /// any weight.
+    fn mean(&self, field: &str, weight: &str) -> Option<f64> {
+        let weighed = |epoch: &Value| Some((number(epoch, field)?, number(epoch, weight)?));
+        let (mut sum, mut all) = (0.0, 0.0);
+        for (value, weight) in self.record.epochs.iter().filter_map(weighed) {
+            (sum, all) = (sum + value * weight, all + weight);
+        }
+        (all > 0.0).then(|| sum / all)
     }
 
     fn epoch_seconds(&self) -> Option<f64> {
@@ -300,13 +309,13 @@ columns! {
     Copies "relocations" "relocations" Number |run| run.per_epoch("relocations");
     Copies "replicas" "set up" Number |run| run.per_epoch("replicas");
     Copies "releases" "released" Number |run| run.per_epoch("releases");
-    Copies "renews" "renewed" Number |run| run.mean("renews").and_then(|_| run.per_epoch("renews"));
-    Copies "held_mean" "held, mean" Number |run| run.mean("held_mean");
+    Copies "renews" "renewed" Number |run| run.most("renews").and_then(|_| run.per_epoch("renews"));
+    Copies "held_mean" "held, mean" Number |run| run.mean("held_mean", "seconds");
     Copies "held_max" "at most" Number |run| number(run.record.epochs.last()?, "held_max");
     Copies "coerced" "coerced" Number |run| run.per_epoch("coerced");
     Copies "refusals" "refused" Number |run| run.per_epoch("refusals");
-    Freshness "staleness_mean" "staleness" Seconds |run| run.mean("staleness_mean").filter(|age| *age > 0.0);
-    Freshness "staleness_p99" "99 % below" Seconds |run| run.mean("staleness_p99").filter(|age| *age > 0.0);
+    Freshness "staleness_mean" "staleness" Seconds |run| run.mean("staleness_mean", "refreshes");
+    Freshness "staleness_p99" "99 % below" Seconds |run| run.most("staleness_p99").filter(|_| run.sum("refreshes") > 0.0);
     Freshness "peak_bytes" "peak memory" Bytes |run| Some(run.record.peak_bytes? as f64);
     Freshness "run_seconds" "whole run" Seconds |run| Some(run.record.seconds);
 }
@@ -336,7 +345,7 @@ pub(crate) struct Row<'a> {
     pub(crate) nodes: usize,
     /// Runs that have something to show.
     pub(crate) runs: Vec<Run<'a>>,
-    pub(crate) failed: usize,
+    pub(crate) failed: Vec<&'a Record>,
     /// Runs stopped as their time was over.
     pub(crate) stopped: usize,
 }
@@ -363,6 +372,12 @@ impl Row<'_> {
         let misses =
             |run: &&Run<'_>| run.reference.target.is_some() && run.target_seconds().is_none();
         self.runs.iter().filter(misses).count()
+    }
+
+    /// Returns the number of runs that have epochs, but no quality of any.
+    pub(crate) fn unjudged(&self) -> usize {
+        let is_unjudged = |run: &&Run<'_>| !run.record.epochs.is_empty() && run.curve().is_empty();
+        self.runs.iter().filter(is_unjudged).count()
     }
 
     /// Returns true if an epoch of one of its runs has other examples than one of the reference.
@@ -394,11 +409,11 @@ pub(crate) fn rows<'a>(
         let (system, nodes) = (record.cell.system, record.cell.nodes);
         let at = rows.iter().position(|row| row.system == system && row.nodes == nodes);
         let at = at.unwrap_or_else(|| {
-            rows.push(Row { system, nodes, runs: Vec::new(), failed: 0, stopped: 0 });
+            rows.push(Row { system, nodes, runs: Vec::new(), failed: Vec::new(), stopped: 0 });
             rows.len() - 1
         });
         match record.ending {
-            Ending::Failed => rows[at].failed += 1,
+            Ending::Failed => rows[at].failed.push(record),
             ending => {
                 rows[at].stopped += usize::from(ending == Ending::Budget);
                 rows[at].runs.push(Run { record, merit, reference });

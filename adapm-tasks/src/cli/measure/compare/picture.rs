@@ -89,9 +89,11 @@ fn curves(
     counts.into_iter().map(panel).collect()
 }
 
-/// Returns the points that all runs of a row have, epoch by epoch.
+/// Returns the points that all runs of a row have, epoch by epoch; a run without any, such as one
+/// that was stopped before, is left out.
 fn curve(row: &Row<'_>, x: fn(&Point) -> f64) -> Vec<(f64, Range)> {
-    let curves: Vec<Vec<Point>> = row.runs.iter().map(|run| run.curve()).collect();
+    let curves = row.runs.iter().map(|run| run.curve()).filter(|curve| !curve.is_empty());
+    let curves: Vec<Vec<Point>> = curves.collect();
     let epochs = curves.iter().map(Vec::len).min().unwrap_or(0);
     let point = |at: usize| {
         let mean = Range::of(curves.iter().map(|curve| x(&curve[at])))?.mean;

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::System;
 use crate::cli::format;
+use crate::cli::measure::compare::cell::Record;
 use crate::cli::measure::compare::figures::{
-    self, COLUMNS, Column, Group, Merit, Reference, Row, Unit,
+    self, COLUMNS, Column, Group, Merit, Reference, Row, Run, Unit,
 };
 use crate::cli::output::Output;
 use crate::cli::table::{Align, Table};
@@ -99,15 +100,19 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
     let mut judged: Vec<System> = Vec::new();
     for row in rows {
         let title = format!("{} on {}", row.system, format::plural(row.nodes, "node"));
-        if row.failed > 0 {
-            say(format!("{title}: {} failed", format::plural(row.failed, "run")));
+        if !row.failed.is_empty() {
+            say(format!("{title}: {} failed", format::plural(row.failed.len(), "run")));
         }
         if row.stopped > 0 {
             let runs = format::plural(row.stopped, "run");
             say(format!("{title}: {runs} stopped when the budget was spent; whole epochs count"));
         }
-        let short = row.misses();
-        if short > 0 {
+        let (short, unjudged) = (row.misses(), row.unjudged());
+        if merit.is_of_end && unjudged > 0 {
+            let runs = format::plural(unjudged, "run");
+            let why = "which is measured at the end, and they did not get there";
+            say(format!("{title}: {runs} without {}, {why}", merit.name));
+        } else if short > 0 {
             let runs = format::plural(row.runs.len(), "run");
             say(format!("{title}: {short} of {runs} did not reach the target"));
         }
@@ -152,7 +157,7 @@ impl RowObject {
                 system: row.system,
                 nodes: row.nodes,
                 runs: row.runs.len(),
-                failed: row.failed,
+                failed: row.failed.len(),
                 stopped: row.stopped,
                 is_no_gain: figures::is_no_gain(rows, row.system),
                 figures: COLUMNS.iter().map(figure).collect(),
@@ -162,22 +167,27 @@ impl RowObject {
     }
 }
 
-/// Returns all runs as CSV, a run a line; what was not measured is empty.
+/// Returns all runs as CSV, a run a line; what was not measured is empty, and so is all of a run
+/// that failed.
 pub(crate) fn csv(rows: &[Row<'_>]) -> String {
     let mut text = "system,nodes,seed,ending".to_owned();
     COLUMNS.iter().for_each(|column| text.extend([",", column.field]));
     text.push('\n');
-    for run in rows.iter().flat_map(|row| &row.runs) {
-        let cell = &run.record.cell;
-        let ending = serde_json::json!(run.record.ending);
+    let mut line = |record: &Record, run: Option<&Run<'_>>| {
+        let cell = &record.cell;
+        let ending = serde_json::json!(record.ending);
         let ending = ending.as_str().unwrap_or_default();
         let _ = write!(text, "{},{},{},{ending}", cell.system, cell.nodes, cell.seed);
         for column in &COLUMNS {
-            let figure = (column.of)(run).filter(|figure| figure.is_finite());
+            let figure = run.and_then(column.of).filter(|figure| figure.is_finite());
             let _ =
                 write!(text, ",{}", figure.map_or_else(String::new, |figure| figure.to_string()));
         }
         text.push('\n');
+    };
+    for row in rows {
+        row.runs.iter().for_each(|run| line(run.record, Some(run)));
+        row.failed.iter().for_each(|record| line(record, None));
     }
     text
 }

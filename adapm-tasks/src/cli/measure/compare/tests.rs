@@ -71,6 +71,29 @@ fn waits_are_those_of_the_run() {
     assert_eq!([figure("wait_mean"), figure("wait_p99")], [Some(2_000.0), Some(30_000.0)]);
 }
 
+/// An epoch without refreshes makes no copy fresher, and a short one counts little.
+#[test]
+fn ages_are_weighed_by_refreshes_and_replicas_by_time() {
+    let mut record = record("adapm", 2, &[(1.0, 10, 0.1), (3.0, 10, 0.2), (0.0, 10, 0.2)]);
+    let figures = [(10, 0.004, 0.008, 100.0), (30, 0.002, 0.016, 200.0), (0, 0.0, 0.0, 0.0)];
+    for (epoch, (refreshes, mean, p99, held)) in record.epochs.iter_mut().zip(figures) {
+        epoch["refreshes"] = json!(refreshes);
+        epoch["staleness_mean"] = json!(mean);
+        epoch["staleness_p99"] = json!(p99);
+        epoch["held_mean"] = json!(held);
+    }
+    let (merit, reference) = (merit("kge", "MRR"), Reference::default());
+    let figure = |record: &Record, field: &str| {
+        let column = COLUMNS.iter().find(|column| column.field == field).expect("a column");
+        (column.of)(&Run { record, merit: &merit, reference: &reference })
+    };
+    let found = ["staleness_mean", "staleness_p99", "held_mean"].map(|f| figure(&record, f));
+    assert_eq!(found, [Some(0.0025), Some(0.016), Some(175.0)]);
+    record.epochs.drain(..2);
+    let found = ["staleness_mean", "staleness_p99", "held_mean"].map(|f| figure(&record, f));
+    assert_eq!(found, [None; 3]);
+}
+
 #[test]
 fn shares_of_recorded_runs_add_up() {
     let (records, merit) = (recorded(), merit("kge", "MRR"));
@@ -175,6 +198,47 @@ fn pictures_have_each_system_and_no_broken_number() {
     let reference = Reference::of(&alone, &merit, None);
     let rows = figures::rows(&alone, &merit, &reference);
     assert!(picture::all(&rows, &merit).iter().all(|(_, svg)| svg.starts_with("<svg")));
+}
+
+#[test]
+fn a_run_without_an_epoch_hides_no_other() {
+    let (merit, reference) = (merit("kge", "MRR"), Reference::default());
+    let of = |records: &[Record]| {
+        let rows = figures::rows(records, &merit, &reference);
+        let mut pictures = picture::all(&rows, &merit);
+        pictures.swap_remove(0).1
+    };
+    let mut records = vec![record("full", 2, &[(1.0, 10, 0.5), (1.0, 10, 0.6)])];
+    let alone = of(&records);
+    records.push(Record { ending: Ending::Budget, ..record("full", 2, &[]) });
+    assert!(alone.contains("full") && of(&records) == alone, "{alone}");
+}
+
+#[test]
+fn a_run_that_failed_has_a_line_of_its_own() {
+    let mut records = vec![record("full", 2, &[(1.0, 10, 0.5)]), record("lapse", 2, &[])];
+    (records[1].ending, records[1].reason) = (Ending::Failed, Some("no word".to_owned()));
+    let (merit, reference) = (merit("kge", "MRR"), Reference::default());
+    let text = table::csv(&figures::rows(&records, &merit, &reference));
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[2].starts_with("lapse,2,1,failed,,"), "{text}");
+    let columns = lines.iter().map(|line| line.matches(',').count());
+    assert!(columns.clone().all(|count| Some(count) == columns.clone().next()), "{text}");
+}
+
+/// The accuracy on analogies is measured at the end, where a run that was stopped is not.
+#[test]
+fn a_table_says_why_stopped_word_vectors_have_no_quality() {
+    let merit = merit("wv", "accuracy");
+    let mut records = vec![record("adapm", 1, &[(1.0, 10, 0.0)])];
+    records[0].result = Some(json!({"workers": 1, "accuracy": 0.5}));
+    records.push(Record { ending: Ending::Budget, ..record("full", 2, &[(1.0, 10, 0.0)]) });
+    let reference = Reference::of(&records, &merit, None);
+    let rows = figures::rows(&records, &merit, &reference);
+    let text = table::tables(&rows, &merit, &reference, (Output::new(false), 200));
+    let told = "full on 2 nodes: 1 run without accuracy, which is measured at the end";
+    assert!(text.contains(told) && !text.contains("did not reach"), "{text}");
 }
 
 #[test]
