@@ -52,13 +52,13 @@ pub(crate) fn train_of(task: &TrainTask) -> &dyn Command {
 }
 
 /// Tunes NuPS for a task.
-pub(crate) fn tune(task: &TrainTask, interrupt: &Interrupt) -> Result<(), Failure> {
+pub(crate) fn tune(task: &TrainTask, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
     match task {
-        TrainTask::Kge(args) => tune::run(args, interrupt),
-        TrainTask::Mf(args) => tune::run(args, interrupt),
-        TrainTask::Wv(args) => tune::run(args, interrupt),
-        TrainTask::Ctr(args) => tune::run(args, interrupt),
-        TrainTask::Gnn(args) => tune::run(args, interrupt),
+        TrainTask::Kge(args) => tune::run(args, given, interrupt),
+        TrainTask::Mf(args) => tune::run(args, given, interrupt),
+        TrainTask::Wv(args) => tune::run(args, given, interrupt),
+        TrainTask::Ctr(args) => tune::run(args, given, interrupt),
+        TrainTask::Gnn(args) => tune::run(args, given, interrupt),
     }
 }
 

@@ -136,7 +136,9 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         Some(Verb::Predict { task: PredictTask::Ctr(args) }) => predict::ctr::run(args, interrupt),
         Some(Verb::Predict { task: PredictTask::Gnn(args) }) => predict::gnn::run(args, interrupt),
         Some(Verb::Export { task }) => export::run(task, interrupt),
-        Some(Verb::Tune { system: TuneSystem::Nups { task } }) => command::tune(task, interrupt),
+        Some(Verb::Tune { system: TuneSystem::Nups { task } }) => {
+            command::tune(task, given, interrupt)
+        }
         Some(Verb::Partition { task }) => match task {
             PartitionTask::Kge(args) => partition::run(args, interrupt),
             PartitionTask::Mf(args) => partition::run(args, interrupt),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use adapm_core::Key;
 use adapm_runtime::Scheme;
@@ -22,8 +23,8 @@ use crate::cli::{format, input};
 use crate::data::DataError;
 use crate::run::consistency::settings_of;
 use crate::run::{
-    CheckpointError, ClusterConfig, Config, EvalReport, KeyChoice, Run, Saved, TaskError,
-    TrainReport, UnknownKey,
+    CheckpointError, ClusterConfig, Config, EvalReport, KeyChoice, PartitionFile, Run, Saved,
+    TaskError, TrainReport, UnknownKey,
 };
 
 /// A task with a command line of its own: `train` and `eval`.
@@ -259,6 +260,19 @@ pub struct TrainArgs<P: Program> {
     pub(crate) traced: TraceKeysArgs,
     #[command(flatten)]
     pub(crate) processes: ProcessArgs,
+}
+
+impl<P: Program> TrainArgs<P> {
+    /// Reads the partition that is given, if one is.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or is of something else.
+    pub(crate) fn partition(&self) -> Result<Option<Arc<PartitionFile>>, Failure> {
+        let load = |path| PartitionFile::load(path, P::NAME).map(Arc::new);
+        let partition = self.homes.as_deref().map(load).transpose();
+        partition.map_err(|error| TaskError::from(error).into())
+    }
 }
 
 /// The flags of an evaluation.

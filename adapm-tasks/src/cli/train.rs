@@ -7,7 +7,6 @@
 //! What is a task's own is its [`Program`].
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use adapm_core::Key;
@@ -31,7 +30,7 @@ use crate::cli::{input, recipe};
 use crate::files::OutputError;
 use crate::run::flags::name_of;
 use crate::run::hot::HotChoice;
-use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice, PartitionFile, TaskError};
+use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice};
 
 /// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
 /// recipes.
@@ -169,10 +168,7 @@ fn configured<P: Program>(
         (None, true) => Keep::Best,
         (None, false) => Keep::Nothing,
     };
-    if let Some(path) = &args.homes {
-        let partition = PartitionFile::load(path, P::NAME).map_err(TaskError::from)?;
-        run.partition = Some(Arc::new(partition));
-    }
+    run.partition = args.partition()?;
     Ok(config)
 }
 

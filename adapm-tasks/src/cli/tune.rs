@@ -15,6 +15,7 @@ use std::time::Instant;
 use serde::Serialize;
 
 use crate::System;
+use crate::cli::args::Given;
 use crate::cli::epoch::Figures;
 use crate::cli::failure::Failure;
 use crate::cli::files;
@@ -27,21 +28,53 @@ use crate::cli::processes::{self, Processes};
 use crate::cli::program::{Program, TrainArgs};
 use crate::cli::progress::Screen;
 use crate::cli::table::{Align, Table};
-use crate::run::{Config as _, Epoch, Keep, ManagerStats, Observer, Run, Split, Training, Work};
+use crate::cli::train;
+use crate::run::{
+    Config as _, Epoch, Keep, ManagerStats, Observer, Run, Split, TaskError, Training, Work,
+};
 
 /// Trains with each point as `args` describe, and prints what it found and the flags of the
-/// fastest.
-pub(crate) fn run<P: Program>(args: &TrainArgs<P>, interrupt: &Interrupt) -> Result<(), Failure> {
-    P::check_flags(args).map_err(|error| *error.0)?;
-    if args.output.save.is_some() || args.output.out.is_some() || args.traced.trace_keys.is_some() {
-        let text = "tune trains parts of epochs and keeps nothing: leave out --save, --out and --trace-keys";
-        return Err(Failure::Input(text.to_owned()));
+/// fastest; or lists recipes.
+pub(crate) fn run<P: Program>(
+    args: &TrainArgs<P>,
+    given: &Given,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    if args.settings.lists() {
+        return train::run(args, given, interrupt);
     }
+    P::check_flags(args).map_err(|error| *error.0)?;
+    check(args, given)?;
     let check = || files::check_shared(&P::files(&args.flags));
     let nodes = args.config.cluster().nodes;
     processes::with(&args.processes, nodes, interrupt, check, |processes| {
         tune(args, processes, interrupt)
     })
+}
+
+/// Checks that nothing is asked for that a search has no use for. What a file says beside may be
+/// that of any run.
+fn check<P: Program>(args: &TrainArgs<P>, given: &Given) -> Result<(), Failure> {
+    let refused = |text: &str| Err(Failure::Input(text.to_owned()));
+    let output = &args.output;
+    if output.save.is_some() || output.out.is_some() || args.traced.trace_keys.is_some() {
+        return refused(
+            "tune trains parts of epochs and keeps nothing: leave out --save, --out and --trace-keys",
+        );
+    }
+    if args.settings.print_config {
+        return refused("tune prints what it finds: leave out --print-config");
+    }
+    if given.has_any(&["localize-ahead"]) {
+        return refused(
+            "tune chooses how far ahead keys are localized: leave out --localize-ahead",
+        );
+    }
+    let is_nups = args.config.cluster().system == Some(System::Nups);
+    if given.has_any(&["system"]) && !is_nups {
+        return refused("tune nups is of nups: leave out --system");
+    }
+    Ok(())
 }
 
 fn tune<P: Program>(
@@ -54,7 +87,7 @@ fn tune<P: Program>(
     let read = || P::read(args).map_err(|error| *error.0);
     let (data, source) = input::read(output, interrupt, true, read)?;
     let began = Instant::now();
-    let mut trials = Vec::new();
+    let (mut trials, mut shortage) = (Vec::new(), None);
     for (number, (factor, ahead)) in (1..).zip(points()) {
         let mut config = config.clone();
         let (_, run) = config.common_mut();
@@ -63,13 +96,23 @@ fn tune<P: Program>(
         let screen = screen.labelled(P::LABELS).without_lines();
         let watch = Watch::new(&screen, interrupt.stop());
         let run = Run::alone().observed_by(&watch).stopped_by(&watch.stop);
-        P::train(&data, &config, &run)?;
+        let is_fit = match P::train(&data, &config, &run) {
+            Err(error @ TaskError::Memory(_)) => {
+                shortage = Some(error);
+                false
+            }
+            trained => trained.map(|_| true)?,
+        };
         let seen = watch.seen();
         screen.finish()?;
         if let Some(code) = interrupt.exit_code() {
             return Err(Failure::Interrupted(code));
         }
-        trials.push(Trial::new(factor, ahead, &seen));
+        trials.push(Trial { is_fit, ..Trial::new(factor, ahead, &seen) });
+    }
+    let best = best(&trials);
+    if let Some(error) = shortage.filter(|_| best.is_none()) {
+        return Err(error.into());
     }
     let cluster = config.cluster();
     let tuned = Tuned {
@@ -78,7 +121,7 @@ fn tune<P: Program>(
         data: &source.text,
         nodes: cluster.nodes.unwrap_or(1),
         seconds: began.elapsed().as_secs_f64(),
-        best: best(&trials),
+        best,
         trials: &trials,
     };
     output.text(&tuned.text(P::LABELS.examples, output))?;
@@ -104,6 +147,7 @@ fn configured<P: Program>(
     }
     cluster.system = Some(System::Nups);
     (run.keep, run.no_eval, run.trace) = (Keep::Nothing, true, None);
+    run.partition = args.partition()?;
     config.check()?;
     Ok(config)
 }
@@ -140,9 +184,10 @@ fn sobol() -> impl Iterator<Item = [f64; 2]> {
     })
 }
 
-/// Returns the fastest of the trials.
+/// Returns the fastest of the trials that fit into memory.
 fn best(trials: &[Trial]) -> Option<&Trial> {
-    trials.iter().max_by(|a, b| a.examples_per_second.total_cmp(&b.examples_per_second))
+    let fit = trials.iter().filter(|trial| trial.is_fit);
+    fit.max_by(|a, b| a.examples_per_second.total_cmp(&b.examples_per_second))
 }
 
 /// What a point came to.
@@ -150,6 +195,8 @@ fn best(trials: &[Trial]) -> Option<&Trial> {
 struct Trial {
     replicate_factor: f64,
     localize_ahead: u64,
+    /// There was memory enough for it.
+    is_fit: bool,
     /// Keys that were hot, of all keys.
     hot: u64,
     keys: u64,
@@ -169,6 +216,7 @@ impl Trial {
         Self {
             replicate_factor,
             localize_ahead,
+            is_fit: true,
             hot,
             keys,
             examples,
@@ -219,10 +267,28 @@ impl Tuned<'_> {
             "remote",
         ]);
         for trial in self.trials {
+            let [factor, ahead] =
+                [trial.replicate_factor.to_string(), trial.localize_ahead.to_string()];
+            if !trial.is_fit {
+                let none = || "-".to_owned();
+                let too_large = "no memory".to_owned();
+                table.row([
+                    factor,
+                    ahead,
+                    too_large,
+                    none(),
+                    none(),
+                    none(),
+                    none(),
+                    none(),
+                    none(),
+                ]);
+                continue;
+            }
             let share = trial.examples as f64 / trial.epoch_examples.max(1) as f64;
             table.row([
-                trial.replicate_factor.to_string(),
-                trial.localize_ahead.to_string(),
+                factor,
+                ahead,
                 format!("{} of {}", format::count(trial.hot), format::count(trial.keys)),
                 format::share(share),
                 format::seconds(trial.seconds),
@@ -363,9 +429,18 @@ mod tests {
             let seen = Seen { examples: 100, seconds, ..Seen::default() };
             Trial::new(2.5, ahead, &seen)
         };
-        let trials = [trial(1, 2.0), trial(4, 0.5), trial(9, 0.0)];
+        let large = Trial { is_fit: false, ..trial(7, 0.1) };
+        let trials = [trial(1, 2.0), trial(4, 0.5), trial(9, 0.0), large];
         let flags = best(&trials).map(Trial::flags);
         let expected = "--system nups --replicate-factor 2.5 --localize-ahead 4";
         assert_eq!(flags.as_deref(), Some(expected));
+        assert!(best(&trials[3..]).is_none(), "nothing fits");
+
+        let best = best(&trials);
+        let (task, system, data, nodes, seconds) = ("mf", "nups", "ratings", 2, 1.0);
+        let tuned = Tuned { task, system, data, nodes, seconds, best, trials: &trials };
+        let text = tuned.text("cells", Output::new(false));
+        let row = text.lines().find(|line| line.contains("no memory")).expect("a row of its own");
+        assert!(row.split_whitespace().take(2).eq(["2.5", "7"]), "{text}");
     }
 }

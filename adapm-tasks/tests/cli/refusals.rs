@@ -89,6 +89,23 @@ fn what_cannot_be_tuned_is_refused() {
         nowhere,
         "tune trains parts of epochs and keeps nothing: leave out --save, --out and --trace-keys",
     );
+    for (flags, told) in [
+        (&["--print-config"][..], "tune prints what it finds: leave out --print-config"),
+        (
+            &["--localize-ahead", "4"],
+            "tune chooses how far ahead keys are localized: leave out --localize-ahead",
+        ),
+        (&["--system", "full"], "tune nups is of nups: leave out --system"),
+        (
+            &["--homes", "/no/such/homes.prt"],
+            "cannot read /no/such/homes.prt (--homes): no such file; check the path",
+        ),
+    ] {
+        assert_message(&of(&[&["--nodes", "2"], flags].concat()), nowhere, told);
+    }
+    let recipes = of(&["--recipe"]);
+    assert_eq!(recipes.code, Some(0), "{recipes:?}");
+    assert!(recipes.stdout.contains("recipes of train kge"), "{recipes:?}");
 }
 
 #[test]
