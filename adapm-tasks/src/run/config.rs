@@ -128,10 +128,12 @@ impl Pacing {
 
     /// Checks that the system can have these settings.
     pub(crate) fn check(self, system: Manager) -> Result<(), ConfigError> {
+        let own = system.and_then(System::bound);
         match (self.bound, system) {
             (Some(_), None) => Err(ConfigError::BoundWithoutSystem),
-            (Some(_), Some(system)) if system.bound().is_some() => {
-                Err(ConfigError::TwoBounds { system })
+            (Some(_), Some(system)) if own.is_some() => Err(ConfigError::TwoBounds { system }),
+            (None, _) if own.is_none() && self.clock_every.is_some() => {
+                Err(ConfigError::ClockWithoutBound)
             }
             _ => Ok(()),
         }
@@ -315,6 +317,11 @@ pub enum ConfigError {
         /// The system.
         system: System,
     },
+    /// Clocks are counted for a bound that there is not.
+    #[error(
+        "--clock-every: nothing bounds how far workers are apart; give --bound, or leave it out"
+    )]
+    ClockWithoutBound,
     /// Parts are for nodes of equally many workers.
     #[error(
         "het-gmp and homes need nodes with equally many workers: give all nodes as many workers"

@@ -1,5 +1,6 @@
 //! What a run takes of a task's configuration.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use adapm_runtime::trace::Tracer;
@@ -13,6 +14,8 @@ use crate::run::hot::HotChoice;
 pub(crate) struct Settings<'a> {
     /// Of initial values and samples.
     pub(crate) seed: u64,
+    /// Batches that are one clock to a bound, unless the cluster has a number of its own.
+    pub(crate) clock_every: NonZeroU32,
     pub(crate) epochs: u32,
     /// Evaluates what there is to evaluate: valid to select an epoch, test in the end.
     pub(crate) evaluate: bool,
@@ -34,9 +37,11 @@ impl<'a> Settings<'a> {
     pub(crate) fn of(config: &'a impl Config, epochs: u32, valid_every: u32) -> Self {
         let RunConfig { seed, no_eval, patience, inter, ref trace, ref partition, .. } =
             *config.run();
+        let clock_every = NonZeroU32::new(config.batches_per_clock()).unwrap_or(NonZeroU32::MIN);
         let (evaluate, hot, trace) = (!no_eval, config.run().hot_choice(), trace.as_ref());
         Self {
             seed,
+            clock_every,
             epochs,
             evaluate,
             valid_every,

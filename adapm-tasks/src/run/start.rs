@@ -1,7 +1,6 @@
 //! The circumstances of a run, and its start: what is asked for makes sense, all processes mean the
 //! same, and it is known who takes part.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -98,12 +97,10 @@ impl<'a, F> Run<'a, F> {
         T: Task<Evaluation: Evaluation<Figures = F>>,
         F: Clone + Send,
     {
-        let mut cluster = config.cluster().clone();
-        let usual = NonZeroU32::new(config.batches_per_clock()).unwrap_or(NonZeroU32::MIN);
-        cluster.pacing.clock_every.get_or_insert(usual);
+        let cluster = config.cluster();
         self.start(
-            &cluster,
-            config.run().check(&cluster).and_then(|()| config.check()).map_err(TaskError::from),
+            cluster,
+            config.run().check(cluster).and_then(|()| config.check()).map_err(TaskError::from),
             || {
                 RunFingerprint::of_training(name, format!("{data:016x}"), config)
                     .with("epochs of the run", epochs.to_string())

@@ -6,6 +6,7 @@ mod count;
 mod ending;
 mod patterns;
 
+use std::num::NonZeroU32;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +14,7 @@ use adapm_core::NodeId;
 use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
-use crate::run::config::{ClusterConfig, ConfigError, Keep, Pacing, Split};
+use crate::run::config::{ClusterConfig, Config as _, ConfigError, Keep, Pacing, Split};
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::hot::HotChoice;
@@ -28,6 +29,7 @@ const EPOCHS: u32 = 4;
 
 const SETTINGS: Settings<'static> = Settings {
     seed: 1,
+    clock_every: NonZeroU32::MIN,
     epochs: EPOCHS,
     evaluate: true,
     valid_every: 1,
@@ -79,6 +81,41 @@ fn try_train(
     let topology = Topology { system, nodes, workers, pacing, peers };
     let started = Started { keep, topology, observer, stop, survey: None };
     started.train(&mut task.clone(), SETTINGS)
+}
+
+#[test]
+fn a_clock_is_as_many_batches_as_the_task_says_unless_a_number_is_given() {
+    let count = |batches| NonZeroU32::new(batches).expect("positive");
+    for given in [None, Some(count(2))] {
+        let pacing = Pacing { clock_every: given, ..Pacing::default() };
+        let (system, nodes, workers, peers) = (None, 1, &[1][..], &Peers::alone());
+        let topology = Topology { system, nodes, workers, pacing, peers };
+        assert_eq!(topology.paced(count(5)).pacing.clock_every, given.or(Some(count(5))));
+    }
+    let config = crate::kge::TrainConfig::default();
+    let settings = Settings::of(&config, 1, 1);
+    assert!(
+        settings.clock_every.get() > 1 && settings.clock_every.get() == config.batches_per_clock()
+    );
+}
+
+#[test]
+fn what_bounds_workers_is_one_and_clocks_are_counted_for_it() {
+    let pacing = |bound, clock_every| {
+        let clock_every = NonZeroU32::new(clock_every);
+        Pacing { bound, clock_every, ..Pacing::default() }
+    };
+    let [adapm, bsp] = [System::Adapm, System::Bsp].map(Some);
+    let refused = |pacing: Pacing, system| pacing.check(system).err();
+    assert_eq!(refused(pacing(Some(1), 0), None), Some(ConfigError::BoundWithoutSystem));
+    let two = ConfigError::TwoBounds { system: System::Bsp };
+    assert_eq!(refused(pacing(Some(1), 0), bsp), Some(two));
+    for system in [None, adapm] {
+        assert_eq!(refused(pacing(None, 4), system), Some(ConfigError::ClockWithoutBound));
+        assert_eq!(refused(pacing(None, 0), system), None);
+    }
+    assert_eq!(refused(pacing(None, 4), bsp), None);
+    assert_eq!(refused(pacing(Some(0), 4), adapm), None);
 }
 
 /// Rates of the epochs up to `epoch`: each is twice that before.

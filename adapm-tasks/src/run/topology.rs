@@ -1,6 +1,8 @@
 //! The topology of a run: nodes, workers, processes, and which numbers of them make sense; and the
 //! place of each worker among them.
 
+use std::num::NonZeroU32;
+
 use adapm_core::{Key, Layout, NodeId};
 use adapm_runtime::{System, Worker, Workers};
 use rand::seq::SliceRandom as _;
@@ -24,6 +26,12 @@ pub(crate) struct Topology<'a> {
 }
 
 impl Topology<'_> {
+    /// Returns the same with as many batches a clock, unless a number is given.
+    pub(crate) fn paced(mut self, usual: NonZeroU32) -> Self {
+        self.pacing.clock_every.get_or_insert(usual);
+        self
+    }
+
     /// Workers of each process.
     pub(crate) fn by_process(self) -> Vec<usize> {
         if self.peers.processes() > 1 { self.workers.to_vec() } else { vec![self.all()] }

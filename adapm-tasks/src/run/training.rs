@@ -68,7 +68,8 @@ impl<F> Started<'_, F> {
         };
         file.iter().for_each(|file| task.deal_by(file));
         let settings = Settings { partition: file.as_ref(), ..settings };
-        let run = TrainingRun { task, settings, started: self };
+        let topology = self.topology.paced(settings.clock_every);
+        let run = TrainingRun { task, settings, started: &Self { topology, ..*self } };
         let copied = run.epochs()?;
         Ok(TrainReport { partition_seconds: seconds, ..run.conclude(copied)? })
     }
