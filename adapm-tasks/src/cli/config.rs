@@ -102,6 +102,9 @@ impl ConfigFile {
         for (key, value) in settings {
             let (path, line) = (path.to_owned(), line_of(key.span().start));
             let key: &str = key.get_ref();
+            if is_of_each_run(key, command) {
+                continue;
+            }
             let Some(flag) = settings_of(command).find(|flag| flag.get_long() == Some(key)) else {
                 let (key, hint) = (key.to_owned(), hint(key, command));
                 return Err(ConfigFileError::Unknown { path, line, key, hint });
@@ -195,6 +198,11 @@ pub(crate) fn to_toml(task: &str, values: &BTreeMap<String, Value>, command: &Co
     text
 }
 
+/// Returns true if a flag of this name is a setting of a run.
+pub(crate) fn has_setting(command: &Command, flag: &str) -> bool {
+    settings_of(command).any(|other| other.get_long() == Some(flag))
+}
+
 /// Returns true if the flag is a setting of a run.
 fn is_setting(flag: &Arg) -> bool {
     flag.get_long().is_some()
@@ -203,6 +211,14 @@ fn is_setting(flag: &Arg) -> bool {
 
 fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(|flag| is_setting(flag))
+}
+
+/// Returns true for a setting that the verb itself gives to each run, as `compare` does: a file of
+/// one run has it, and it does not count.
+fn is_of_each_run(key: &str, command: &Command) -> bool {
+    let hidden = format!("run-{key}");
+    let is_hidden = |flag: &Arg| flag.get_long() == Some(&hidden);
+    ["nodes", "system"].contains(&key) && command.get_arguments().any(is_hidden)
 }
 
 /// Returns true for a flag without a value.

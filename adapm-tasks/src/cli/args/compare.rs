@@ -7,6 +7,7 @@ use clap::{Arg, Args};
 
 use crate::System;
 use crate::cli::program::{Program, TrainArgs};
+use crate::run::Config as _;
 use crate::run::flags::{at_least_one, manager};
 
 /// The flags of a comparison: those of training, without the ones that differ from run to run or
@@ -60,6 +61,14 @@ pub(crate) struct Comparison {
     /// Print one JSON object per run, then one per system and number of nodes; tables go to stderr
     #[arg(long = "json")]
     pub(crate) as_objects: bool,
+}
+
+impl<P: Program> CompareArgs<P> {
+    /// Returns the seed of each run.
+    pub(crate) fn seeds(&self) -> impl Iterator<Item = u64> {
+        let first = self.train.config.run().seed;
+        (0..self.comparison.runs as u64).map(move |run| first.wrapping_add(run))
+    }
 }
 
 impl Comparison {

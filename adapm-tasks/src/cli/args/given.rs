@@ -114,6 +114,38 @@ impl Given {
         flags.iter().any(|flag| self.by_hand.contains_key(*flag))
     }
 
+    /// Returns true if a flag was given by hand, or a file or a recipe has given it another value
+    /// than it has by itself. A file of a run has all flags.
+    pub(crate) fn is_chosen(&self, flag: &str) -> bool {
+        let differs = |value: &Value| !self.is_usual(flag, value);
+        self.has_any(&[flag]) || self.settings.get(flag).is_some_and(differs)
+    }
+
+    /// Returns the settings that have another value than by default, but for `flags`, as words of a
+    /// command line.
+    pub(crate) fn chosen_words(&self, flags: &[&str]) -> Vec<String> {
+        let is_own =
+            |flag: &str| config::has_setting(&self.command, flag) && !flags.contains(&flag);
+        let settings = self
+            .settings
+            .iter()
+            .filter(|(flag, value)| is_own(flag) && !self.is_usual(flag, value));
+        settings.flat_map(|(flag, value)| words(flag, value)).collect()
+    }
+
+    /// Returns true if a flag that is not given has this value.
+    fn is_usual(&self, flag: &str, found: &Value) -> bool {
+        let is_flag = |other: &&Arg| other.get_long() == Some(flag);
+        let Some(flag) = self.command.get_arguments().find(is_flag) else { return false };
+        let words = flag.get_default_values().iter().map(|word| word.to_string_lossy());
+        let mut usual: Vec<Value> = words.map(|word| value(&word, is_path(flag))).collect();
+        match usual.pop() {
+            None => *found == Value::Bool(false),
+            Some(last) if usual.is_empty() => *found == last,
+            Some(last) => *found == Value::Array([usual, vec![last]].concat()),
+        }
+    }
+
     /// Returns the flags that were given by hand, with their values, but for those of `others`.
     pub(crate) fn words(&self, others: &[&str]) -> String {
         let is_flag =
@@ -152,8 +184,7 @@ fn settings(matches: &ArgMatches, command: &Command) -> Settings {
         // What is hidden is nothing that people set.
         let name = flag.get_long().filter(|_| !flag.is_hide_set())?;
         let id = flag.get_id().as_str();
-        let is_path = flag.get_value_parser().type_id() == TypeId::of::<PathBuf>();
-        Some((name, id, is_path)).filter(|_| !PLACES.contains(&name))
+        Some((name, id, is_path(flag))).filter(|_| !PLACES.contains(&name))
     });
     let flags: Vec<(&str, &str, bool)> = flags.collect();
     let data: Vec<&str> = data_flags(command).collect();
@@ -168,6 +199,21 @@ fn settings(matches: &ArgMatches, command: &Command) -> Settings {
         Some(((*name).to_owned(), value))
     });
     valued.collect()
+}
+
+/// Returns a setting as words of a command line.
+fn words(flag: &str, value: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let value = match value {
+        Value::Bool(true) => None,
+        Value::Array(values) => Some(values.iter().map(text).collect::<Vec<_>>().join(",")),
+        value => Some(text(value)),
+    };
+    [Some(format!("--{flag}")), value].into_iter().flatten().collect()
+}
+
+fn is_path(flag: &Arg) -> bool {
+    flag.get_value_parser().type_id() == TypeId::of::<PathBuf>()
 }
 
 /// Returns a word of the command line as JSON says it; a path is a text also if it looks like a

@@ -161,6 +161,12 @@ fn check<'a, P: Program>(args: &CompareArgs<P>, given: &'a Given) -> Result<Sett
 
 /// Returns the words that all runs have beside the settings: as many workers on each node whatever
 /// their number, so that one node is as strong as one of several; a figure after each epoch.
+    let workers = args.train.config.cluster().workers.as_ref();
+    if let Some(list) = workers.filter(|workers| workers.listed().is_some()) {
+        return Err(Failure::Input(format!(
+            "--workers {list}: all nodes that are compared have as many workers; give one number"
+        )));
+    }
 fn words<P: Program>(args: &CompareArgs<P>, given: &Given) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |flag: &str, value: usize| words.extend([flag.to_owned(), value.to_string()]);
