@@ -1,4 +1,5 @@
-//! The connection of a process to the `adapm launch` that started it: without it the process ends.
+//! The connection of a process to the `adapm launch` or `adapm compare` that started it: without it
+//! the process ends.
 //!
 //! Its stdin is a pipe from the launcher. Lines on it pass on signals (`signal 2`), which ssh does
 //! not carry. Its end means that the launcher is gone, and with it the output of this process.
@@ -25,10 +26,15 @@ pub(crate) fn has_screen() -> bool {
     is_launched() && std::env::var_os(SCREEN).is_some()
 }
 
-/// Follows the launcher, if there is one: raises the signals that it passes on, and a hang-up when
-/// it is gone.
+/// Returns true if `adapm compare` started this process, or the launcher of it.
+pub(crate) fn is_compared() -> bool {
+    std::env::var_os(COMPARED).is_some()
+}
+
+/// Follows the launcher or the comparison, if there is one: raises the signals that it passes on,
+/// and a hang-up when it is gone.
 pub(crate) fn follow(interrupt: &Interrupt) -> io::Result<()> {
-    if !is_launched() {
+    if !is_launched() && !is_compared() {
         return Ok(());
     }
     let interrupt = interrupt.clone();
@@ -56,6 +62,9 @@ pub(crate) fn read_line() -> Option<String> {
 
 /// The environment variable by which a launcher says that it draws the progress.
 pub(crate) const SCREEN: &str = "ADAPM_SCREEN";
+
+/// The environment variable by which a comparison says that it started a process.
+pub(crate) const COMPARED: &str = "ADAPM_COMPARED";
 
 /// SIGHUP, the signal to a process whose terminal is gone.
 const HANGUP: i32 = 1;

@@ -9,6 +9,7 @@
 //! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
 //! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
 //! | a log | [`LineFile`]: lines that are there at once, in place of an older log |
+//! | a folder that one process uses | [`Lock`] of a file in it |
 //! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
 //!
@@ -28,6 +29,8 @@ use adapm_transport::error::SystemError;
 mod error;
 mod input;
 mod lines;
+#[cfg(feature = "cli")]
+mod lock;
 mod output;
 mod target;
 #[cfg(test)]
@@ -36,6 +39,8 @@ mod tests;
 pub use error::OutputError;
 pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read};
 pub use lines::LineFile;
+#[cfg(feature = "cli")]
+pub(crate) use lock::Lock;
 pub(crate) use output::NEVER;
 pub use output::{Output, OutputWriter, discard};
 

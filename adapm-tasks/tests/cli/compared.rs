@@ -4,9 +4,10 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Instant;
 
 use adapm_verify::silence::patience;
 use serde_json::Value;
@@ -80,10 +81,8 @@ fn a_run_that_fails_is_named_and_the_others_go_on() {
     let data = folder("compare-fails");
     ring(&data);
     let out = data.join("cmp");
-    // One list of workers fits one number of nodes only.
-    let more = ["--systems", "adapm", "--nodes", "1,2,3", "--workers", "1,1"];
-    let ran = run(&words(&data, &out, &more));
-    // The reference is refused already, and so is all.
+    // The data of the reference is refused already, and so is all.
+    let ran = run(&["compare", "kge", "--data", text(&data.join("none")), "--out", text(&out)]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.starts_with("error: adapm on 1 node, seed 1 ended with"), "{ran:?}");
 
@@ -128,15 +127,111 @@ fn ctrl_c_keeps_what_is_done_and_says_how_to_go_on() {
         let _ = stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line));
     });
     let next = || lines.recv_timeout(patience()).expect("a line");
-    while !next().contains("1/200  adapm on 1 node, seed 1: stopped") {}
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+    while !next().contains("2/200  full on 1 node, seed 1: stopped") {}
+    kill(&child, "-INT");
     let ran = finish(child);
     assert_eq!((ran.code, ran.stderr.contains("error")), (Some(130), false), "{ran:?}");
     let last = lines.iter().last().expect("a last line");
     assert!(last.contains(" of 200 runs; the same command with --resume goes on"), "{last}");
     let kept = read(&out)["runs"].as_array().map_or(0, Vec::len);
-    assert!(kept > 0 && last.contains(&format!("stopped after {kept} of")), "{last}");
+    assert!(kept > 1 && last.contains(&format!("stopped after {kept} of")), "{last}");
+}
+
+/// Sends a signal to a process.
+fn kill(child: &Child, signal: &str) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args([signal, &pid]).status().expect("kill runs").success());
+}
+
+/// Waits until a file that is written meanwhile holds these words.
+fn wait_for(file: &Path, words: &str) {
+    let end = Instant::now() + patience();
+    while !fs::read_to_string(file).is_ok_and(|text| text.contains(words)) {
+        assert!(Instant::now() < end, "no {words:?} in {}", file.display());
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_folder_is_of_one_comparison_and_no_run_outlives_it() {
+    let data = folder("compare-lock");
+    ring(&data);
+    for (name, more, cell) in [
+        ("threads", &["--nodes", "1"][..], "adapm-nodes-1-seed-1"),
+        // The reference comes first, and has to end.
+        ("processes", &["--nodes", "2", "--processes", "--budget", "4s"], "adapm-nodes-2-seed-1"),
+    ] {
+        let out = data.join(name);
+        let more = [more, &["--systems", "adapm", "--epochs", "1000000"]].concat();
+        let mut child = adapm(&words(&data, &out, &more)).spawn().expect("the binary starts");
+        let log = out.join("cells").join(cell).join("log.jsonl");
+        wait_for(&log, "\"epoch\":2,");
+        if name == "threads" {
+            let again = run(&words(&data, &out, &[&more[..], &["--resume"]].concat()));
+            assert_refused(&again, &["another compare uses it", text(&out)]);
+        }
+        kill(&child, "-KILL");
+        child.wait().expect("a child can be waited for");
+        // The object of a run that was stopped in good order.
+        wait_for(&log, "\"stopped\":true");
+    }
+}
+
+#[test]
+fn more_nodes_than_before_leave_the_number_of_workers() {
+    let data = folder("compare-workers");
+    ring(&data);
+    let out = data.join("cmp");
+    let few = ["compare", "kge", "--data", text(&data), "--dim", "4", "--epochs", "1"];
+    let few = [&few[..], &["--runs", "1", "--systems", "adapm", "--out", text(&out)]].concat();
+    let ran = run(&[&few[..], &["--nodes", "1"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let ran = run(&[&few[..], &["--nodes", "1,8", "--resume"]].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let runs = &read(&out)["runs"];
+    let workers = |run: usize| runs[run]["result"]["settings"]["workers"].clone();
+    assert!(workers(0).is_u64() && workers(0) == workers(1), "{runs}");
+}
+
+#[test]
+fn a_file_that_a_run_prints_is_taken() {
+    let data = folder("compare-config");
+    ring(&data);
+    let (out, file) = (data.join("cmp"), data.join("run.toml"));
+    let train = ["train", "kge", "--data", text(&data), "--dim", "4", "--epochs", "2"];
+    let more = ["--system", "lapse", "--nodes", "2", "--localize-ahead", "5", "--seed", "7"];
+    let ran = run(&[&train[..], &more, &["--print-config"]].concat());
+    assert!(ran.stdout.contains("system = ") && ran.stdout.contains("nodes = 2"), "{ran:?}");
+    fs::write(&file, &ran.stdout).expect("can be written");
+    let words = ["compare", "kge", "--config", text(&file), "--runs", "1", "--workers", "1"];
+    let more = ["--systems", "lapse", "--nodes", "3", "--out", text(&out)];
+    let ran = run(&[&words[..], &more].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let runs = &read(&out)["runs"];
+    assert_eq!((&runs[1]["system"], &runs[1]["nodes"]), (&"lapse".into(), &3.into()));
+    assert_eq!((&runs[1]["seed"], &runs[1]["knobs"]["localize_ahead"]), (&7.into(), &5.into()));
+    // What it says of lapse is of no use to others.
+    let words = ["compare", "kge", "--config", text(&file), "--runs", "1", "--systems", "full"];
+    let other = data.join("other");
+    let ran = run(&[&words[..], &["--out", text(&other)]].concat());
+    assert_refused(&ran, &["--localize-ahead", "nothing that is compared takes it"]);
+}
+
+#[test]
+fn a_partition_of_one_seed_is_for_one_run() {
+    let data = folder("compare-seeds");
+    let (homes, out) = (data.join("mf.prt"), data.join("cmp"));
+    let few = ["--rows", "40", "--columns", "30", "--cells", "300", "--test-cells", "30"];
+    let parts = ["partition", "mf", "--nodes", "2", "--out", text(&homes)];
+    let ran = run(&[&parts[..], &few].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut words = vec!["compare", "mf", "--homes", text(&homes), "--out", text(&out)];
+    words.extend(few);
+    for more in [&["--runs", "2"][..], &["--runs", "1", "--seed", "2"]] {
+        let told = ["--homes", "it is of seed 1", "--seed 1 --runs 1", "het-gmp makes one"];
+        assert_refused(&run(&[&words[..], more].concat()), &told);
+    }
+    assert!(!out.exists(), "what is refused leaves nothing");
 }
 
 #[test]
@@ -174,7 +269,7 @@ fn each_setting_is_given_to_the_systems_that_take_it() {
     let runs = all["runs"].as_array().expect("a list");
     let found = runs.iter().map(|run| (run["system"].as_str().unwrap_or(""), taken(run)));
     let expected = [
-        ("adapm", [false, true, false, false]),
+        ("adapm", [false; 4]),
         ("lapse", [false, true, false, true]),
         ("nups", [false, true, true, true]),
         ("het-gmp:100", [true, false, false, true]),
@@ -187,6 +282,8 @@ fn each_setting_is_given_to_the_systems_that_take_it() {
     };
     refused(&["--inter", "5"], &["--inter", "nothing that is compared takes it"]);
     refused(&["--systems", "bsp", "--bound", "1"], &["--bound", "takes it"]);
+    refused(&["--clock-every", "4"], &["--clock-every", "takes it"]);
+    refused(&["--localize-ahead", "8", "--systems", "full"], &["--localize-ahead", "takes it"]);
     refused(&["--nodes", "1,4", "--homes", text(&homes)], &["--homes", "takes it"]);
     refused(&["--systems", "nups,full", "--replicate-factor", "-1"], &["--replicate-factor -1"]);
     refused(&["--homes", text(&data.join("none"))], &["--homes", "none"]);
@@ -238,6 +335,8 @@ fn nups_is_tuned_once_for_each_number_of_nodes_and_its_time_is_a_column() {
         assert!(ran.stderr.contains(word), "no {word:?} in {}", ran.stderr);
     }
     refused(&["--systems", "nups", "--tune", "--replicate", "3"], &["--tune chooses what is hot"]);
+    let ahead = ["--systems", "nups", "--tune", "--localize-ahead", "4"];
+    refused(&ahead, &["--tune chooses how far ahead"]);
 }
 
 #[test]
@@ -256,6 +355,7 @@ fn what_cannot_be_compared_is_refused() {
     refused(&["--save", "model"], &["--save is of one run"]);
     refused(&["--system", "full"], &["--system", "--systems"]);
     refused(&["--dim", "0"], &["--dim 0"]);
+    refused(&["--workers", "2,1"], &["--workers 2,1", "as many workers; give one number"]);
     assert!(!out.exists(), "what is refused leaves nothing");
     assert_refused(&run(&["compare", "kge"]), &["--out"]);
     fs::create_dir(&out).expect("can be made");

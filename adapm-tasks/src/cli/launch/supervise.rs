@@ -22,6 +22,7 @@ use crate::cli::interrupt;
 use crate::cli::launch::error::{End, Ending};
 use crate::cli::launch::node::Node;
 use crate::cli::launch::relay::Relays;
+use crate::cli::launched;
 
 /// Signals to this process, from before the first child is started.
 pub(super) struct Watch {
@@ -34,6 +35,15 @@ impl Watch {
         let mut signals =
             Signals::new(interrupt::ending_signals().iter().chain(&[SIGUSR1, SIGCHLD]))?;
         let (sender, receiver) = mpsc::channel();
+        if launched::is_compared() {
+            let sender = sender.clone();
+            let follow = move || {
+                while launched::read_line().is_some() {}
+                // The comparison is gone, and nobody waits for this.
+                let _ = sender.send(SIGHUP);
+            };
+            threads::spawn("comparison", follow).map_err(io::Error::other)?;
+        }
         let follow = move || {
             // Bounded: signals of one kind that are not yet taken count as one.
             let _ = signals.forever().try_for_each(|signal| sender.send(signal));

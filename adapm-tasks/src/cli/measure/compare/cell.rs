@@ -19,7 +19,7 @@ use crate::System;
 use crate::cli::failure::Failure;
 use crate::cli::format;
 use crate::cli::measure::compare::process::{Common, Ended, Process, SETTINGS, refused, save};
-use crate::cli::measure::compare::settings::Kind;
+use crate::cli::measure::compare::settings::{Kind, Knobs};
 use crate::cli::measure::compare::tuning::{self, Tuned};
 use crate::run::flags::by_text;
 
@@ -52,6 +52,9 @@ pub(crate) struct Record {
     pub(crate) reason: Option<String>,
     /// Of the whole process.
     pub(crate) seconds: f64,
+    /// What makes it another run than by default; unknown of one that did not begin.
+    #[serde(default)]
+    pub(crate) knobs: Knobs,
     /// What its system was tuned to before.
     #[serde(default)]
     pub(crate) tuned: Option<Tuned>,
@@ -77,9 +80,7 @@ impl Cell {
 
     /// Returns what is recorded of it, if it has ended and does not have to be run again.
     pub(crate) fn recorded(&self, comparison: &Path) -> Option<Record> {
-        let text = fs::read_to_string(self.folder(comparison).join(RECORD)).ok()?;
-        let record: Record = serde_json::from_str(&text).ok()?;
-        (record.cell == *self && record.ending != Ending::Failed).then_some(record)
+        done(&self.folder(comparison)).filter(|record| record.cell == *self)
     }
 
     /// Returns the words after the name of the program.
@@ -121,9 +122,15 @@ impl Cell {
             Err(reason) => self.not_begun(reason),
             Ok(tuned) => {
                 let words = self.words(tuned.as_ref(), common);
-                let process = Process { words, folder: &folder, title: &self.title(), kind };
+                let (title, budget) = (&*self.title(), common.budget);
+                let process = Process { words, folder: &folder, title, kind, budget };
                 let Some(ended) = process.run(common)? else { return Ok(None) };
-                self.record(&ended, tuned)
+                let mut words = common.words.to_vec();
+                words.extend(tuned.iter().flat_map(Tuned::words));
+                let mut knobs = common.settings.knobs(kind, &words);
+                knobs.localize_ahead =
+                    tuned.as_ref().map(|tuned| tuned.localize_ahead).or(knobs.localize_ahead);
+                Record { knobs, ..self.record(&ended, tuned) }
             }
         };
         let text =
@@ -139,6 +146,7 @@ impl Cell {
             ending: Ending::Failed,
             reason: Some(reason),
             seconds: 0.0,
+            knobs: Knobs::default(),
             tuned: None,
             peak_bytes: None,
             epochs: Vec::new(),
@@ -152,15 +160,22 @@ impl Cell {
         let (epochs, others): (Vec<Value>, Vec<Value>) =
             objects.partition(|object| object.get("epoch").is_some());
         let result = others.into_iter().next_back();
+        let is_mixed = !ascend(&epochs);
         let ending = match &result {
+            _ if is_mixed => Ending::Failed,
             Some(_) if ended.status.success() => Ending::Finished,
             // Stopped in an epoch it has a result, stopped before the first none.
-            _ if ended.is_over => Ending::Budget,
+            _ if ended.is_stopped() => Ending::Budget,
             _ => Ending::Failed,
         };
-        let reason = (ending == Ending::Failed).then(|| ended.reason());
+        let reason = match ending {
+            Ending::Failed if is_mixed => Some(MIXED.to_owned()),
+            Ending::Failed => Some(ended.reason()),
+            _ => None,
+        };
         let (cell, seconds, peak_bytes) = (self.clone(), ended.seconds, ended.peak_bytes);
-        Record { cell, ending, reason, seconds, tuned, peak_bytes, epochs, result }
+        let knobs = Knobs::default();
+        Record { cell, ending, reason, seconds, knobs, tuned, peak_bytes, epochs, result }
     }
 }
 
@@ -173,11 +188,54 @@ impl Record {
 
 /// Returns true if a run of this comparison is done.
 pub(crate) fn has_runs(comparison: &Path) -> bool {
-    let Ok(cells) = fs::read_dir(comparison.join(CELLS)) else { return false };
-    let texts = cells.flatten().map(|cell| fs::read_to_string(cell.path().join(RECORD)));
-    let mut records = texts.flatten().map(|text| serde_json::from_str::<Record>(&text));
-    records.any(|record| record.is_ok_and(|record| record.ending != Ending::Failed))
+    let Ok(mut cells) = fs::read_dir(comparison.join(CELLS)) else { return false };
+    cells.any(|cell| cell.is_ok_and(|cell| done(&cell.path()).is_some()))
+}
+
+/// Returns what is recorded in the folder of a run, if that is done and of one run alone.
+fn done(folder: &Path) -> Option<Record> {
+    let text = fs::read_to_string(folder.join(RECORD)).ok()?;
+    let record: Record = serde_json::from_str(&text).ok()?;
+    (record.ending != Ending::Failed && ascend(&record.epochs)).then_some(record)
+}
+
+/// Returns true if epochs have ascending numbers, as in the log of one run.
+fn ascend(epochs: &[Value]) -> bool {
+    let numbers: Vec<Option<u64>> = epochs.iter().map(|epoch| epoch["epoch"].as_u64()).collect();
+    numbers.is_sorted_by(|one, other| one < other)
 }
 
 const CELLS: &str = "cells";
 const RECORD: &str = "cell.json";
+const MIXED: &str =
+    "a log with epochs of several runs; end the others, then --resume runs it again";
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_log_of_several_runs_is_none() {
+        let epochs = |numbers: &[u64]| -> Vec<Value> {
+            numbers.iter().map(|number| json!({"epoch": number})).collect()
+        };
+        assert!([&[][..], &[1], &[1, 2, 4]].iter().all(|numbers| ascend(&epochs(numbers))));
+        assert!([&[1, 1][..], &[1, 2, 1]].iter().all(|numbers| !ascend(&epochs(numbers))));
+
+        let comparison = std::env::temp_dir().join(format!("adapm-cell-{}", std::process::id()));
+        let cell = Cell { system: System::Full, nodes: 2, seed: 1 };
+        let folder = cell.folder(&comparison);
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        for (numbers, is_done) in [(&[1, 2, 1, 2][..], false), (&[1, 2], true)] {
+            let mut record = cell.not_begun(String::new());
+            (record.ending, record.epochs) = (Ending::Finished, epochs(numbers));
+            let text = serde_json::to_string(&record).expect("JSON");
+            fs::write(folder.join(RECORD), text).expect("can be written");
+            assert_eq!(cell.recorded(&comparison).is_some(), is_done, "{numbers:?}");
+            assert_eq!(has_runs(&comparison), is_done, "{numbers:?}");
+        }
+        fs::remove_dir_all(&comparison).expect("it is there");
+    }
+}

@@ -9,6 +9,7 @@
 
 mod cell;
 mod figures;
+mod folder;
 mod picture;
 mod process;
 mod settings;
@@ -17,8 +18,7 @@ mod table;
 mod tests;
 mod tuning;
 
-use std::fs;
-use std::io;
+use std::cell::RefCell;
 use std::path::Path;
 use std::thread;
 use std::time::SystemTime;
@@ -29,9 +29,10 @@ use crate::System;
 use crate::cli::args::{CompareArgs, Given, OF_ONE_RUN};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::measure::compare::cell::{Cell, Ending, Record, has_runs};
+use crate::cli::measure::compare::cell::{Cell, Ending, Record};
 use crate::cli::measure::compare::figures::{Merit, Reference, Row};
-use crate::cli::measure::compare::process::{Common, SETTINGS, refused, save};
+use crate::cli::measure::compare::folder::FURTHER;
+use crate::cli::measure::compare::process::{Common, refused, save};
 use crate::cli::measure::compare::settings::Settings;
 use crate::cli::measure::compare::table::RowObject;
 use crate::cli::output::Output;
@@ -63,7 +64,8 @@ fn compare<P: Program>(
     let began = SystemTime::now();
     let output = Output::new(args.comparison.as_objects);
     let words = words(args, given);
-    let folder = open(args, &shared(args, &settings, &words))?;
+    let folder = args.comparison.folder.as_path();
+    let _lock = folder::open(folder, &shared(args, &settings, &words), args.comparison.resume)?;
     let cells = cells(args);
     let common = Common {
         folder,
@@ -73,11 +75,16 @@ fn compare<P: Program>(
         words: &words,
         as_processes: args.comparison.as_processes,
         budget: args.comparison.budget,
+        untuned: RefCell::default(),
         interrupt,
     };
     output.text(&introduction::<P>(args, given, &cells, output))?;
     let merit = Merit::of(P::NAME, P::LABELS);
     let records = run_all(&cells, &common, &merit, output)?;
+    if records.is_empty() {
+        // What is recorded of runs before is not replaced by nothing.
+        return conclude(&records, cells.len(), interrupt, output);
+    }
     let reference = Reference::of(&records, &merit, args.comparison.target);
     let rows = figures::rows(&records, &merit, &reference);
     let objects = RowObject::all(&rows);
@@ -90,16 +97,15 @@ fn compare<P: Program>(
         runs: &records,
     };
     all.save(folder, &rows, &merit)?;
-    if !records.is_empty() {
-        output.text(&table::tables(&rows, &merit, &reference, (output, output.width())))?;
-        objects.iter().try_for_each(|row| output.object(row))?;
-    }
+    output.text(&table::tables(&rows, &merit, &reference, (output, output.width())))?;
+    objects.iter().try_for_each(|row| output.object(row))?;
     let files = "compare.csv, compare.json, *.svg";
     output.sentence(&format!("tables and pictures are in {}: {files}", folder.display()))?;
     conclude(&records, cells.len(), interrupt, output)
 }
 
-/// Runs each cell that is not done yet, until a signal comes.
+/// Runs each cell that is not done yet, until a signal comes; of all that are done returns what is
+/// recorded.
 fn run_all(
     cells: &[Cell],
     common: &Common<'_>,
@@ -108,13 +114,13 @@ fn run_all(
 ) -> Result<Vec<Record>, Failure> {
     let mut records: Vec<Record> = Vec::new();
     for (at, cell) in cells.iter().enumerate() {
-        if common.interrupt.exit_code().is_some() {
-            break;
-        }
         let recorded = cell.recorded(common.folder);
         let is_new = recorded.is_none();
-        let run = || cell.run(common);
-        let Some(record) = recorded.map_or_else(run, |record| Ok(Some(record)))? else { break };
+        let found = match recorded {
+            None if common.interrupt.exit_code().is_none() => cell.run(common)?,
+            recorded => recorded,
+        };
+        let Some(record) = found else { continue };
         if at == 0 && record.is_refused() {
             // All others have the same settings and data.
             return Err(Failure::Input(refusal(&record)));
@@ -155,25 +161,28 @@ fn check<'a, P: Program>(args: &CompareArgs<P>, given: &'a Given) -> Result<Sett
     if let Some(flag) = of_one_run.or(written) {
         return Err(Failure::Input(format!("--{flag} is of one run: leave it out with compare")));
     }
-    P::check_flags(&args.train).map_err(|error| *error.0)?;
-    Settings::new(args, given)
-}
-
-/// Returns the words that all runs have beside the settings: as many workers on each node whatever
-/// their number, so that one node is as strong as one of several; a figure after each epoch.
     let workers = args.train.config.cluster().workers.as_ref();
     if let Some(list) = workers.filter(|workers| workers.listed().is_some()) {
         return Err(Failure::Input(format!(
             "--workers {list}: all nodes that are compared have as many workers; give one number"
         )));
     }
+    P::check_flags(&args.train).map_err(|error| *error.0)?;
+    Settings::new(args, given)
+}
+
+/// Returns the words that all runs have beside the settings: as many workers on each node whatever
+/// their number, so that one node is as strong as one of several; a figure after each epoch.
 fn words<P: Program>(args: &CompareArgs<P>, given: &Given) -> Vec<String> {
     let mut words = Vec::new();
     let mut add = |flag: &str, value: usize| words.extend([flag.to_owned(), value.to_string()]);
     if args.train.config.cluster().workers.is_none() {
-        let most = args.comparison.node_counts().last().copied().unwrap_or(1);
+        let of = &args.comparison;
+        let before = of.resume.then(|| folder::further(&of.folder)).flatten();
+        let most = of.node_counts().last().copied().unwrap_or(1);
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        add("--workers", (cores / most).max(1));
+        let own = (cores / most).max(1);
+        add("--workers", before.as_deref().and_then(workers_of).unwrap_or(own));
     }
     let flag = "valid-every";
     let is_flag = given.command().get_arguments().any(|other| other.get_long() == Some(flag));
@@ -181,6 +190,13 @@ fn words<P: Program>(args: &CompareArgs<P>, given: &Given) -> Vec<String> {
         add("--valid-every", 1);
     }
     words
+}
+
+/// Returns the number of workers among the words of a comparison that is gone on with: more nodes
+/// than before do not change it.
+fn workers_of(words: &str) -> Option<usize> {
+    let mut words = words.split([' ', ',']).skip_while(|word| *word != "--workers");
+    words.nth(1)?.parse().ok()
 }
 
 /// Returns the settings of all runs as a file, with what else must be equal if a comparison goes
@@ -192,57 +208,14 @@ fn shared<P: Program>(args: &CompareArgs<P>, settings: &Settings<'_>, words: &[S
     });
     let (words, tuned) = (words.join(" "), if args.comparison.tunes { ", nups tuned" } else { "" });
     let settings = settings.of_all();
-    format!("{}\n# Further: {words}{processes}{budget}{tuned}\n", settings.trim_end())
-}
-
-/// Opens the folder of the comparison.
-fn open<'a, P: Program>(args: &'a CompareArgs<P>, settings: &str) -> Result<&'a Path, Failure> {
-    let folder = args.comparison.folder.as_path();
-    let file = folder.join(SETTINGS);
-    let refuse = |why: String| Err(Failure::Folder { path: folder.to_path_buf(), reason: why });
-    let is_new = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
-        Err(error) => return Err(refused(folder, &error)),
-        Ok(mut entries) => entries.next().is_none(),
-    };
-    if is_new {
-        fs::create_dir_all(folder).map_err(|error| refused(folder, &error))?;
-        save(&file, settings.as_bytes())?;
-        return Ok(folder);
-    }
-    let Ok(before) = fs::read_to_string(&file) else {
-        return refuse(
-            "there is something else in it than a comparison; give another folder".to_owned(),
-        );
-    };
-    if !has_runs(folder) {
-        save(&file, settings.as_bytes())?;
-        return Ok(folder);
-    }
-    if !args.comparison.resume {
-        return refuse(
-            "a comparison is in it; --resume goes on with it, or give another folder".to_owned(),
-        );
-    }
-    let lines = || before.lines().zip(settings.lines());
-    match lines().find(|(before, after)| before != after) {
-        Some((before, after)) => refuse(format!(
-            "its runs have other settings: {before} where now {after}; give another folder"
-        )),
-        None if before.lines().count() != settings.lines().count() => {
-            refuse("its runs have other settings; give another folder".to_owned())
-        }
-        None => Ok(folder),
-    }
+    format!("{}\n{FURTHER}{words}{processes}{budget}{tuned}\n", settings.trim_end())
 }
 
 /// Returns all runs in order: the reference first, then turn by turn.
 fn cells<P: Program>(args: &CompareArgs<P>) -> Vec<Cell> {
-    let first = args.train.config.run().seed;
     let (systems, counts) = (args.comparison.systems(), args.comparison.node_counts());
     let mut cells: Vec<Cell> = Vec::new();
-    for run in 0..args.comparison.runs as u64 {
-        let seed = first.wrapping_add(run);
+    for seed in args.seeds() {
         let mut add = |system: System, nodes: usize| {
             let cell = Cell { system, nodes, seed };
             if !cells.contains(&cell) {

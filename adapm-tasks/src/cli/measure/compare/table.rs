@@ -11,6 +11,7 @@ use crate::cli::measure::compare::cell::Record;
 use crate::cli::measure::compare::figures::{
     self, COLUMNS, Column, Group, Merit, Reference, Row, Run, Unit,
 };
+use crate::cli::measure::compare::settings::Knobs;
 use crate::cli::output::Output;
 use crate::cli::table::{Align, Table};
 use crate::run::flags::by_text;
@@ -97,6 +98,12 @@ fn sentences(rows: &[Row<'_>], merit: &Merit, reference: &Reference) -> Vec<Stri
         (Some(target), ..) => say(format!("target: {} {}", merit.name, format::figure(target))),
         _ => say("no target: no run of adapm on one node was evaluated".to_owned()),
     }
+    let clocks =
+        rows.iter().flat_map(|row| &row.runs).filter_map(|run| run.record.knobs.clock_every);
+    if let Some(every) = clocks.reduce(u32::max) {
+        let word = if every == 1 { "batch" } else { "batches" };
+        say(format!("a bound counts clocks of {every} {word} each"));
+    }
     let mut judged: Vec<System> = Vec::new();
     for row in rows {
         let title = format!("{} on {}", row.system, format::plural(row.nodes, "node"));
@@ -170,14 +177,19 @@ impl RowObject {
 /// Returns all runs as CSV, a run a line; what was not measured is empty, and so is all of a run
 /// that failed.
 pub(crate) fn csv(rows: &[Row<'_>]) -> String {
-    let mut text = "system,nodes,seed,ending".to_owned();
+    let mut text = "system,nodes,seed,ending,flags,clock_every,localize_ahead".to_owned();
     COLUMNS.iter().for_each(|column| text.extend([",", column.field]));
     text.push('\n');
     let mut line = |record: &Record, run: Option<&Run<'_>>| {
         let cell = &record.cell;
         let ending = serde_json::json!(record.ending);
         let ending = ending.as_str().unwrap_or_default();
-        let _ = write!(text, "{},{},{},{ending}", cell.system, cell.nodes, cell.seed);
+        let Knobs { flags, clock_every, localize_ahead } = &record.knobs;
+        let flags = flags.replace('"', "\"\"");
+        let _ = write!(text, "{},{},{},{ending},\"{flags}\"", cell.system, cell.nodes, cell.seed);
+        for knob in [clock_every.map(u64::from), *localize_ahead] {
+            let _ = write!(text, ",{}", knob.map_or_else(String::new, |knob| knob.to_string()));
+        }
         for column in &COLUMNS {
             let figure = run.and_then(column.of).filter(|figure| figure.is_finite());
             let _ =

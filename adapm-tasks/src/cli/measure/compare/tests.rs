@@ -1,15 +1,23 @@
 //! Tables, CSV and pictures of recorded runs.
 
-use std::fs;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::{env, fs, process};
 
 use serde_json::{Value, json};
 
 use super::cell::{Cell, Ending, Record};
 use super::figures::{self, ACCESSES, BYTES, COLUMNS, Merit, Reference, Run};
-use super::{picture, table};
+use super::process::Common;
+use super::settings::{Kind, Knobs, Settings};
+use super::{picture, run_all, table, tuning, workers_of};
 use crate::System;
+use crate::cli::args::Given;
 use crate::cli::epoch::Labels;
+use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
+use crate::cli::verbs::{Cli, CompareTask, Verb};
 
 fn merit(task: &str, quality: &'static str) -> Merit {
     let labels = Labels { examples: "triples", quality, ..Labels::default() };
@@ -30,6 +38,7 @@ fn record(system: &str, nodes: usize, epochs: &[(f64, u64, f64)]) -> Record {
         ending: Ending::Finished,
         reason: None,
         seconds: 9.0,
+        knobs: Knobs::default(),
         tuned: None,
         peak_bytes: None,
         epochs: epochs.collect(),
@@ -222,7 +231,7 @@ fn a_run_that_failed_has_a_line_of_its_own() {
     let text = table::csv(&figures::rows(&records, &merit, &reference));
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
-    assert!(lines[2].starts_with("lapse,2,1,failed,,"), "{text}");
+    assert!(lines[2].starts_with("lapse,2,1,failed,\"\",,,"), "{text}");
     let columns = lines.iter().map(|line| line.matches(',').count());
     assert!(columns.clone().all(|count| Some(count) == columns.clone().next()), "{text}");
 }
@@ -247,4 +256,80 @@ fn a_record_is_read_as_it_was_written() {
     let read: Vec<Record> = serde_json::from_value(written.clone()).expect("records");
     assert_eq!(serde_json::to_value(read).expect("JSON"), written);
     assert_eq!(written[0]["system"], Value::from("adapm"));
+}
+
+fn common<'a>(
+    folder: &'a Path,
+    settings: &'a Settings<'a>,
+    interrupt: &'a Interrupt,
+) -> Common<'a> {
+    let (task, words, untuned) = ("kge", &[][..], RefCell::default());
+    let (tunes, as_processes, budget) = (true, false, None);
+    Common { folder, task, settings, tunes, words, as_processes, budget, untuned, interrupt }
+}
+
+/// What is missing is not run, and what comes after it is collected all the same.
+#[test]
+fn a_signal_leaves_out_what_is_missing_and_nothing_else() {
+    let folder = env::temp_dir().join(format!("adapm-compare-signal-{}", process::id()));
+    let (given, interrupt) = (Given::default(), Interrupt::new());
+    let settings = Settings::none(&given);
+    let recorded = record("full", 2, &[(1.0, 10, 0.5)]);
+    let missing = record("lapse", 2, &[]);
+    let own = recorded.cell.folder(&folder);
+    fs::create_dir_all(&own).expect("a temporary folder");
+    let text = serde_json::to_string(&recorded).expect("JSON");
+    fs::write(own.join("cell.json"), text).expect("can be written");
+    interrupt.raise(2);
+    let common = common(&folder, &settings, &interrupt);
+    let cells = [missing.cell.clone(), recorded.cell.clone(), missing.cell];
+    let found = run_all(&cells, &common, &merit("kge", "MRR"), Output::new(true).silent());
+    let found = found.expect("nothing is run");
+    assert!(found.len() == 1 && found[0].cell == recorded.cell, "{found:?}");
+    fs::remove_dir_all(&folder).expect("it is there");
+}
+
+#[test]
+fn a_search_that_failed_is_not_tried_again() {
+    let folder = env::temp_dir().join(format!("adapm-compare-untuned-{}", process::id()));
+    let (given, interrupt) = (Given::default(), Interrupt::new());
+    let settings = Settings::none(&given);
+    let common = common(&folder, &settings, &interrupt);
+    common.untuned.replace(BTreeMap::from([(2, "no memory".to_owned())]));
+    let kind = Kind { system: System::Nups, nodes: 2 };
+    let found = tuning::find(kind, &common).expect("nothing is written").expect("no signal");
+    assert_eq!(found, Err("no memory".to_owned()));
+    assert!(!folder.exists(), "no process was started");
+}
+
+#[test]
+fn a_comparison_goes_on_with_its_number_of_workers() {
+    assert_eq!(workers_of("--workers 3 --valid-every 1, each node as a process"), Some(3));
+    assert_eq!(workers_of("--valid-every 1 --workers 12, nups tuned"), Some(12));
+    assert_eq!(workers_of("--valid-every 1"), None);
+}
+
+/// What a run has by itself is no knob; what it cannot have neither.
+#[test]
+fn knobs_are_what_is_chosen() {
+    let words = ["adapm", "compare", "kge", "--dim", "4", "--inter", "5", "--workers", "2"];
+    let more = ["--clock-every", "7", "--localize-ahead", "9", "--out", "x", "--runs", "2"];
+    let words = words.iter().chain(&more).map(Into::into).collect();
+    let (cli, given) = Cli::read(words).expect("is a command line");
+    let Some(Verb::Compare { task: CompareTask::Kge(args) }) = cli.verb else { panic!("compare") };
+    let mut args = args;
+    args.comparison.systems =
+        ["lapse", "ssp:3", "het-gmp:5"].map(|s| s.parse().expect("one")).into();
+    let settings = Settings::new(&args, &given).expect("each flag is taken");
+    let knobs = |system: &str, nodes| {
+        let kind = Kind { system: system.parse().expect("a system"), nodes };
+        let Knobs { flags, clock_every, localize_ahead } = settings.knobs(kind, &[]);
+        (flags, clock_every, localize_ahead)
+    };
+    let common = "--dim 4 --workers 2".to_owned();
+    assert_eq!(knobs("adapm", 1), (common.clone(), None, None));
+    let of_lapse = "--dim 4 --localize-ahead 9 --workers 2".to_owned();
+    assert_eq!(knobs("lapse", 2), (of_lapse, None, Some(9)));
+    let of_ssp = "--clock-every 7 --dim 4 --workers 2".to_owned();
+    assert_eq!(knobs("ssp:3", 2), (of_ssp, Some(7), None));
 }

@@ -53,6 +53,9 @@ pub(crate) fn find(
     if !common.tunes || kind.system != System::Nups || kind.nodes == 1 {
         return Ok(Some(Ok(None)));
     }
+    if let Some(reason) = common.untuned.borrow().get(&kind.nodes) {
+        return Ok(Some(Err(reason.clone())));
+    }
     let folder = common.folder.join(FOLDER).join(format!("{}-nodes-{}", kind.system, kind.nodes));
     let file = folder.join(FOUND);
     let found = fs::read_to_string(&file).ok();
@@ -66,7 +69,8 @@ pub(crate) fn find(
         ["tune", System::Nups.name(), common.task, "--config", &settings, "--nodes", &nodes];
     let words = words.map(str::to_owned).into_iter().chain(common.words.iter().cloned());
     let words = words.chain(["--json".to_owned()]).collect();
-    let process = Process { words, folder: &folder, title: &title, kind };
+    // The budget is that of a run.
+    let process = Process { words, folder: &folder, title: &title, kind, budget: None };
     let Some(ended) = process.run(common)? else { return Ok(None) };
     let mut objects = ended.log.lines().filter_map(|line| serde_json::from_str(line).ok());
     match objects.next_back().as_ref().and_then(Tuned::of) {
@@ -76,7 +80,11 @@ pub(crate) fn find(
             process::save(&file, text.as_bytes())?;
             Ok(Some(Ok(Some(tuned))))
         }
-        _ => Ok(Some(Err(format!("{title}: {}", ended.reason())))),
+        _ => {
+            let reason = format!("{title}: {}", ended.reason());
+            common.untuned.borrow_mut().insert(kind.nodes, reason.clone());
+            Ok(Some(Err(reason)))
+        }
     }
 }
 
