@@ -385,13 +385,14 @@ const NO_MANAGER_LINE: &str = "plain arrays without a manager";
 const COMPARE_HELP: &str = "\
 Each run is a process of its own. Speed-ups are over adapm on one node with as many workers a node: raw is the time of an \
 epoch, effective the time of training to the target. Times are without evaluation, which is the same for all. A system is dim \
-if no number of nodes makes it faster than that node. All systems have the same settings, none is tuned.";
+if no number of nodes makes it faster than that node. All systems have the same settings; none is tuned, but nups with --tune.";
 
 const COMPARE_EXAMPLES: &str = "  \
   adapm compare kge --dim 64 --epochs 5 --runs 1 --out quick
-  adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out cmp
-  adapm compare mf --processes --nodes 2 --runs 5 --out cmp
-  adapm compare kge --systems adapm,lapse --nodes 2,4 --out cmp --resume";
+  adapm compare kge --dim 64 --epochs 5 --runs 3 --out quick --resume
+  adapm compare kge --systems adapm,lapse --nodes 2,4 --budget 10m --out several
+  adapm compare mf --systems adapm,nups --nodes 2 --tune --out tuned
+  adapm compare mf --processes --nodes 2 --runs 5 --out processes";
 
 #[cfg(test)]
 mod tests {
