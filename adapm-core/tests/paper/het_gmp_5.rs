@@ -108,7 +108,7 @@ fn a_renewal_refreshes_what_lags_within_the_bound() -> Claim {
     let mut setup = Setup::new(System::HetGmp { staleness: 100 }, 4, 2, 64);
     let at_n0 = (0..64).map(Key).filter(|key| setup.home(*key) == N0);
     let keys: Vec<Key> = at_n0.take(2).collect();
-    setup.hot = Some(keys.iter().copied().collect());
+    setup.hot = Some(vec![keys.iter().copied().collect(); setup.nodes]);
     let mut play = Play::with(setup);
     play.run()?;
     for _ in 0..3 {

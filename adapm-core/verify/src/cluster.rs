@@ -55,10 +55,14 @@ impl Cluster {
         cluster
     }
 
-    /// Signals intent of every node for the hot keys and the whole run, as a driver does.
+    /// Signals intent of every node for its hot keys and the whole run, as a driver does.
     fn signal_hot(&mut self) {
-        let hot: Vec<Key> = self.keys().filter(|key| self.picture.setup.is_hot(*key)).collect();
-        for node in self.nodes().filter(|_| !hot.is_empty()) {
+        for node in self.nodes() {
+            let is_hot = |key: &Key| self.picture.setup.is_hot_at(node, *key);
+            let hot: Vec<Key> = self.keys().filter(is_hot).collect();
+            if hot.is_empty() {
+                continue;
+            }
             let run = 0..Clock::INFINITY.0;
             let intent = intent_of((node, WorkerId(0)), SignalId::default(), &hot, run);
             self.picture.signalled.push((node, intent.clone()));
@@ -326,9 +330,9 @@ impl Cluster {
         self.step += 1;
         let result = invariants::check(&self.picture, node);
         let picture = &self.picture;
-        let hot = picture.setup.hot.iter().flatten();
-        let arrived = hot.filter(|key| invariants::is_local(picture, node, **key));
-        let arrived: Vec<(NodeId, Key)> = arrived.map(|key| (node, *key)).collect();
+        let hot = picture.setup.hot_keys(node);
+        let arrived = hot.filter(|key| invariants::is_local(picture, node, *key));
+        let arrived: Vec<(NodeId, Key)> = arrived.map(|key| (node, key)).collect();
         self.picture.arrived.extend(arrived);
         self.picture.told.clear();
         self.picture.heard = self.all_keys().map(|key| self.heard_at_home(key)).collect();

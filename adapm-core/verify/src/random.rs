@@ -9,7 +9,7 @@ mod schedule;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use adapm_core::id::{ChannelId, Key};
+use adapm_core::id::{ChannelId, Key, NodeId};
 use adapm_core::layout::Layout;
 use adapm_core::policy::{Bound, Bounded, By, Policy, System, SystemPolicy};
 
@@ -57,7 +57,7 @@ pub fn setup(seed: u64) -> Setup {
     setup.layout = layout.expect("a cluster has keys");
     setup.channel = (ChannelId(rng.within(0..channels) as u16), channels);
     if setup.hot.is_some() {
-        setup.hot = Some(hot(seed, &setup));
+        setup.hot = Some(vec![hot(seed, &setup); nodes]);
     }
     setup.grants_max = rng.choose(&[512, 2, 1]);
     setup.requests_max = rng.choose(&[1 << 16, 3, 1]);
@@ -67,10 +67,22 @@ pub fn setup(seed: u64) -> Setup {
     setup
 }
 
-/// Returns the hot keys of a seed, under a system that has them.
+/// Returns the hot keys of a seed, under a system that has them for all nodes alike.
 fn hot(seed: u64, setup: &Setup) -> BTreeSet<Key> {
     let mut rng = Rng::new(seed ^ HOT_SALT);
     setup.keys().filter(|_| rng.chance(HOT_PERCENT)).collect()
+}
+
+/// Returns the hot keys of each node for a seed, under a system in which each has its own: of the
+/// keys whose homes are elsewhere.
+#[must_use]
+pub fn hot_by_node(seed: u64, setup: &Setup) -> Vec<BTreeSet<Key>> {
+    let mut rng = Rng::new(seed ^ HOT_SALT);
+    let of_node = |node| {
+        let elsewhere = setup.keys().filter(|key| setup.home(*key) != NodeId(node));
+        elsewhere.filter(|_| rng.chance(HOT_PERCENT)).collect()
+    };
+    (0..setup.nodes as u16).map(of_node).collect()
 }
 
 /// Returns the table of homes of a seed, in every third cluster; in every second table, one node is
@@ -117,7 +129,8 @@ pub fn setup_with_ticks(seed: u64) -> Setup {
     let like = setup(seed);
     let of_system = Setup::new(system, like.nodes, like.workers, 8);
     let Setup { policy, adaptive, sequential, bound, keeps, lag, .. } = of_system;
-    let hot = of_system.hot.map(|_| hot(seed, &like));
+    // Of all systems with ticks, this one alone has hot keys.
+    let hot = of_system.hot.map(|_| hot_by_node(seed, &like));
     Setup { policy, adaptive, sequential, hot, bound, keeps, lag, ..like }
 }
 
@@ -128,7 +141,8 @@ pub fn setup_with_ticks_and_losses(seed: u64) -> Setup {
 }
 
 /// Puts a bound on the policy of `setup`, which has none.
-fn bounded(mut setup: Setup, ticks: u32) -> Setup {
+#[must_use]
+pub fn bounded(mut setup: Setup, ticks: u32) -> Setup {
     let free = setup.policy;
     setup.policy = Arc::new(move |node| {
         Box::new(Bounded { policy: free(node), ticks: ticks.into() }) as SystemPolicy

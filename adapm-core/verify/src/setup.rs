@@ -41,10 +41,11 @@ pub struct Setup {
     pub keeps: bool,
     /// The changes that a replica may lack at rest; 0: invariant 4 must hold then.
     pub lag: u32,
-    /// The hot keys, under a system that has them: every node signals intent for these and the
-    /// whole run; workers signal none, and localize none of these. The first key of each home by
-    /// default. `None`: workers signal.
-    pub hot: Option<BTreeSet<Key>>,
+    /// The hot keys of each node, under a system that has them: the node signals intent for its own
+    /// and the whole run; its workers signal none, and localize none of these. They are the same
+    /// for all nodes, but where each has its own ([`Supply::Partition`]). The first key of each
+    /// home by default. `None`: workers signal.
+    pub hot: Option<Vec<BTreeSet<Key>>>,
     /// See [`adapm_core::config::NodeConfig::location_caches`].
     pub location_caches: bool,
     /// See [`adapm_core::config::NodeConfig::block_bytes_max`].
@@ -80,7 +81,7 @@ impl Setup {
         let first_of =
             |home: usize| (0..keys).map(Key).find(|key| Layout::home(*key, nodes).index() == home);
         let has_hot = system.has_hot_keys() || system.supply() == Supply::Partition;
-        let hot = has_hot.then(|| (0..nodes).filter_map(first_of).collect());
+        let hot = has_hot.then(|| vec![(0..nodes).filter_map(first_of).collect(); nodes]);
         Self {
             nodes,
             workers,
@@ -131,10 +132,27 @@ impl Setup {
         entry.unwrap_or_else(|| Layout::home(key, self.nodes))
     }
 
-    /// Returns true if `key` is hot.
+    /// Returns the hot keys of `node`, in order.
+    pub fn hot_keys(&self, node: NodeId) -> impl Iterator<Item = Key> {
+        self.hot.iter().flat_map(move |hot| &hot[node.index()]).copied()
+    }
+
+    /// Returns true if `key` is hot on `node`.
+    #[must_use]
+    pub fn is_hot_at(&self, node: NodeId, key: Key) -> bool {
+        self.hot.as_ref().is_some_and(|hot| hot[node.index()].contains(&key))
+    }
+
+    /// Returns the nodes on which `key` is hot, in order.
+    pub fn hot_nodes(&self, key: Key) -> impl Iterator<Item = NodeId> {
+        let nodes = (0..).map(NodeId).zip(self.hot.iter().flatten());
+        nodes.filter(move |(_, hot)| hot.contains(&key)).map(|(node, _)| node)
+    }
+
+    /// Returns true if `key` is hot on any node.
     #[must_use]
     pub fn is_hot(&self, key: Key) -> bool {
-        self.hot.as_ref().is_some_and(|hot| hot.contains(&key))
+        self.hot_nodes(key).next().is_some()
     }
 
     /// Returns true if invariant 9 must hold for `key`.

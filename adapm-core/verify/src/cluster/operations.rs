@@ -76,12 +76,12 @@ impl Cluster {
         self.submit(op, who, keys.is_empty(), |_| OpBody::Set { keys: keys.to_vec(), values })
     }
 
-    /// Asks for the main copies of `keys`, without the hot ones, as drivers do.
+    /// Asks for the main copies of `keys`, without those that are hot here, as drivers do.
     ///
     /// # Errors
     /// If that breaks an invariant.
     pub fn localize(&mut self, who: NodeWorker, keys: &[Key]) -> Result<OpId, Violation> {
-        let is_cold = |key: &Key| !self.picture.setup.is_hot(*key);
+        let is_cold = |key: &Key| !self.picture.setup.is_hot_at(who.0, *key);
         let keys: Vec<Key> = keys.iter().copied().filter(is_cold).collect();
         self.picture.localized.extend(keys.iter().map(|key| (who.0, *key)));
         let op = self.picture.calls.begin(who, CallKind::Localize, 0);

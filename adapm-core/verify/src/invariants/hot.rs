@@ -1,5 +1,6 @@
-//! Invariant 5 where the technique of a key is chosen before the run (NuPS §3, AdaPM §A.5): a hot
-//! key is local on every node, from its arrival there to the end of the node's last worker.
+//! Invariant 5 where the technique of a key is chosen before the run (NuPS §3, AdaPM §A.5,
+//! HET-GMP §5.2): a hot key is local on every node on which it is hot, from its arrival there to
+//! the end of the node's last worker.
 //!
 //! The replicas of a lost owner are given up: nothing is checked after a loss.
 
@@ -14,7 +15,9 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     if picture.losses.any() || !works(picture, node) {
         return Ok(());
     }
-    let given_up = hot_keys(picture)
+    let given_up = picture
+        .setup
+        .hot_keys(node)
         .find(|key| picture.arrived.contains(&(node, *key)) && !is_local(picture, node, *key));
     hold!(picture.setup.checks => HotKeyStays, given_up.is_none(), "{node} had a copy of hot {given_up:?} and has none");
     Ok(())
@@ -25,7 +28,7 @@ pub(super) fn check_at_rest(picture: &Picture) -> Result<(), Violation> {
         return Ok(());
     }
     for node in picture.nodes().filter(|node| works(picture, *node)) {
-        let absent = hot_keys(picture).find(|key| !is_local(picture, node, *key));
+        let absent = picture.setup.hot_keys(node).find(|key| !is_local(picture, node, *key));
         hold!(picture.setup.checks => HotKeyEverywhere, absent.is_none(), "{node} is at rest without a copy of hot {absent:?}");
     }
     Ok(())
@@ -40,8 +43,4 @@ pub(crate) fn is_local(picture: &Picture, node: NodeId, key: Key) -> bool {
 /// Returns true if a worker of the node has not ended.
 fn works(picture: &Picture, node: NodeId) -> bool {
     picture.member(node).workers.iter().any(|worker| !worker.ended)
-}
-
-fn hot_keys(picture: &Picture) -> impl Iterator<Item = Key> + '_ {
-    picture.setup.hot.iter().flatten().copied()
 }

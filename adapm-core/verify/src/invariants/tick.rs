@@ -30,14 +30,18 @@ pub(crate) fn check_passed(
 /// change, so what is missing is counted by node and tick.
 pub(super) fn check_read(picture: &Picture, read: AccessId) -> Result<(), Violation> {
     let Some(Bound { ticks, by }) = picture.setup.bound else { return Ok(()) };
-    // What expires is not refreshed, and lacks nothing all the same, as what is read remotely.
-    let is_cold = picture.setup.hot.is_some() && !picture.setup.is_hot(read.key);
-    let lag = if by == By::Expiry || is_cold { 0 } else { picture.setup.lag as usize };
     let oracle = &picture.oracle;
     if oracle.was_set(read.key) || picture.losses.any() {
         return Ok(());
     }
     let access = &oracle.accesses(read.key)[read.index];
+    // What expires is not refreshed, and lacks nothing all the same, as what is read remotely. A
+    // key that is not hot on the node is, unless it came to be held there by a localize.
+    let node = access.worker.0;
+    let is_held =
+        picture.setup.is_hot_at(node, read.key) || picture.localized.contains(&(node, read.key));
+    let may_lag = by == By::Refresh && (picture.setup.hot.is_none() || is_held);
+    let lag = if may_lag { picture.setup.lag as usize } else { 0 };
     let AccessKind::Pull(seen) = access.kind else { return Ok(()) };
     let before = access.tick.before(ticks);
     let mut lacks = BTreeSet::new();
