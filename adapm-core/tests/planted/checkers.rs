@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 64] = [
+pub(crate) const WITNESSES: [(Check, Bug); 65] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -32,6 +32,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 64] = [
     (Check::HoldersHeeded, Bug::HideHolders),
     (Check::HotKeyStays, Bug::HotKeyDropped),
     (Check::HotKeyEverywhere, Bug::HotKeyKept),
+    (Check::SetUpOnce, Bug::KeepTooBriefly),
     (Check::ComesToRest, Bug::ForgetParked),
     (Check::NothingToTheLost, Bug::WriteToLost),
     (Check::EndsUnderWrites, Bug::WaitForLaterChanges),

@@ -65,6 +65,7 @@ checks! {
     HoldersHeeded watches 5: "The adaptive policies relocate no key that another node holds.";
     HotKeyStays watches 5: "A node that has got a copy of a hot key keeps one while it has a worker.";
     HotKeyEverywhere watches 5: "At rest every node with a worker has a copy of each hot key.";
+    SetUpOnce watches 5: "Where pulls set up replicas for the rest of the run, a node gets one of each key, once.";
     ComesToRest watches 6: "A cluster left alone ends all operations and comes to rest.";
     NothingToTheLost watches 6: "No message is sent to a node that is known to be lost.";
     QuiesceEnded watches 6: "When a quiesce ends, the operations issued before have ended.";

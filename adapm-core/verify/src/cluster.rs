@@ -333,7 +333,9 @@ impl Cluster {
         let hot = picture.setup.hot_keys(node);
         let arrived = hot.filter(|key| invariants::is_local(picture, node, *key));
         let arrived: Vec<(NodeId, Key)> = arrived.map(|key| (node, key)).collect();
+        let set_up: Vec<(NodeId, Key)> = invariants::set_up(picture).collect();
         self.picture.arrived.extend(arrived);
+        self.picture.set_up.extend(set_up);
         self.picture.told.clear();
         self.picture.heard = self.all_keys().map(|key| self.heard_at_home(key)).collect();
         result

@@ -35,6 +35,8 @@ pub struct Picture {
     pub(crate) localized: BTreeSet<(NodeId, Key)>,
     /// Nodes that have got a copy of a hot key: they must keep one.
     pub(crate) arrived: BTreeSet<(NodeId, Key)>,
+    /// Replicas that have been set up, with their nodes.
+    pub(crate) set_up: BTreeSet<(NodeId, Key)>,
     /// Intents signalled and perhaps not yet expired: a node may remember these by invariant 10.
     pub(crate) signalled: Vec<(NodeId, Intent)>,
     /// The counter under which each key's home knew its owner after the last step.
@@ -59,6 +61,7 @@ impl Picture {
             told: Vec::new(),
             localized: BTreeSet::new(),
             arrived: BTreeSet::new(),
+            set_up: BTreeSet::new(),
             signalled: Vec::new(),
             heard: vec![Counter::default(); value_lens.len()],
             met: Vec::new(),

@@ -8,6 +8,7 @@
 //! | 4 | `convergence` | at rest, and when a quiesce or `wait_sync` ends |
 //! | 5 | `contention` | after every step |
 //! | 5 | `hot` | after every step, and at rest |
+//! | 5 | `kept` | after every step |
 //! | 6 | `completion` | hops after every step, barriers when they end; [`crate::cluster::Cluster::settle`] that all operations end |
 //! | 7 | `residence` | that nothing is forgotten after every step, the rest at rest |
 //! | 8 | `session` | after every read |
@@ -22,6 +23,7 @@ mod contention;
 mod convergence;
 mod holders;
 mod hot;
+mod kept;
 pub mod linear;
 mod memory;
 mod one_owner;
@@ -41,6 +43,7 @@ pub(crate) use completion::{check_met, check_noticed};
 pub(crate) use conservation::check_quiet;
 pub(crate) use convergence::{check_renewed, check_synced};
 pub(crate) use hot::is_local;
+pub(crate) use kept::set_up;
 pub(crate) use memory::check_bytes;
 pub(crate) use tick::check_passed;
 
@@ -59,6 +62,7 @@ pub(super) fn check(picture: &Picture, node: NodeId) -> Result<(), Violation> {
     if checks.contains(5) {
         contention::check(picture)?;
         hot::check(picture, node)?;
+        kept::check(picture)?;
     }
     if checks.contains(6) {
         completion::check_hops(picture)?;

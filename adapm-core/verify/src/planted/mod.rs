@@ -75,7 +75,8 @@ macro_rules! bugs {
             /// All bugs: one for each invariant, in their order, then more.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// Returns the number of the invariant that the bug breaks, 1 to 13.
+            /// Returns the number of the invariant that the bug breaks, 1 to 13; 0 if it breaks none
+            /// and costs messages, which stories see.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
@@ -159,6 +160,7 @@ bugs! {
     DropRenew breaks 6 in Messages: "An owner does not heed renewals.";
     LagOffByOne breaks 13 in Policy: "Replicas may lack one change more than the policy says.";
     KeepTooLong breaks 13 in Policy: "A copy that a pull has set up stays one tick longer than it may be read.";
+    KeepTooBriefly breaks 5 in Policy: "Copies that a pull has set up for the rest of the run end with the bound all the same.";
     CountWaiting breaks 6 in Driver: "A worker that waits at a barrier counts with the tick that it had before.";
     FilterUnderMark breaks 4 in Messages: "A `wait_sync` is answered with those refreshes alone that the policy wants.";
     CountRefused breaks 11 in Driver: "A refused message counts as applied nevertheless.";
@@ -188,7 +190,12 @@ impl Bug {
     /// Returns true if it needs workers that wait for each other at ticks to show.
     #[must_use]
     pub fn needs_ticks(self) -> bool {
-        self.invariant() == 13 || matches!(self, Self::CountWaiting | Self::FilterUnderMark)
+        match self {
+            Self::KeepTooBriefly | Self::CountWaiting | Self::FilterUnderMark => {
+                true
+            }
+            bug => bug.invariant() == 13,
+        }
     }
 
     /// Returns true if it needs a lost peer to show.

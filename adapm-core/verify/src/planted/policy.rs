@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adapm_core::clock::{Clock, Tick};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Bound, Placement, Policy, Supply, SystemPolicy, View};
+use adapm_core::policy::{Bound, By, Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
 
@@ -33,6 +33,8 @@ struct PlantedPolicy {
     hides_intent: bool,
     /// Ticks by which workers are further apart, and by which a copy stays longer.
     late: (u64, u64),
+    /// Ends copies that should stay, as those do that are never refreshed.
+    ends_copies: bool,
     /// Changes by which a replica may lack more.
     lag: u32,
     /// Keeps keys that should be replicated, and records them here.
@@ -47,6 +49,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         sound: policy,
         hides_intent: false,
         late: (0, 0),
+        ends_copies: false,
         lag: 0,
         unnoted: None,
         kept: None,
@@ -57,6 +60,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         Some(Bug::HotKeyKept) => planted.kept = Some(None),
         Some(Bug::BoundOffByOne) => planted.late = (1, 1),
         Some(Bug::KeepTooLong) => planted.late = (0, 1),
+        Some(Bug::KeepTooBriefly) => planted.ends_copies = true,
         Some(Bug::LagOffByOne) => planted.lag = 1,
         _ => return planted.sound,
     }
@@ -104,14 +108,25 @@ impl Policy for PlantedPolicy {
 
     fn bound(&self) -> Option<Bound> {
         let bound = self.sound.bound()?;
-        Some(Bound { ticks: bound.ticks + self.late.0, ..bound })
+        let by = if self.ends(Tick::default()) { By::Expiry } else { bound.by };
+        Some(Bound { ticks: bound.ticks + self.late.0, by })
     }
 
     fn keep(&self, least: Tick) -> Option<Tick> {
+        if self.ends(least) {
+            return Some(least.after(self.sound.bound()?.ticks + 1));
+        }
         self.sound.keep(least).map(|end| end.after(self.late.1))
     }
 
     fn lag(&self, key: Key) -> u32 {
         self.sound.lag(key).saturating_add(self.lag)
+    }
+}
+
+impl PlantedPolicy {
+    /// Returns true if a copy set up now should stay for the rest of the run, and does not.
+    fn ends(&self, least: Tick) -> bool {
+        self.ends_copies && self.sound.keep(least) == Some(Tick::INFINITY)
     }
 }
