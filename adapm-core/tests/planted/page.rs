@@ -37,7 +37,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
          | --- | --- | --- | --- | --- | ---: | --- |\n",
     );
     for Row { bug, mistake, place, breaks, suite, seeds, stories, .. } in rows {
-        let seeds = seeds.map_or_else(|| String::from("never"), |seeds| seeds.to_string());
+        let seeds = seeds.map_or_else(|| String::from("-"), |seeds| seeds.to_string());
         let stories = match stories.as_slice() {
             [] => String::from("none"),
             [story] => format!("`{story}`"),

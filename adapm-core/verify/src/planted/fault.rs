@@ -44,23 +44,27 @@ pub fn engine(
         config.homes = HomeMap::scale(config.nodes);
     }
     let unnoted = Unnoted::default();
+    let keys = layout.keys();
+    let lags = (keys.start.0..keys.end.0).map(|key| policy.lag(Key(key))).collect();
     let policy = planted(policy, bug, &unnoted);
     let store = PlantedStore::new(layout, bug);
     let engine =
         Engine::new(config, layout.clone(), store, policy, initial).expect("the setup is valid");
     engine.populate();
-    let mistake = bug.and_then(|bug| mistake(bug, unnoted));
+    let mistake = bug.and_then(|bug| mistake(bug, unnoted, lags));
     (engine, mistake.map(|mistake| Fault { mistake }))
 }
 
-fn mistake(bug: Bug, unnoted: Unnoted) -> Option<Box<dyn Mistake>> {
+/// Returns the mistake of a bug around an engine; `lags` are the changes of each key that a replica
+/// may lack.
+fn mistake(bug: Bug, unnoted: Unnoted, lags: Vec<u32>) -> Option<Box<dyn Mistake>> {
     requests::mistake(bug, unnoted)
         .or_else(|| entries::mistake(bug))
         .or_else(|| collective::mistake(bug))
         .or_else(|| belief::mistake(bug))
         .or_else(|| driver::mistake(bug))
         .or_else(|| events::mistake(bug))
-        .or_else(|| tick::mistake(bug))
+        .or_else(|| tick::mistake(bug, lags))
 }
 
 impl Fault {

@@ -163,6 +163,7 @@ bugs! {
     KeepTooBriefly breaks 5 in Policy: "Copies that a pull has set up for the rest of the run end with the bound all the same.";
     CountWaiting breaks 6 in Driver: "A worker that waits at a barrier counts with the tick that it had before.";
     FilterUnderMark breaks 4 in Messages: "A `wait_sync` is answered with those refreshes alone that the policy wants.";
+    LagOwn breaks 0 in Messages: "A holder's own changes count as changes that it lacks.";
     CountRefused breaks 11 in Driver: "A refused message counts as applied nevertheless.";
     AnswerRefused breaks 11 in Driver: "A refused request is answered nevertheless.";
     OtherHomes breaks 1 in Driver: "A node has other homes than the rest: those by hash, where the others have a table.";
@@ -191,7 +192,7 @@ impl Bug {
     #[must_use]
     pub fn needs_ticks(self) -> bool {
         match self {
-            Self::KeepTooBriefly | Self::CountWaiting | Self::FilterUnderMark => {
+            Self::KeepTooBriefly | Self::CountWaiting | Self::FilterUnderMark | Self::LagOwn => {
                 true
             }
             bug => bug.invariant() == 13,

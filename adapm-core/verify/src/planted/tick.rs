@@ -7,19 +7,20 @@ use adapm_core::engine::{Input, Op, OpBody};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
-use adapm_core::wire::message::{Barrier, Body, Mark};
+use adapm_core::wire::message::{Barrier, Body, Keys, Mark};
 
 use super::Bug;
 use super::mistake::{Engine, Mistake};
 use crate::Recorder;
 
-pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
+pub(super) fn mistake(bug: Bug, lags: Vec<u32>) -> Option<Box<dyn Mistake>> {
     Some(match bug {
         Bug::TellUnsettled => Box::new(TellUnsettled::default()),
         Bug::TickBeforeDirty => Box::new(TickBeforeDirty(false)),
         Bug::LeastOfSome => Box::new(LeastOfSome::default()),
         Bug::CountWaiting => Box::new(CountWaiting::default()),
         Bug::FilterUnderMark => Box::new(FilterUnderMark),
+        Bug::LagOwn => Box::new(LagOwn { lags, changes: BTreeMap::new() }),
         _ => return None,
     })
 }
@@ -188,6 +189,43 @@ impl Mistake for FilterUnderMark {
             && let Body::SyncRequest(request) = &mut *message.body
         {
             request.mark = request.mark.min(Mark::Check);
+        }
+        vec![input]
+    }
+}
+
+/// An owner counts the changes of a holder itself, and makes a refresh due that renews the replica.
+struct LagOwn {
+    /// By key.
+    lags: Vec<u32>,
+    /// Own changes of each holder since it was last renewed.
+    changes: BTreeMap<(NodeId, Key), u32>,
+}
+
+impl Mistake for LagOwn {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        mut input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        if let Input::Message(from, message) = &mut input
+            && let Body::SyncRequest(request) = &mut *message.body
+        {
+            let mut renews: Vec<Key> = request.renews.iter().copied().collect();
+            for key in request.deltas.iter() {
+                let (lag, changes) =
+                    (self.lags[key.0 as usize], self.changes.entry((*from, *key)).or_default());
+                *changes += 1;
+                if lag > 0 && *changes > lag {
+                    *changes = 0;
+                    renews.push(*key);
+                }
+            }
+            renews.retain(|key| request.releases.binary_search(key).is_err());
+            renews.sort_unstable();
+            renews.dedup();
+            request.renews = Keys(renews);
         }
         vec![input]
     }
