@@ -8,7 +8,7 @@ use std::{env, fs};
 use adapm_verify::script;
 
 /// Stories that must exist: one for each figure of a paper, and for systems without one.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 15] = [
     "lapse_fig_4",
     "lapse_fig_5",
     "adapm_fig_4b",
@@ -17,6 +17,13 @@ const FIGURES: [&str; 8] = [
     "adapm_fig_10b",
     "adapm_fig_11",
     "nups",
+    "parallax",
+    "ssp",
+    "essp",
+    "het_gmp",
+    "bsp",
+    "bounded_delay",
+    "eventual",
 ];
 
 #[test]

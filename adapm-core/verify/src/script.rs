@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `nodes 4`, `workers 1`, `system adapm`, `caches off`, `block 16` | the cluster, before anything else; `block`: bytes of values in a message |
 //! | `homes n1 n0 n1` | a table of homes instead of the hash: of keys 0, 1, 2, then again from the first |
+//! | `hot n1 n2` | the nodes on which hot keys are hot; all, without this line |
 //! | `key a home n0` | a key with that home; the first one is hot where the system has hot keys |
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
@@ -61,6 +62,8 @@ pub fn play(text: &str) -> Result<String, String> {
 struct Stage {
     setup: Setup,
     system: System,
+    /// The nodes on which hot keys are hot, if not on all.
+    hot_on: Option<Vec<NodeId>>,
     cluster: Option<Cluster>,
     names: Vec<(String, Key)>,
     open: Vec<(OpId, String)>,
@@ -94,6 +97,7 @@ impl Stage {
         Self {
             setup: Setup::new(System::Adapm, 4, 1, KEYS),
             system: System::Adapm,
+            hot_on: None,
             cluster: None,
             names: Vec::new(),
             open: Vec::new(),
@@ -115,6 +119,11 @@ impl Stage {
                 let nodes = nodes.collect::<Result<Vec<u16>, Fault>>()?;
                 let table = nodes.into_iter().cycle().take(KEYS as usize).collect();
                 self.configure(|setup| setup.table = Some(table))
+            }
+            ["hot", ref nodes @ ..] if !nodes.is_empty() => {
+                let nodes = nodes.iter().map(|node| parse_node(node));
+                self.hot_on = Some(nodes.collect::<Result<Vec<NodeId>, Fault>>()?);
+                Ok(Vec::new())
             }
             ["caches", switch] => self.configure(|setup| setup.location_caches = switch == "on"),
             ["block", bytes] => {
@@ -166,7 +175,11 @@ impl Stage {
     /// Returns the cluster, creating it on first use.
     fn cluster(&mut self) -> &mut Cluster {
         self.cluster.get_or_insert_with(|| {
-            let fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
+            let mut fresh = Setup::new(self.system, self.setup.nodes, self.setup.workers, KEYS);
+            if let Some(nodes) = &self.hot_on {
+                let hot = fresh.hot.iter_mut().flatten().zip((0..).map(NodeId));
+                hot.filter(|(_, node)| !nodes.contains(node)).for_each(|(hot, _)| hot.clear());
+            }
             let Setup { location_caches, block_bytes_max, grants_max, .. } = self.setup;
             let table = self.setup.table.clone();
             let mut cluster = Cluster::new(Setup {
