@@ -11,7 +11,7 @@ use adapm_verify::Setup;
 use adapm_verify::sim::checked::{CheckedCluster, Costs, RunFailure};
 use adapm_verify::sim::faults::{Fault, FaultyLinks, Plan, When};
 use adapm_verify::sim::{
-    Fact, Failure, FaultKind, NodeWorker, Script, Simulator, Step, Then, WireConfig,
+    Fact, Failure, FaultKind, NodeWorker, Program, Script, Simulator, Step, Then, WireConfig,
 };
 
 type Simulation = Simulator<CheckedCluster, FaultyLinks>;
@@ -204,6 +204,61 @@ fn keys_of_a_slow_owner_come_in_time() {
         run(&mut simulation, Script::default().with(worker(N1), steps)).expect("nothing is wrong");
     // The first keys are waited for.
     assert_between(end, millis(600), millis(700));
+}
+
+/// AdaPM §A.3: nobody is more than the staleness ahead of the slowest.
+#[test]
+fn a_paused_node_stops_the_others_two_ticks_later_under_ssp() {
+    a_paused_node_stops_the_others(System::Ssp { staleness: 2 }, 2);
+}
+
+/// OSDI'14 §3.5: nobody is more than the delay ahead of the slowest.
+#[test]
+fn a_paused_node_stops_the_others_two_ticks_later_under_bounded_delay() {
+    a_paused_node_stops_the_others(System::BoundedDelay { delay: 2 }, 2);
+}
+
+/// Runs a pause of one node, during which the others pass as many ticks as the bound allows, and
+/// after which all go on.
+fn a_paused_node_stops_the_others(system: System, bound: usize) {
+    const CLOCKS: usize = 12;
+    const PAUSED_AT: u64 = 23;
+    const LASTS: u64 = 100;
+    let mut simulation = simulation(system);
+    simulation.plan(at(PAUSED_AT, Fault::Pause(N2, millis(LASTS))));
+    let keys = vec![key_of(&simulation, N0)];
+    let clock = [
+        Step::Compute(millis(5)),
+        Step::Pull(keys.clone(), Then::Wait),
+        Step::Push(keys, Then::Wait),
+        Step::Tick,
+    ];
+    let (mut taken, mut passed) = ([0_usize; 3], [const { Vec::new() }; 3]);
+    let mut program = |now: Instant, (node, _): NodeWorker| {
+        let taken = &mut taken[node.index()];
+        if *taken > 0 && taken.is_multiple_of(clock.len()) {
+            passed[node.index()].push(Duration::from_nanos(now.nanos()));
+        }
+        *taken += 1;
+        let step = clock[(*taken - 1) % clock.len()].clone();
+        (*taken <= CLOCKS * clock.len()).then_some(step)
+    };
+    let program: &mut dyn Program = &mut program;
+    simulation.run(program, PATIENCE).expect("nothing is wrong");
+    simulation.under_test_mut().check_at_rest().expect("nothing is wrong");
+    let [n0, n1, n2] = passed;
+    let until = |passed: &[Duration], at| passed.iter().filter(|time| **time < at).count();
+    // Its next clock ends after the pause.
+    let slowest = until(&n2, millis(PAUSED_AT));
+    assert!((1..CLOCKS / 2).contains(&slowest), "{n2:?}");
+    assert_eq!(until(&n2, millis(PAUSED_AT + LASTS)), slowest, "{n2:?}");
+    for others in [n0, n1] {
+        assert_eq!(until(&others, millis(PAUSED_AT + LASTS)), slowest + bound, "{others:?}");
+        // What it may pass it passes without a wait.
+        assert_eq!(until(&others, millis(PAUSED_AT + 30)), slowest + bound, "{others:?}");
+        assert_eq!(others.len(), CLOCKS, "{others:?}");
+    }
+    assert_eq!(n2.len(), CLOCKS, "{n2:?}");
 }
 
 #[test]
