@@ -1,14 +1,16 @@
 //! The access patterns of all tasks in clusters of virtual time, under faults: after every step no
 //! update is lost or doubled, no worker reads what it must not, and the same seed gives the same
-//! events.
+//! events. Under systems that bound how far workers are apart they tick as in training, each seed
+//! with a bound of its own.
 //!
 //! Workers access keys and signal intent as they do in training; what they add tells them apart
 //! (base-4 digits), so values are not the task's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
+use adapm_core::policy::Supply;
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::System;
 use adapm_verify::Setup;
@@ -38,6 +40,8 @@ const WORKERS: usize = 2;
 const EPOCHS: u32 = 2;
 /// Of each system.
 const SEEDS: u64 = 5;
+/// Clocks after which a worker reaches a tick, under a system with a bound.
+const CLOCKS_A_TICK: u64 = 2;
 
 fn slots() -> impl Iterator<Item = WorkerSlot> {
     WorkerSlot::all_of(&[WORKERS; NODES], true)
@@ -47,6 +51,7 @@ fn slots() -> impl Iterator<Item = WorkerSlot> {
 /// late as its loader does.
 fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
     let (mut steps, mut clock) = (Vec::new(), 0);
+    let is_bounded = system.bound().is_some();
     let mut signaled = accesses.signaled.iter().peekable();
     for access in &accesses.steps {
         while let Some((keys, clocks)) =
@@ -70,14 +75,32 @@ fn steps(accesses: &Accesses, system: System, ahead: u64) -> Vec<Step> {
             }
             Access::Quiesce => Step::Quiesce,
         });
+        if is_bounded && *access == Access::Advance && clock.is_multiple_of(CLOCKS_A_TICK) {
+            steps.push(Step::Tick);
+        }
     }
     steps
+}
+
+/// Returns the keys with homes elsewhere that a node pulls more often than the mean of them.
+fn hot(accesses: &[Accesses], setup: &Setup, node: usize) -> BTreeSet<Key> {
+    let mut counts: BTreeMap<Key, usize> = BTreeMap::new();
+    let of_node = accesses[node * WORKERS..][..WORKERS].iter().flat_map(Accesses::pulls);
+    for key in of_node.filter(|key| setup.home(*key).index() != node) {
+        *counts.entry(key).or_default() += 1;
+    }
+    let all: usize = counts.values().sum();
+    let is_hot = |(_, count): &(&Key, &usize)| **count * counts.len() > all;
+    counts.iter().filter(is_hot).map(|(key, _)| *key).collect()
 }
 
 fn follow(accesses: &[Accesses], keys: u64, system: System, seed: u64) -> Report {
     let mut setup = Setup::new(system, NODES, WORKERS, keys);
     // Room for as many pushes of a key as can be told apart.
     setup.layout = Layout::dense(&[(keys, 6)]).expect("there are keys");
+    if system.supply() == Supply::Partition {
+        setup.hot = Some((0..NODES).map(|node| hot(accesses, &setup, node)).collect());
+    }
     let workers: Vec<Vec<Step>> = accesses.iter().map(|one| steps(one, system, 3 * seed)).collect();
     let operations = workers.iter().map(|steps| steps.len() as u64).sum();
     let script = |script: Script, (number, steps): (usize, Vec<Step>)| {
@@ -100,9 +123,10 @@ fn keeps_every_invariant<T: Task>(task: &T) {
     assert!(2 * trained as u64 > keys, "{trained} of {keys} keys are trained");
     assert_frequencies(task, &accesses);
     for system in System::ALL {
+        let of = |seed| system.with_parameter(seed as u32);
         let reports: Vec<Report> =
-            (0..SEEDS).map(|seed| follow(&accesses, keys, system, seed)).collect();
-        assert_eq!(follow(&accesses, keys, system, 0).trace, reports[0].trace, "{system}");
+            (0..SEEDS).map(|seed| follow(&accesses, keys, of(seed), seed)).collect();
+        assert_eq!(follow(&accesses, keys, of(0), 0).trace, reports[0].trace, "{system}");
         let faults: u64 = reports.iter().map(|report| report.coverage.faults()).sum();
         assert!(faults > 0, "nothing went wrong under {system}");
     }
