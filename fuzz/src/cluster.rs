@@ -11,11 +11,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use adapm_core::policy::{System, SystemPolicy};
+use adapm_core::policy::{Supply, System, SystemPolicy};
 use adapm_core::{Key, NodeId, WorkerId};
 use adapm_verify::arb::Choices;
 use adapm_verify::oracle::NodeWorker;
-use adapm_verify::random::RandomPolicy;
+use adapm_verify::random::{self, RandomPolicy};
 use adapm_verify::{Cluster, Setup, Violation};
 
 use crate::planted;
@@ -23,8 +23,19 @@ use crate::planted;
 /// Keys of the cluster, at least one per node.
 const KEYS: u64 = 4;
 
-/// Two or three nodes, one or two workers each, a loss or none.
-const SHAPES: u64 = 8;
+/// Two or three nodes, one or two workers each, a loss or none; in the higher half a table of
+/// homes. (All draws of the cluster fit the bytes of the first inputs, which keep their systems.)
+const SHAPES: u64 = 256;
+/// Shapes from which on there is a table of homes.
+const TABLES: u64 = 128;
+/// Shapes with equal numbers of nodes, workers and losses.
+const SIZES: u64 = 8;
+/// All systems, and a policy that answers at random.
+const SYSTEMS: u64 = System::ALL.len() as u64 + 1;
+/// Parameters of a system, or ticks of a bound.
+const PARAMETERS: u64 = 4;
+/// In one of so many clusters a policy without a bound gets one.
+const BOUNDS: u64 = 3;
 
 /// Maximum number of steps in one input.
 const STEPS_MAX: usize = 200;
@@ -54,11 +65,15 @@ fn story(bytes: &[u8]) -> String {
 fn describe(bytes: &[u8], setup: &Setup) -> String {
     let mut choices = Choices::from_bytes(bytes);
     let _shape = choices.below(SHAPES);
-    let system = system(&mut choices).map_or("a random policy", System::name);
+    let (system, _) = system(&mut choices);
+    let system = system.map_or_else(|| String::from("a random policy"), |one| one.to_string());
+    let bound = setup.bound.map_or_else(String::new, |bound| format!(" within {bound:?}"));
+    let hot =
+        |key: Key| setup.hot_nodes(key).map(|node| format!(" hot {node}")).collect::<String>();
     let homes: Vec<String> =
-        setup.keys().map(|key| format!("{key} home {}", setup.home(key))).collect();
+        setup.keys().map(|key| format!("{key} home {}{}", setup.home(key), hot(key))).collect();
     format!(
-        "nodes {}, workers {}, system {system}, caches {}, blocks of {} B, {} granted and {} asked for at a time, {} parked at most; {}",
+        "nodes {}, workers {}, system {system}{bound}, caches {}, blocks of {} B, {} granted and {} asked for at a time, {} parked at most; {}",
         setup.nodes,
         setup.workers,
         if setup.location_caches { "on" } else { "off" },
@@ -78,20 +93,27 @@ fn play(bytes: &[u8], begin: impl FnOnce(&mut Cluster)) -> (Cluster, Result<(), 
     (cluster, result)
 }
 
-/// Chooses two or three nodes under any system, or under a policy that answers at random; one of
-/// them may vanish.
+/// Chooses two or three nodes under any system, or under a policy that answers at random, perhaps
+/// with a bound or a table of homes; one of them may vanish.
 fn setup(choices: &mut Choices<'_>) -> Setup {
     let shape = choices.below(SHAPES);
     let nodes = if shape & 1 == 0 { 3 } else { 2 };
     let workers = 1 + (shape >> 1 & 1) as usize;
-    let system = system(choices);
+    let (system, ticks) = system(choices);
     let mut setup = Setup::new(system.unwrap_or_default(), nodes, workers, KEYS);
+    setup.table = table(shape, nodes);
+    if system.is_some_and(|system| system.supply() == Supply::Partition) {
+        setup.hot = Some(random::hot_by_node(shape / SIZES, &setup));
+    }
     if system.is_none() {
         let seed = choices.below(256);
         setup.policy = Arc::new(move |node| {
             Box::new(RandomPolicy::new(seed ^ u64::from(node.0))) as SystemPolicy
         });
         (setup.adaptive, setup.sequential) = (false, false);
+    }
+    if let (Some(ticks), None) = (ticks, setup.bound) {
+        setup = random::bounded(setup, ticks);
     }
     setup.losses = (shape >> 2 & 1) as usize;
     setup.location_caches = choices.flag();
@@ -102,9 +124,22 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
     setup
 }
 
-/// Chooses the system; `None` for a policy that answers at random.
-fn system(choices: &mut Choices<'_>) -> Option<System> {
-    System::ALL.get(choices.below(System::ALL.len() as u64 + 1) as usize).copied()
+/// Chooses the system and its parameter, `None` for a policy that answers at random, and the ticks
+/// of a bound around it.
+fn system(choices: &mut Choices<'_>) -> (Option<System>, Option<u32>) {
+    let drawn = choices.below(SYSTEMS * PARAMETERS * BOUNDS);
+    let parameter = (drawn / SYSTEMS % PARAMETERS) as u32;
+    let system = System::ALL.get((drawn % SYSTEMS) as usize);
+    let is_bounded = drawn / SYSTEMS / PARAMETERS == BOUNDS - 1;
+    (system.map(|system| system.with_parameter(parameter)), is_bounded.then_some(parameter))
+}
+
+/// Returns the homes that a shape stands for; in every second table, one node is the home of no
+/// key.
+fn table(shape: u64, nodes: usize) -> Option<Arc<[u16]>> {
+    let mut drawn = Choices::from_seed(shape / SIZES);
+    let homes = nodes as u64 - u64::from(drawn.flag());
+    (shape >= TABLES).then(|| (0..KEYS).map(|_| drawn.below(homes) as u16).collect())
 }
 
 fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation> {
@@ -144,10 +179,10 @@ fn step(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violatio
             cluster.intent(who, &[key(choices)], start..start + 1 + choices.below(4))
         }
         24..26 => {
-            if let Some(who) = worker(cluster, choices) {
-                cluster.advance_clock(who, 1 + choices.below(2) * 30);
-            }
-            Ok(())
+            let Some(who) = worker(cluster, choices) else { return Ok(()) };
+            cluster.advance_clock(who, 1 + choices.below(2) * 30);
+            let ticks = cluster.setup().bound.is_some() && is_free(cluster, who);
+            if ticks { cluster.tick(who).map(drop) } else { Ok(()) }
         }
         26 | 27 => cluster.round(node(cluster, choices)),
         28 => cluster.drain(node(cluster, choices)),
@@ -189,6 +224,8 @@ fn access(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violat
         // One key is enough for sets: pushes to the others must stay.
         6 => cluster.set(who, &[Key(1)]),
         _ => match choices.below(6) {
+            // Drivers refuse it there: a copy that a localize holds would not end in time.
+            0..3 if cluster.setup().keeps => cluster.renew(who, &keys),
             0..3 => cluster.localize(who, &keys),
             3 => cluster.renew(who, &keys),
             4 if cluster.setup().bound.is_some() => return cluster.tick(who).map(|_| ()),
