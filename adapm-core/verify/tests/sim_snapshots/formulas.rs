@@ -16,7 +16,8 @@
 //! | replicas set up, once in `s` ticks | 2 `P / s` | `R / s` |
 //!
 //! A replica set up under SSP serves `s` ticks: the tick that all are known to have reached when
-//! it is asked for is one behind that of the worker that asks.
+//! it is asked for is one behind that of the worker that asks. With `s` 0 it is the same, and the
+//! replica serves one tick.
 
 use adapm_core::policy::System;
 use adapm_core::stats::ValueBytes;
@@ -112,11 +113,14 @@ fn replicas_cost_two_messages_for_changes_and_three_for_refreshes() {
 #[test]
 fn replicas_of_ssp_are_set_up_again_and_settle_at_ticks() {
     let deltas = Clocks { messages: 2 * P, deltas: R, ..NOTHING };
-    for staleness in [1, 3] {
+    for staleness in [0, 1, 3] {
         let system = System::Ssp { staleness };
-        let set_up = CLOCKS / u64::from(staleness);
+        let set_up = CLOCKS / u64::from(staleness.max(1));
         let mut expected = Clocks::of(&[deltas, TICK, SETTLED]);
-        expected.messages += 2 * P * set_up;
+        // With a staleness of 0 replicas are given up behind the tick that all have reached, each
+        // clock, and not with the changes that settle: by requests of their own.
+        let given_up = if staleness == 0 { CLOCKS } else { 0 };
+        expected.messages += 2 * P * (set_up + given_up);
         expected.set_up = R * set_up;
         assert_eq!(Clocks::measured(system), expected, "{system}");
     }
