@@ -75,8 +75,8 @@ macro_rules! bugs {
             /// All bugs: one for each invariant, in their order, then more.
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
-            /// Returns the number of the invariant that the bug breaks, 1 to 13; 0 if it breaks none
-            /// and costs messages, which stories see.
+            /// Returns the number of the invariant that the bug breaks, 1 to 13; 0 if it breaks
+            /// none and costs messages, which stories see.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
