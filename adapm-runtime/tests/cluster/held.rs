@@ -74,7 +74,7 @@ fn held() -> (Cluster<i64>, Gate) {
         inproc::network(nodes).into_iter().map(gated).collect()
     });
     let layout = Layout::dense(&[(20, 1)]).expect("a valid layout");
-    let builder = Builder::<i64>::new(layout).nodes(nodes).channels(1).system(System::Classic);
+    let builder = Builder::<i64>::new(layout).nodes(nodes).channels(1).system(System::Lapse);
     (builder.initial(|key, value| value.fill(key.0 as i64)).build().expect("a valid cluster"), gate)
 }
 
