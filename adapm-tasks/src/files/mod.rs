@@ -9,7 +9,7 @@
 //! | a pipe, a character device, `/dev/stdout` | opened at the start, written to in the end |
 //! | what cannot be replaced (a mount of its own, no right to the folder) | refused at the start |
 //! | a log | [`LineFile`]: lines that are there at once, in place of an older log |
-//! | a folder that one process uses | [`Lock`] of a file in it |
+//! | a folder that one process uses | the lock (`flock`) of a file in it |
 //! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
 //!
