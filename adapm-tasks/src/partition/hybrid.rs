@@ -152,13 +152,17 @@ pub(crate) fn hybrid(
         if assignment.find(options.rounds, options.seed, start, stop).is_none() {
             return Ok(None);
         }
+        if starts == 1 {
+            break;
+        }
         let cost = assignment.cost_of_accesses();
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, [assignment.sample.clone(), assignment.home.clone()]));
         }
     }
-    let (_, parts_of) = best.expect("there is a start");
-    assignment.take(parts_of);
+    if let Some((_, parts_of)) = best {
+        assignment.take(parts_of);
+    }
     let secondary = (0..parts).map(|part| assignment.secondary(part, options)).collect();
     let whole = |of: &[Option<u8>]| of.iter().map(|part| part.unwrap_or(0).into()).collect();
     let (home, sample) = (whole(&assignment.home), whole(&assignment.sample));

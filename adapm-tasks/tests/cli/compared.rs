@@ -220,18 +220,30 @@ fn a_file_that_a_run_prints_is_taken() {
 #[test]
 fn a_partition_of_one_seed_is_for_one_run() {
     let data = folder("compare-seeds");
-    let (homes, out) = (data.join("mf.prt"), data.join("cmp"));
-    let few = ["--rows", "40", "--columns", "30", "--cells", "300", "--test-cells", "30"];
-    let parts = ["partition", "mf", "--nodes", "2", "--out", text(&homes)];
-    let ran = run(&[&parts[..], &few].concat());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let mut words = vec!["compare", "mf", "--homes", text(&homes), "--out", text(&out)];
+    let out = data.join("cmp");
+    let partition = |task: &str, few: &[&str]| {
+        let homes = data.join(task);
+        let parts = ["partition", task, "--nodes", "2", "--out", text(&homes)];
+        let ran = run(&[&parts[..], few].concat());
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        homes
+    };
+    let few = ["--sentences", "100", "--min-count", "1"];
+    let homes = partition("wv", &few);
+    let mut words = vec!["compare", "wv", "--homes", text(&homes), "--out", text(&out)];
     words.extend(few);
     for more in [&["--runs", "2"][..], &["--runs", "1", "--seed", "2"]] {
         let told = ["--homes", "it is of seed 1", "--seed 1 --runs 1", "het-gmp makes one"];
         assert_refused(&run(&[&words[..], more].concat()), &told);
     }
     assert!(!out.exists(), "what is refused leaves nothing");
+    // Rows and columns are the same under any seed.
+    let few = ["--rows", "40", "--columns", "30", "--cells", "300", "--test-cells", "30"];
+    let homes = partition("mf", &few);
+    let words = ["compare", "mf", "--homes", text(&homes), "--out", text(&out), "--nodes", "2"];
+    let more = ["--systems", "het-gmp:3", "--runs", "2", "--epochs", "1", "--workers", "1"];
+    let ran = run(&[&words[..], &more, &few].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]

@@ -195,7 +195,7 @@ fn check_seeds<P: Program>(
 }
 
 /// Tasks whose samples are the same under any seed, if their data has all parts.
-const SEEDLESS: [&str; 2] = ["kge", "ctr"];
+const SEEDLESS: [&str; 3] = ["kge", "mf", "ctr"];
 
 /// Flags that choose hot keys.
 const HOT: [&str; 3] = ["replicate-factor", "replicate", "replicate-keys"];
