@@ -236,7 +236,7 @@ impl Drop for Screen<'_> {
 }
 
 /// Seconds until the end if the rest goes as what was done; `None` if nothing was done.
-fn remaining(elapsed: Duration, done: u64, all: u64) -> Option<f64> {
+pub(crate) fn remaining(elapsed: Duration, done: u64, all: u64) -> Option<f64> {
     (done > 0).then(|| elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / done as f64)
 }
 

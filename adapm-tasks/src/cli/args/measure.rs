@@ -299,7 +299,7 @@ pub(crate) struct DemoArgs {
     /// Nodes, all in this process
     #[arg(long, value_name = "N", default_value_t = NODES, value_parser = at_least_one)]
     pub(crate) nodes: usize,
-    /// Passes over the training data of each task [default: kge 4, mf 8, wv 3]
+    /// Passes over the training data of each task [default: kge 8, mf 8, wv 5]
     #[arg(long, value_name = "N", value_parser = positive_count, allow_negative_numbers = true)]
     pub(crate) epochs: Option<u32>,
     /// Length of a vector of each task [default: kge 64, mf 8, wv 32]
@@ -308,12 +308,15 @@ pub(crate) struct DemoArgs {
     /// Seed of initial values, order of the data and negatives
     #[arg(long, value_name = "N", default_value_t = SEED)]
     pub(crate) seed: u64,
+    /// Folder that keeps all runs, tables and pictures [default: nothing is kept]
+    #[arg(long = "out", value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
 }
 
 impl DemoArgs {
     /// Returns the arguments of `adapm` without a verb.
     pub(crate) fn default_values() -> Self {
-        Self { nodes: NODES, epochs: None, dim: None, seed: SEED }
+        Self { nodes: NODES, epochs: None, dim: None, seed: SEED, folder: None }
     }
 }
 

@@ -1,25 +1,22 @@
-//! The verb `demo`: a generated job of each task under three systems, side by side; what is
-//! generated, and how each is trained.
+//! The verb `demo`: a small generated job of each of three tasks under three systems, side by side.
+//! Each job is a comparison whose command line is chosen here.
 //!
 //! Nothing is delayed and nothing is left out: every figure is of the run at hand, also where
 //! adapting loses.
 
-use std::sync::atomic::AtomicBool;
+use std::ffi::OsString;
+use std::path::Path;
 
 use crate::System;
-use crate::kge::{self, Graph, LossKind};
-use crate::mf::{self, Ratings, SyntheticConfig};
-use crate::run::{Epoch, Keep, Run};
-use crate::wv::{self, Analogies, Corpus, Text};
 
 use crate::cli::args::DemoArgs;
-use crate::cli::demo::outcome::{Compared, Outcome};
-use crate::cli::epoch::{Figures, Labels};
+use crate::cli::demo::outcome::{Compared, Outcome, Sought};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
+use crate::cli::measure::compare;
 use crate::cli::output::Output;
-use crate::cli::progress::Screen;
 use crate::cli::table::{Align, Table};
+use crate::cli::verbs::{Cli, Verb};
 use crate::cli::{format, report};
 
 mod outcome;
@@ -31,252 +28,223 @@ type Cell<'a> = &'a dyn Fn(&Outcome) -> String;
 /// Trains each job under each system in turn and compares.
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(false);
-    let jobs = Job::all(args)?;
-    let mut preface = Some(introduction(args, &jobs, output));
-    let mut compared = Vec::new();
-    for job in &jobs {
-        let mut outcomes = Vec::new();
-        for system in SYSTEMS {
-            let name = format!("{:<3} {:<8}", job.name, system.name());
-            let screen = Screen::new(&name, output, interrupt).labelled(job.labels).without_lines();
-            let screen = screen.preface(preface.take().unwrap_or_default());
-            let outcome = job.train(system, &screen, interrupt.stop())?;
-            screen.open();
-            screen.finish()?;
-            outcomes.push(outcome);
-            if interrupt.exit_code().is_some() {
-                break;
-            }
+    let unkept = tempfile::tempdir().map_err(|error| Failure::Folder {
+        path: std::env::temp_dir(),
+        reason: format!("{}; check it, or give --out", crate::files::reason(&error)),
+    })?;
+    let folder = args.folder.as_deref().unwrap_or(unkept.path());
+    output.text(&introduction(args, output))?;
+    let mut all = Vec::new();
+    for job in &JOBS {
+        let compared = job.compare(args, folder, interrupt)?;
+        if !compared.outcomes.is_empty() {
+            output.text(&comparison(job, &compared, output))?;
         }
-        output.text(&comparison(job, &outcomes, output))?;
         if let Some(code) = interrupt.exit_code() {
-            output.text("\nstopped: the last column is of what was done until then\n")?;
+            output.text("\nstopped: the table is of the runs that had ended\n")?;
             return Err(Failure::Interrupted(code));
         }
-        compared.push(Compared {
-            name: job.name,
-            is_higher_better: job.is_higher_better,
-            outcomes,
-        });
+        all.push(compared);
     }
-    output.text(&verdict::sentences(&compared, args.nodes, output))?;
+    output.text(&verdict::sentences(&all, args.nodes, output))?;
+    if let Some(folder) = &args.folder {
+        let names = JOBS.map(|job| job.name).join(", ");
+        let kept = format!("runs, tables and pictures are in {}: {names}", folder.display());
+        output.text(&format!("\n{}\n", format::wrapped(&kept, output.width())))?;
+    }
     output.text(&format!("\n{}\n{NEXT}", output.bold("try next")))
 }
 
-fn introduction(args: &DemoArgs, jobs: &[Job], output: Output) -> String {
-    let mut table = Table::new(&[]);
-    for job in jobs {
-        table.row([output.bold(job.name).to_string(), job.data.clone()]);
-        table.row(["", &job.plan]);
-    }
-    let cluster = report::cluster(args.nodes, &report::workers(None, args.nodes));
-    table.row(["cluster", &cluster]);
+fn introduction(args: &DemoArgs, output: Output) -> String {
     let names = SYSTEMS.map(System::name).join(", ");
     let heading = output.bold("adapm demo");
     let title = format::wrapped(
         &format!("{heading}: three small jobs, each under {names}"),
         output.width(),
     );
+    let mut table = Table::new(&[]);
+    for job in &JOBS {
+        table.row([output.bold(job.name).to_string(), job.data.to_owned()]);
+        let (dim, epochs) = (args.dim.unwrap_or(job.dim), args.epochs.unwrap_or(job.epochs));
+        let epochs = format::plural(epochs as usize, "epoch");
+        table.row([String::new(), format!("{dim} {}; {epochs}", job.plan)]);
+    }
+    table.row(["cluster", &report::cluster(args.nodes, &report::workers(None, args.nodes))]);
     format!("{title}\n{}", table.render())
 }
 
 /// Returns a column per system, a row per figure, with what the row means.
-fn comparison(job: &Job, outcomes: &[Outcome], output: Output) -> String {
+fn comparison(job: &Job, compared: &Compared, output: Output) -> String {
+    let outcomes: Vec<&Outcome> = compared.outcomes.iter().collect();
     let mut columns = vec![Align::Left];
     columns.resize(1 + outcomes.len(), Align::Right);
     let mut table = Table::new(&columns);
     let heading = outcomes.iter().map(|outcome| output.bold(outcome.system.name()).to_string());
     table.row([output.bold(job.name).to_string()].into_iter().chain(heading));
-    let best = format!("best possible: {}", format::figure(job.best));
+    let figure = |figure: Option<f64>| figure.map_or_else(|| "-".into(), format::figure);
+    let best = format!("best possible: {}", figure(compared.best));
+    let alone = compared.alone.map_or_else(
+        || "without evaluation".to_owned(),
+        |seconds| format!("adapm on one node: {}", format::seconds(seconds)),
+    );
     let rows: [(&str, Cell<'_>, &str); 9] = [
-        (job.figure, &|run| run.figure.map_or_else(|| "-".into(), format::figure), &best),
-        ("training time", &|run| format::seconds(run.seconds), "without evaluation"),
-        ("local accesses", &|run| format::share(run.stats.local_share()), "needed no other node"),
-        ("waited", &|run| format::count(run.stats.waited), "for a key in transit"),
-        ("remote", &|run| format::count(run.stats.remote), "asked another node"),
-        ("bytes sent", &|run| format::bytes(run.stats.bytes_sent), "between the nodes"),
-        ("relocations", &|run| format::count(run.stats.relocations), "keys moved to a node"),
-        ("replicas", &|run| format::count(run.stats.replicas), "copies set up"),
+        (job.figure, &|run| figure(run.figure), &best),
+        ("training time", &|run| format::seconds(run.seconds()), &alone),
+        ("local accesses", &|run| format::share(run.local_share()), "needed no other node"),
+        ("waited", &|run| format::count(run.totals.waited), "for a key in transit"),
+        ("remote", &|run| format::count(run.totals.remote), "asked another node"),
+        ("bytes sent", &|run| format::bytes(run.totals.bytes_sent), "between the nodes"),
+        ("relocations", &|run| format::count(run.totals.relocations), "keys moved to a node"),
+        ("replicas", &|run| format::count(run.totals.replicas), "copies set up"),
         ("staleness", &staleness, "mean age of a copy"),
     ];
     for (name, cell, note) in rows {
-        let cells = outcomes.iter().map(cell);
+        let cells = outcomes.iter().map(|outcome| cell(outcome));
         table.row([name.to_owned()].into_iter().chain(cells).chain([output.dim(note).to_string()]));
     }
     format!("\n{}", table.render())
 }
 
 fn staleness(outcome: &Outcome) -> String {
-    let stats = &outcome.stats;
-    if stats.staleness.count() == 0 { "-".into() } else { format::seconds(stats.staleness_mean()) }
+    let totals = &outcome.totals;
+    if totals.refreshes == 0 { "-".into() } else { format::seconds(totals.staleness_mean) }
 }
 
 const SYSTEMS: [System; 3] = [System::Adapm, System::Classic, System::Full];
 
 const NEXT: &str = "  adapm train kge --nodes 4 --system lapse  another system, the same graph
   adapm train mf --data RATINGS --nodes 2   your ratings: `user item rating`
-  adapm train wv --data TEXT --nodes 2      your text: a sentence a line
+  adapm compare kge --nodes 1,2,4 --out C   all that was measured, as pictures
   adapm train kge --help                    all settings
 
   From a clone, write `cargo run --release --` for `adapm`.
 ";
 
-/// A job that each system gets.
-pub(super) struct Job {
-    pub(super) name: &'static str,
-    pub(super) labels: Labels,
-    /// The generated data, in words.
-    pub(super) data: String,
-    /// The model and its settings, in words.
-    pub(super) plan: String,
+/// A job that each system gets, on data that is generated.
+struct Job {
+    name: &'static str,
+    /// The data and the model, in words.
+    data: &'static str,
+    plan: &'static str,
+    dim: usize,
+    epochs: u32,
+    /// The settings that are not as by default.
+    flags: &'static [&'static str],
     /// The figure that is measured in the end.
-    pub(super) figure: &'static str,
-    /// The best of it that can be expected.
-    pub(super) best: f64,
-    pub(super) is_higher_better: bool,
-    task: Task,
-}
-
-enum Task {
-    Kge(Graph, kge::TrainConfig),
-    Mf(Box<Ratings>, mf::TrainConfig),
-    Wv(Corpus, Analogies, wv::TrainConfig),
+    figure: &'static str,
+    sought: Sought,
 }
 
 impl Job {
-    /// Returns one of each task, generated.
-    pub(super) fn all(args: &DemoArgs) -> Result<Vec<Self>, Failure> {
-        Ok(vec![kge(args), mf(args)?, wv(args)?])
-    }
-
-    /// Trains under `system`.
-    pub(super) fn train(
+    /// Compares the systems in a folder of the job's own.
+    fn compare(
         &self,
-        system: System,
-        screen: &Screen<'_>,
-        stop: &AtomicBool,
-    ) -> Result<Outcome, Failure> {
-        let (figure, seconds, stats) = match &self.task {
-            Task::Kge(graph, config) => {
-                let mut config = config.clone();
-                config.cluster.system = Some(system);
-                let report = kge::train(graph, &config, &watched(screen, stop))?;
-                (report.test.map(|test| test.mrr), seconds(&report.epochs), report.stats)
-            }
-            Task::Mf(ratings, config) => {
-                let mut config = config.clone();
-                config.cluster.system = Some(system);
-                let report = mf::train(ratings, &config, &watched(screen, stop))?;
-                (report.test.map(|test| test.rmse), seconds(&report.epochs), report.stats)
-            }
-            Task::Wv(corpus, questions, config) => {
-                let mut config = config.clone();
-                config.cluster.system = Some(system);
-                let report = wv::train(corpus, Some(questions), &config, &watched(screen, stop))?;
-                let accuracy = report.test.map(|answers| answers.total().accuracy_of_all());
-                (accuracy, seconds(&report.epochs), report.stats)
-            }
-        };
-        Ok(Outcome { system, figure, seconds, stats })
+        args: &DemoArgs,
+        folder: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<Compared, Failure> {
+        let words = self.words(args, &folder.join(self.name));
+        let (cli, given) = Cli::read(words)?;
+        let Some(Verb::Compare { task }) = cli.verb else { return Ok(Compared::default()) };
+        let records = compare::collect(&task, &given, self.name, interrupt)?;
+        if let Some(failed) = records.iter().find(|record| record.has_failed()) {
+            return Err(Failure::Compared(compare::refusal(failed)));
+        }
+        Ok(Compared::of((self.name, self.sought), &records, args.nodes))
+    }
+
+    /// Returns the command line of the comparison.
+    fn words(&self, args: &DemoArgs, folder: &Path) -> Vec<OsString> {
+        let (dim, epochs) = (args.dim.unwrap_or(self.dim), args.epochs.unwrap_or(self.epochs));
+        let systems = SYSTEMS.map(System::name).join(",");
+        let (nodes, seed) = (args.nodes.to_string(), args.seed.to_string());
+        let (dim, epochs) = (dim.to_string(), epochs.to_string());
+        let mut words = vec!["adapm", "compare", self.name, "--systems", &systems, "--runs", "1"];
+        words.extend(["--nodes", &nodes, "--seed", &seed, "--dim", &dim, "--epochs", &epochs]);
+        words.extend(self.flags);
+        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        words.extend(["--out".into(), folder.into()]);
+        words
     }
 }
 
-fn watched<'a, F: Figures>(screen: &'a Screen<'_>, stop: &'a AtomicBool) -> Run<'a, F> {
-    Run::alone().observed_by(screen).stopped_by(stop)
-}
-
-fn seconds<F>(epochs: &[Epoch<F>]) -> f64 {
-    report::seconds_of(epochs).0.iter().sum()
-}
-
-fn kge(args: &DemoArgs) -> Job {
-    let graph = Graph::family(DATA_SEED);
-    let mut config = kge::TrainConfig::default();
-    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(64), args.epochs.unwrap_or(8));
-    // Few facts and few epochs: at the usual rate, where a run ends depends on luck.
-    config.learning_rate = 0.2;
-    // The papers' way to draw negatives (AdaPM §5.1): many small accesses, which is what a
-    // parameter manager is for.
-    config.negatives = kge::Negatives::Independent;
-    config.negative_count = Some(16);
-    config.loss = LossKind::Logistic;
-    config.n3 = Some(0.0);
-    // Quality is compared at the end: selecting an epoch on the way would take longer than the
-    // training.
-    config.valid_every = Some(config.epochs);
-    config.run.keep = Keep::Nothing;
-    let plan = format!(
-        "{}, {} reals an entity, {} loss, 16 negatives for each side of a triple; {} epochs",
-        config.model, config.dim, config.loss, config.epochs
-    );
-    let triples = format::count(graph.train().len() as u64);
+const JOBS: [Job; 3] = [
+    // Few facts and few epochs: at the usual rate, where a run ends depends on luck. The papers'
+    // way to draw negatives (AdaPM §5.1): many small accesses, which is what a parameter manager
+    // is for.
     Job {
         name: "kge",
-        labels: crate::kge::program::LABELS,
-        data: format!("{}, {triples} triples to train on", graph.source()),
-        plan,
+        data: "generated families: who is whose what",
+        plan: "reals an entity, 16 negatives for each side of a fact",
+        dim: 64,
+        epochs: 8,
+        flags: &[
+            "--learning-rate",
+            "0.2",
+            "--negatives",
+            "independent",
+            "--negative-count",
+            "16",
+            "--loss",
+            "logistic",
+            "--n3",
+            "0",
+            "--valid-every",
+            NEVER,
+        ],
         figure: "test MRR",
-        best: crate::kge::program::BEST_MRR,
-        is_higher_better: true,
-        task: Task::Kge(graph, config),
-    }
-}
-
-fn mf(args: &DemoArgs) -> Result<Job, Failure> {
-    let synthetic = SyntheticConfig { seed: DATA_SEED, ..SyntheticConfig::default() };
-    let ratings = Ratings::synthetic(synthetic)?;
-    let mut config = mf::TrainConfig::default();
-    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(8), Some(args.epochs.unwrap_or(8)));
+        sought: Sought { field: "mrr", best: "best_mrr", is_higher_better: true },
+    },
     // Noise is small here, and nothing is selected: what is compared is the end.
-    (config.l2, config.no_hold_back) = (Some(0.01), true);
-    config.run.keep = Keep::Nothing;
-    let cells = format::count(ratings.train_len());
-    Ok(Job {
+    Job {
         name: "mf",
-        labels: crate::mf::program::LABELS,
-        data: format!("{}, {cells} cells to train on", ratings.source()),
-        plan: format!(
-            "{} factors, {}, {} epochs",
-            config.dim,
-            config.optimizer,
-            args.epochs.unwrap_or(8)
-        ),
+        data: "generated ratings: rows and columns of a matrix, some much more often than others",
+        plan: "factors",
+        dim: 8,
+        epochs: 8,
+        flags: &["--l2", "0.01", "--no-hold-back", "--valid-every", NEVER],
         figure: "test RMSE",
-        best: ratings.best_rmse().unwrap_or(0.0),
-        is_higher_better: false,
-        task: Task::Mf(Box::new(ratings), config),
-    })
-}
-
-fn wv(args: &DemoArgs) -> Result<Job, Failure> {
-    let corpus = Corpus::count(Text::generated(DATA_SEED, SENTENCES), 1, 1)?;
-    let mut config = wv::TrainConfig::default();
-    (config.cluster.nodes, config.run.seed) = (Some(args.nodes), args.seed);
-    let epochs = args.epochs.unwrap_or(5);
-    (config.dim, config.epochs) = (args.dim.unwrap_or(32), Some(epochs));
+        sought: Sought { field: "rmse", best: "best_rmse", is_higher_better: false },
+    },
     // Few words, each seen often: steps may be long, and none is too frequent. After 3 epochs
     // accuracy depends on luck.
-    (config.learning_rate, config.sample) = (0.1, 0.0);
-    config.run.keep = Keep::Nothing;
-    let words = format::count(corpus.words());
-    Ok(Job {
+    Job {
         name: "wv",
-        labels: crate::wv::program::LABELS,
-        data: format!("{}, {words} words", corpus.text().source()),
-        plan: format!(
-            "skip-gram, {} numbers a vector, {} negatives; {epochs} epochs",
-            config.dim, config.negatives
-        ),
+        data: "generated sentences, with questions of analogy",
+        plan: "numbers a vector, skip-gram, 5 negatives",
+        dim: 32,
+        epochs: 5,
+        flags: &[
+            "--sentences",
+            "20000",
+            "--min-count",
+            "1",
+            "--learning-rate",
+            "0.1",
+            "--sample",
+            "0",
+        ],
         figure: "accuracy",
-        best: crate::wv::program::BEST_ACCURACY,
-        is_higher_better: true,
-        task: Task::Wv(corpus, Analogies::generated(), config),
-    })
+        sought: Sought { field: "accuracy", best: "best_accuracy", is_higher_better: true },
+    },
+];
+
+/// Epochs after which one is evaluated: selecting one on the way would take longer than the
+/// training.
+const NEVER: &str = "1000";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_job_is_a_comparison_on_the_nodes_that_are_asked_for() {
+        let args = DemoArgs { nodes: 3, epochs: Some(2), ..DemoArgs::default_values() };
+        for job in &JOBS {
+            let words = job.words(&args, Path::new("demo"));
+            let (cli, given) = Cli::read(words).expect("a command line");
+            assert!(matches!(cli.verb, Some(Verb::Compare { .. })), "{}", job.name);
+            assert_eq!(given.settings()["epochs"].as_u64(), Some(2), "{}", job.name);
+        }
+    }
 }
-
-/// The data of the demo is also that of `train` without data.
-const DATA_SEED: u64 = 1;
-
-const SENTENCES: u64 = 20_000;

@@ -1,18 +1,10 @@
 //! The verdict of the demo in plain words: a sentence per system, made from the measured figures.
 
 use crate::System;
-use crate::run::ManagerStats;
 
 use crate::cli::demo::outcome::{Compared, Outcome};
 use crate::cli::format;
 use crate::cli::output::Output;
-
-/// The totals of a system over all jobs.
-struct Total {
-    system: System,
-    seconds: f64,
-    stats: ManagerStats,
-}
 
 /// Returns a sentence per system in the order of the columns, and one on who won what.
 pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> String {
@@ -26,7 +18,7 @@ pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> 
         let sentence = match own.system {
             System::Classic => classic(own, adapm, nodes),
             System::Full => full(own, adapm) + &stale(compared),
-            _ => adaptive(&own.stats),
+            _ => adaptive(own),
         };
         let line = format!("{}: {sentence}", output.bold(own.system.name()));
         text.push_str(&format!("\n{}\n", format::wrapped(&line, width)));
@@ -34,52 +26,47 @@ pub(super) fn sentences(compared: &[Compared], nodes: usize, output: Output) -> 
     text + &format!("\n{}\n", format::wrapped(&winners(compared, &totals), width))
 }
 
-fn totals(compared: &[Compared]) -> Vec<Total> {
-    let mut totals: Vec<Total> = Vec::new();
+/// Returns what each system did in all jobs together.
+fn totals(compared: &[Compared]) -> Vec<Outcome> {
+    let mut totals: Vec<Outcome> = Vec::new();
     for outcome in compared.iter().flat_map(|job| &job.outcomes) {
         match totals.iter_mut().find(|total| total.system == outcome.system) {
-            Some(total) => {
-                total.seconds += outcome.seconds;
-                total.stats = total.stats.plus(&outcome.stats);
-            }
-            None => {
-                let Outcome { system, seconds, stats, .. } = *outcome;
-                totals.push(Total { system, seconds, stats });
-            }
+            Some(total) => total.add(outcome),
+            None => totals.push(outcome.clone()),
         }
     }
     totals
 }
 
-fn adaptive(stats: &ManagerStats) -> String {
+fn adaptive(own: &Outcome) -> String {
     format!(
         "workers announce what they will need. Keys that one node needs moved there ({} times), keys that several \
          need were replicated ({} times), so {} of all accesses needed no other node.",
-        format::count(stats.relocations),
-        format::count(stats.replicas),
-        format::share(stats.local_share()),
+        format::count(own.totals.relocations),
+        format::count(own.totals.replicas),
+        format::share(own.local_share()),
     )
 }
 
-fn classic(own: &Total, adapm: &Total, nodes: usize) -> String {
-    let (asked, all) = (own.stats.remote + own.stats.waited, accesses(&own.stats));
+fn classic(own: &Outcome, adapm: &Outcome, nodes: usize) -> String {
+    let (asked, all) = (own.totals.remote + own.totals.waited, own.accesses());
     format!(
         "each key stays on one of {}, so {} of all accesses asked another node and waited for the answer. It took \
          {} and {} of adapm.",
         format::plural(nodes, "node"),
         format::share(asked as f64 / all.max(1) as f64),
-        compare(own.seconds, adapm.seconds, "the time"),
-        compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
+        compare(own.seconds(), adapm.seconds(), "the time"),
+        compare(own.totals.bytes_sent as f64, adapm.totals.bytes_sent as f64, "the bytes"),
     )
 }
 
-fn full(own: &Total, adapm: &Total) -> String {
+fn full(own: &Outcome, adapm: &Outcome) -> String {
     format!(
         "every node has a copy of every key, so {} of all accesses needed no other node, but every change goes to all \
          nodes, whether they need it or not. It took {} and {} of adapm.",
-        format::share(own.stats.local_share()),
-        compare(own.seconds, adapm.seconds, "the time"),
-        compare(own.stats.bytes_sent as f64, adapm.stats.bytes_sent as f64, "the bytes"),
+        format::share(own.local_share()),
+        compare(own.seconds(), adapm.seconds(), "the time"),
+        compare(own.totals.bytes_sent as f64, adapm.totals.bytes_sent as f64, "the bytes"),
     )
 }
 
@@ -104,13 +91,13 @@ fn stale(compared: &[Compared]) -> String {
 }
 
 /// Names the best system by each measure.
-fn winners(compared: &[Compared], totals: &[Total]) -> String {
-    let least = |of: &dyn Fn(&Total) -> f64| {
+fn winners(compared: &[Compared], totals: &[Outcome]) -> String {
+    let least = |of: &dyn Fn(&Outcome) -> f64| {
         let best = totals.iter().min_by(|a, b| of(a).total_cmp(&of(b)));
         best.map_or("", |total| total.system.name())
     };
     let (fastest, thriftiest) =
-        (least(&|total| total.seconds), least(&|total| total.stats.bytes_sent as f64));
+        (least(&Outcome::seconds), least(&|total| total.totals.bytes_sent as f64));
     let all = if fastest == thriftiest {
         format!("{fastest} was fastest and sent the fewest bytes")
     } else {
@@ -171,10 +158,6 @@ fn best_figures(job: &Compared) -> Vec<&'static str> {
     best.map(|outcome| outcome.system.name()).collect()
 }
 
-fn accesses(stats: &ManagerStats) -> u64 {
-    stats.local + stats.waited + stats.remote
-}
-
 /// `3.20 times the bytes`, or what can be said if adapm had none.
 fn compare(own: f64, adapm: f64, what: &str) -> String {
     let ratio = own / adapm;
@@ -197,6 +180,16 @@ const LINE_MAX: usize = 100;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::demo::outcome::Totals;
+
+    fn outcome(system: System, figure: Option<f64>, seconds: f64) -> Outcome {
+        let (epoch_seconds, bytes_sent) = (vec![seconds], seconds as u64);
+        Outcome {
+            system,
+            figure,
+            totals: Totals { epoch_seconds, bytes_sent, ..Totals::default() },
+        }
+    }
 
     #[test]
     fn ratios_are_of_adapm() {
@@ -206,29 +199,20 @@ mod tests {
     }
 
     fn job(name: &'static str, is_higher_better: bool) -> Compared {
-        let outcome = |system, figure, seconds| {
-            let stats = ManagerStats { bytes_sent: seconds as u64, ..ManagerStats::default() };
-            Outcome { system, figure, seconds, stats }
-        };
         let outcomes = vec![
             outcome(System::Adapm, Some(0.5), 1.0),
             outcome(System::Classic, Some(0.4), 2.0),
             outcome(System::Full, None, 3.0),
         ];
-        Compared { name, is_higher_better, outcomes }
+        Compared { name, is_higher_better, outcomes, ..Compared::default() }
     }
 
     #[test]
     fn full_replication_that_ends_clearly_worse_is_said_and_no_other() {
-        let outcome = |system, figure| Outcome {
-            system,
-            figure,
-            seconds: 1.0,
-            stats: ManagerStats::default(),
-        };
+        let outcome = |system, figure| outcome(system, figure, 1.0);
         let job = |is_higher_better, adapm, full| {
             let outcomes = vec![outcome(System::Adapm, Some(adapm)), outcome(System::Full, full)];
-            vec![Compared { name: "kge", is_higher_better, outcomes }]
+            vec![Compared { name: "kge", is_higher_better, outcomes, ..Compared::default() }]
         };
         let said = stale(&job(true, 0.95, Some(0.8)));
         assert!(said.starts_with(" kge ended at 0.8000 instead of 0.9500: "), "{said}");
@@ -262,7 +246,7 @@ mod tests {
         assert!(text.starts_with(expected), "{text}");
         let mut jobs = [job("kge", false), job("mf", false), job("wv", false)];
         for outcome in jobs.iter_mut().flat_map(|job| &mut job.outcomes) {
-            outcome.stats.bytes_sent = 10 - outcome.stats.bytes_sent;
+            outcome.totals.bytes_sent = 10 - outcome.totals.bytes_sent;
         }
         let text = winners(&jobs, &totals(&jobs));
         let expected = "Across all three jobs adapm was fastest and full sent the fewest bytes. Classic scored best in kge, mf \

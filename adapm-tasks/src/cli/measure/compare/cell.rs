@@ -60,6 +60,9 @@ pub(crate) struct Record {
     pub(crate) tuned: Option<Tuned>,
     /// The most memory that its process had; unknown of several processes.
     pub(crate) peak_bytes: Option<u64>,
+    /// The share of its processor time that channels had; as little known.
+    #[serde(default)]
+    pub(crate) channel_share: Option<f64>,
     /// The objects that `train --json` prints, an epoch each.
     pub(crate) epochs: Vec<Value>,
     /// The object that it prints last.
@@ -149,6 +152,7 @@ impl Cell {
             knobs: Knobs::default(),
             tuned: None,
             peak_bytes: None,
+            channel_share: None,
             epochs: Vec::new(),
             result: None,
         }
@@ -173,13 +177,27 @@ impl Cell {
             Ending::Failed => Some(ended.reason()),
             _ => None,
         };
-        let (cell, seconds, peak_bytes) = (self.clone(), ended.seconds, ended.peak_bytes);
-        let knobs = Knobs::default();
-        Record { cell, ending, reason, seconds, knobs, tuned, peak_bytes, epochs, result }
+        let (seconds, usage) = (ended.seconds, &ended.usage);
+        Record {
+            cell: self.clone(),
+            ending,
+            reason,
+            seconds,
+            knobs: Knobs::default(),
+            tuned,
+            peak_bytes: usage.peak_bytes,
+            channel_share: usage.channel_share(),
+            epochs,
+            result,
+        }
     }
 }
 
 impl Record {
+    pub(crate) fn has_failed(&self) -> bool {
+        self.ending == Ending::Failed
+    }
+
     /// Returns true if its command line or its data was refused.
     pub(crate) fn is_refused(&self) -> bool {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("exit status: 2:"))

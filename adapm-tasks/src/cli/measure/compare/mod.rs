@@ -10,6 +10,7 @@
 mod cell;
 mod figures;
 mod folder;
+mod live;
 mod picture;
 mod process;
 mod settings;
@@ -17,6 +18,9 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod usage;
+
+pub(crate) use cell::Record;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -29,27 +33,52 @@ use crate::System;
 use crate::cli::args::{CompareArgs, Given, OF_ONE_RUN};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
-use crate::cli::measure::compare::cell::{Cell, Ending, Record};
+use crate::cli::measure::compare::cell::{Cell, Ending};
 use crate::cli::measure::compare::figures::{Merit, Reference, Row};
 use crate::cli::measure::compare::folder::FURTHER;
+use crate::cli::measure::compare::live::Live;
 use crate::cli::measure::compare::process::{Common, refused, save};
 use crate::cli::measure::compare::settings::Settings;
 use crate::cli::measure::compare::table::RowObject;
 use crate::cli::output::Output;
+use crate::cli::painter::Painter;
 use crate::cli::program::Program;
 use crate::cli::verbs::CompareTask;
 use crate::cli::{format, json, train};
 use crate::run::Config as _;
 
+/// Does something with the arguments of the task at hand.
+macro_rules! for_task {
+    ($task:expr, $args:ident => $does:expr) => {
+        match $task {
+            CompareTask::Kge($args) => $does,
+            CompareTask::Mf($args) => $does,
+            CompareTask::Wv($args) => $does,
+            CompareTask::Ctr($args) => $does,
+            CompareTask::Gnn($args) => $does,
+        }
+    };
+}
+
 /// Runs what is not done yet, and shows all there is.
 pub(crate) fn run(task: &CompareTask, given: &Given, interrupt: &Interrupt) -> Result<(), Failure> {
-    match task {
-        CompareTask::Kge(args) => compare(args, given, interrupt),
-        CompareTask::Mf(args) => compare(args, given, interrupt),
-        CompareTask::Wv(args) => compare(args, given, interrupt),
-        CompareTask::Ctr(args) => compare(args, given, interrupt),
-        CompareTask::Gnn(args) => compare(args, given, interrupt),
-    }
+    for_task!(task, args => compare(args, given, interrupt))
+}
+
+/// Runs what is not done yet behind a bar called `name`; returns what is recorded of all runs that
+/// are done, as files in the folder of the comparison have it.
+///
+/// # Errors
+///
+/// As [`run`]; a run that failed is a record.
+pub(crate) fn collect(
+    task: &CompareTask,
+    given: &Given,
+    name: &str,
+    interrupt: &Interrupt,
+) -> Result<Vec<Record>, Failure> {
+    let quiet = Output::new(false).silent();
+    for_task!(task, args => Ok(collect_and_save(args, given, (name, quiet), interrupt)?.records))
 }
 
 fn compare<P: Program>(
@@ -60,13 +89,44 @@ fn compare<P: Program>(
     if args.train.settings.lists() {
         return train::run(&args.train, given, interrupt);
     }
+    let output = Output::new(args.comparison.as_objects);
+    let name = format!("compare {}", P::NAME);
+    let collected = collect_and_save(args, given, (&name, output), interrupt)?;
+    let Collected { records, merit, cells } = &collected;
+    if !records.is_empty() {
+        let reference = Reference::of(records, merit, args.comparison.target);
+        let rows = figures::rows(records, merit, &reference);
+        output.text(&table::tables(&rows, merit, &reference, (output, output.width())))?;
+        RowObject::all(&rows).iter().try_for_each(|row| output.object(row))?;
+        let files = "compare.csv, compare.json, *.svg";
+        let folder = args.comparison.folder.display();
+        output.sentence(&format!("tables and pictures are in {folder}: {files}"))?;
+    }
+    conclude(records, *cells, interrupt, output)
+}
+
+/// What is recorded of a comparison.
+struct Collected {
+    records: Vec<Record>,
+    merit: Merit,
+    /// The number of runs, whether they are done or not.
+    cells: usize,
+}
+
+/// Runs what is not done yet, and writes all there is into the folder.
+fn collect_and_save<P: Program>(
+    args: &CompareArgs<P>,
+    given: &Given,
+    (name, output): (&str, Output),
+    interrupt: &Interrupt,
+) -> Result<Collected, Failure> {
     let settings = check(args, given)?;
     let began = SystemTime::now();
-    let output = Output::new(args.comparison.as_objects);
     let words = words(args, given);
     let folder = args.comparison.folder.as_path();
     let _lock = folder::open(folder, &shared(args, &settings, &words), args.comparison.resume)?;
     let cells = cells(args);
+    let live = Live::new(Painter::new(), name, cells.len(), interrupt);
     let common = Common {
         folder,
         task: P::NAME,
@@ -77,31 +137,26 @@ fn compare<P: Program>(
         budget: args.comparison.budget,
         untuned: RefCell::default(),
         interrupt,
+        live: &live,
     };
     output.text(&introduction::<P>(args, given, &cells, output))?;
     let merit = Merit::of(P::NAME, P::LABELS);
     let records = run_all(&cells, &common, &merit, output)?;
-    if records.is_empty() {
-        // What is recorded of runs before is not replaced by nothing.
-        return conclude(&records, cells.len(), interrupt, output);
+    // What is recorded of runs before is not replaced by nothing.
+    if !records.is_empty() {
+        let reference = Reference::of(&records, &merit, args.comparison.target);
+        let rows = figures::rows(&records, &merit, &reference);
+        let all = Comparison {
+            task: P::NAME,
+            origin: json::Origin::new(given, began),
+            quality: merit.name,
+            reference: &reference,
+            rows: &RowObject::all(&rows),
+            runs: &records,
+        };
+        all.save(folder, &rows, &merit)?;
     }
-    let reference = Reference::of(&records, &merit, args.comparison.target);
-    let rows = figures::rows(&records, &merit, &reference);
-    let objects = RowObject::all(&rows);
-    let all = Comparison {
-        task: P::NAME,
-        origin: json::Origin::new(given, began),
-        quality: merit.name,
-        reference: &reference,
-        rows: &objects,
-        runs: &records,
-    };
-    all.save(folder, &rows, &merit)?;
-    output.text(&table::tables(&rows, &merit, &reference, (output, output.width())))?;
-    objects.iter().try_for_each(|row| output.object(row))?;
-    let files = "compare.csv, compare.json, *.svg";
-    output.sentence(&format!("tables and pictures are in {}: {files}", folder.display()))?;
-    conclude(&records, cells.len(), interrupt, output)
+    Ok(Collected { records, merit, cells: cells.len() })
 }
 
 /// Runs each cell that is not done yet, until a signal comes; of all that are done returns what is
@@ -125,10 +180,13 @@ fn run_all(
             // All others have the same settings and data.
             return Err(Failure::Input(refusal(&record)));
         }
-        if is_new {
-            output.text(&line(&record, merit, (at + 1, cells.len()), output))?;
-        }
-        output.object(&record)?;
+        common.live.ended(is_new);
+        common.live.aside(|| {
+            if is_new {
+                output.text(&line(&record, merit, (at + 1, cells.len()), output))?;
+            }
+            output.object(&record)
+        })?;
         records.push(record);
     }
     Ok(records)
@@ -147,7 +205,7 @@ fn conclude(
         output.sentence(&format!("{done}; the same command with --resume goes on"))?;
         return Err(Failure::Interrupted(code));
     }
-    let failed = || records.iter().filter(|record| record.ending == Ending::Failed);
+    let failed = || records.iter().filter(|record| record.has_failed());
     let Some(first) = failed().next() else { return Ok(()) };
     Err(Failure::Compared(format!("{} of {runs} failed; {}", failed().count(), refusal(first))))
 }
@@ -268,7 +326,7 @@ fn line(record: &Record, merit: &Merit, (at, all): (usize, usize), output: Outpu
 }
 
 /// Returns the sentence on a run that failed.
-fn refusal(record: &Record) -> String {
+pub(crate) fn refusal(record: &Record) -> String {
     let reason = record.reason.as_deref().unwrap_or("no word");
     format!("{} ended with {reason}", record.cell.title())
 }

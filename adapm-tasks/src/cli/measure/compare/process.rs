@@ -16,7 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::cli::failure::Failure;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::launched;
+use crate::cli::measure::compare::live::Live;
 use crate::cli::measure::compare::settings::{Kind, Settings};
+use crate::cli::measure::compare::usage::Usage;
 use crate::files::{self, LineFile, Output};
 
 /// What all runs of a comparison have in common.
@@ -32,6 +34,7 @@ pub(crate) struct Common<'a> {
     /// Why a search failed, by the number of nodes: no other run tries it again.
     pub(crate) untuned: RefCell<BTreeMap<usize, String>>,
     pub(crate) interrupt: &'a Interrupt,
+    pub(crate) live: &'a Live<'a>,
 }
 
 /// A process of this program.
@@ -56,7 +59,8 @@ pub(crate) struct Ended {
     said: String,
     stop: Stop,
     pub(crate) seconds: f64,
-    pub(crate) peak_bytes: Option<u64>,
+    /// What it used; nothing is known of several processes.
+    pub(crate) usage: Usage,
 }
 
 /// What was done to end a process.
@@ -123,7 +127,7 @@ impl Process<'_> {
             .stderr(fresh(&said).map_err(refused)?.into_output())
             .spawn()
             .map_err(refused)?;
-        let (status, stop, peak_bytes) = self.wait(child, common).map_err(refused)?;
+        let (status, stop, usage) = self.wait(child, &log, common).map_err(refused)?;
         if common.interrupt.exit_code().is_some() {
             return Ok(None);
         }
@@ -131,25 +135,28 @@ impl Process<'_> {
             |path: &Path| files::read(path).map(|text| String::from_utf8_lossy(&text).into_owned());
         let (log, said) = (read(&log).map_err(refused)?, read(&said).map_err(refused)?);
         let seconds = began.elapsed().as_secs_f64();
-        Ok(Some(Ended { status, log, said, stop, seconds, peak_bytes }))
+        Ok(Some(Ended { status, log, said, stop, seconds, usage }))
     }
 
     /// Waits for the process; ends it once its time is over, or if this one is to end. Returns how
-    /// it ended, what was done for that, and the most memory that it had.
+    /// it ended, what was done for that, and what it used.
     fn wait(
         &self,
         mut child: Child,
+        log: &Path,
         common: &Common<'_>,
-    ) -> io::Result<(ExitStatus, Stop, Option<u64>)> {
+    ) -> io::Result<(ExitStatus, Stop, Usage)> {
         let deadline = deadline(Instant::now(), self.budget);
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let is_one = self.kind.nodes == 1 || !common.as_processes;
-        let (mut stop, mut told, mut peak) = (Stop::Nothing, None, None);
+        let (mut stop, mut told, mut usage) = (Stop::Nothing, None, Usage::default());
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok((status, stop, peak.filter(|_| is_one)));
+                return Ok((status, stop, usage));
             }
-            peak = peak_of(child.id()).or(peak);
+            if is_one {
+                usage.look_at(child.id());
+            }
             let is_stopped = common.interrupt.exit_code().is_some();
             let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             match told {
@@ -164,7 +171,7 @@ impl Process<'_> {
                 }
                 _ => {}
             }
-            common.interrupt.moves(|| format!("running {}", self.title));
+            common.live.moves(self.title, log);
             thread::sleep(LOOK);
         }
     }
@@ -201,14 +208,6 @@ pub(crate) fn refused(path: &Path, error: &io::Error) -> Failure {
     Failure::Folder { path: path.to_path_buf(), reason }
 }
 
-/// Returns the most memory that a running process has had, where the system tells.
-fn peak_of(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
-}
-
 /// The settings that all runs have in common, and those of one.
 pub(crate) const SETTINGS: &str = "settings.toml";
 const LOG: &str = "log.jsonl";
@@ -228,7 +227,7 @@ mod tests {
     /// Returns a process with this status of `wait`: a signal, or an exit code times 256.
     fn ended(status: i32, stop: Stop, said: &str) -> Ended {
         let (status, said, log) = (ExitStatus::from_raw(status), said.to_owned(), String::new());
-        Ended { status, log, said, stop, seconds: 1.0, peak_bytes: None }
+        Ended { status, log, said, stop, seconds: 1.0, usage: Usage::default() }
     }
 
     #[test]

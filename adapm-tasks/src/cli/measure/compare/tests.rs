@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::cell::{Cell, Ending, Record};
 use super::figures::{self, ACCESSES, BYTES, COLUMNS, Merit, Reference, Run};
+use super::live::Live;
 use super::process::Common;
 use super::settings::{Kind, Knobs, Settings};
 use super::{picture, run_all, table, tuning, workers_of};
@@ -17,6 +18,7 @@ use crate::cli::args::Given;
 use crate::cli::epoch::Labels;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::output::Output;
+use crate::cli::painter::Painter;
 use crate::cli::verbs::{Cli, CompareTask, Verb};
 
 fn merit(task: &str, quality: &'static str) -> Merit {
@@ -41,6 +43,7 @@ fn record(system: &str, nodes: usize, epochs: &[(f64, u64, f64)]) -> Record {
         knobs: Knobs::default(),
         tuned: None,
         peak_bytes: None,
+        channel_share: None,
         epochs: epochs.collect(),
         result: Some(json!({"means_rmse": 1.0, "workers": 1})),
     }
@@ -261,11 +264,12 @@ fn a_record_is_read_as_it_was_written() {
 fn common<'a>(
     folder: &'a Path,
     settings: &'a Settings<'a>,
+    live: &'a Live<'a>,
     interrupt: &'a Interrupt,
 ) -> Common<'a> {
     let (task, words, untuned) = ("kge", &[][..], RefCell::default());
     let (tunes, as_processes, budget) = (true, false, None);
-    Common { folder, task, settings, tunes, words, as_processes, budget, untuned, interrupt }
+    Common { folder, task, settings, tunes, words, as_processes, budget, untuned, interrupt, live }
 }
 
 /// What is missing is not run, and what comes after it is collected all the same.
@@ -281,7 +285,8 @@ fn a_signal_leaves_out_what_is_missing_and_nothing_else() {
     let text = serde_json::to_string(&recorded).expect("JSON");
     fs::write(own.join("cell.json"), text).expect("can be written");
     interrupt.raise(2);
-    let common = common(&folder, &settings, &interrupt);
+    let live = Live::new(Painter::nobody(), "compare kge", 3, &interrupt);
+    let common = common(&folder, &settings, &live, &interrupt);
     let cells = [missing.cell.clone(), recorded.cell.clone(), missing.cell];
     let found = run_all(&cells, &common, &merit("kge", "MRR"), Output::new(true).silent());
     let found = found.expect("nothing is run");
@@ -294,7 +299,8 @@ fn a_search_that_failed_is_not_tried_again() {
     let folder = env::temp_dir().join(format!("adapm-compare-untuned-{}", process::id()));
     let (given, interrupt) = (Given::default(), Interrupt::new());
     let settings = Settings::none(&given);
-    let common = common(&folder, &settings, &interrupt);
+    let live = Live::new(Painter::nobody(), "compare kge", 3, &interrupt);
+    let common = common(&folder, &settings, &live, &interrupt);
     common.untuned.replace(BTreeMap::from([(2, "no memory".to_owned())]));
     let kind = Kind { system: System::Nups, nodes: 2 };
     let found = tuning::find(kind, &common).expect("nothing is written").expect("no signal");
