@@ -97,10 +97,47 @@ impl Counter {
 }
 
 impl Version {
+    /// Bits that count changes of the main copy; those above count what a replica has not sent.
+    const MAIN: u64 = (1 << 48) - 1;
+    const UNSENT: u32 = Self::MAIN.trailing_ones();
+
     /// Returns the version after one more change.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0.wrapping_add(1))
+        Self(self.0.wrapping_add(1) & Self::MAIN)
+    }
+
+    /// Returns the changes of the main copy that a copy has seen, without the pushes that a replica
+    /// has not sent.
+    #[must_use]
+    pub fn of_main(self) -> Self {
+        Self(self.0 & Self::MAIN)
+    }
+
+    /// Returns the number of pushes to a replica that it has not sent, 65,535 for any more.
+    #[must_use]
+    pub fn unsent(self) -> u32 {
+        (self.0 >> Self::UNSENT) as u32
+    }
+
+    /// Returns the number of changes of the main copy since it had version `earlier`.
+    pub(crate) fn changes_since(self, earlier: Self) -> u32 {
+        u32::try_from(self.0.wrapping_sub(earlier.0) & Self::MAIN).unwrap_or(u32::MAX)
+    }
+
+    /// Counts a push that is not sent.
+    pub(crate) fn push(&mut self) {
+        self.0 = self.0.checked_add(1 << Self::UNSENT).unwrap_or(self.0);
+    }
+
+    /// Forgets pushes that are not sent: they leave, or there are none.
+    pub(crate) fn send(&mut self) {
+        self.0 &= Self::MAIN;
+    }
+
+    /// Takes the changes that `main` has seen, whatever is not sent here.
+    pub(crate) fn see(&mut self, main: Self) {
+        self.0 = (self.0 & !Self::MAIN) | (main.0 & Self::MAIN);
     }
 }
 

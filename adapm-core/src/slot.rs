@@ -162,7 +162,7 @@ impl fmt::Debug for PackedState {
 pub struct Slot<'a, V> {
     /// State, bits and location.
     pub packed: &'a mut PackedState,
-    /// Main: number of changes. Replica: the version last received.
+    /// Main: number of changes. Replica: the version last received, and the pushes not sent since.
     pub version: &'a mut Version,
     /// `[value_len]`, empty if nothing is held.
     pub value: &'a mut [V],
@@ -202,6 +202,7 @@ impl<V: Value> Slot<'_, V> {
             State::Replica => {
                 accumulate(self.value, update);
                 accumulate(self.delta, update);
+                self.version.push();
                 self.dirty_once()
             }
             State::Main => {
@@ -263,7 +264,7 @@ impl<V: Value> Slot<'_, V> {
         self.expect(State::Requested, "a replica is installed where it was asked for");
         self.value.copy_from_slice(value);
         self.delta.fill(V::default());
-        *self.version = version;
+        *self.version = version.of_main();
         self.packed.set_state(State::Replica);
         self.packed.set_location(owner);
     }
@@ -285,7 +286,7 @@ impl<V: Value> Slot<'_, V> {
                 accumulate(self.value, self.delta);
             }
         }
-        *self.version = if pending { version.next() } else { version };
+        *self.version = if pending { version.next() } else { version.of_main() };
         self.delta.fill(V::default());
         self.packed.set_flag(DIRTY, false);
         self.packed.set_flag(WATCHED, false);
@@ -300,7 +301,7 @@ impl<V: Value> Slot<'_, V> {
         if self.packed.is_dirty() {
             accumulate(self.value, self.delta);
         }
-        *self.version = version;
+        self.version.see(version);
     }
 
     /// Moves a replica's delta into `out` `[value_len]`, zeros before, and leaves the copy clean.
@@ -313,6 +314,7 @@ impl<V: Value> Slot<'_, V> {
         self.expect(State::Replica, "only a replica has a delta");
         take(self.delta);
         self.delta.fill(V::default());
+        self.version.send();
         self.packed.set_flag(DIRTY, false);
     }
 

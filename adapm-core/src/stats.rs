@@ -202,6 +202,11 @@ pub struct Stats {
     /// Staleness in nanoseconds: time since the oldest change that the replica lacks, measured by
     /// the owner when it sends the refresh.
     pub staleness: Histogram,
+    /// Time that changes of replicas here waited for more, in nanoseconds, if they had to
+    /// ([`crate::policy::Patience`]).
+    pub delays: Histogram,
+    /// Pushes of workers in each delta that was sent, 65,535 for any more.
+    pub delta_updates: Histogram,
     /// Time between two refresh opportunities of a holder in nanoseconds (the measure of
     /// AdaPM §5.6).
     pub check_age: Histogram,
@@ -233,6 +238,8 @@ impl Stats {
         }
         self.hops.merge(&other.hops);
         self.staleness.merge(&other.staleness);
+        self.delays.merge(&other.delays);
+        self.delta_updates.merge(&other.delta_updates);
         self.check_age.merge(&other.check_age);
     }
 }

@@ -116,6 +116,7 @@ fn setup(choices: &mut Choices<'_>) -> Setup {
         setup = random::bounded(setup, ticks);
     }
     setup.losses = (shape >> 2 & 1) as usize;
+    setup.ran_nanos = shape / SIZES % 2 * 5_000_000_000;
     setup.location_caches = choices.flag();
     setup.block_bytes_max = [4 << 20, 16][choices.below(2) as usize];
     let bounds = [(1 << 16, 2, 1), (1, 512, 1 << 16), (0, 1, 2)];

@@ -19,7 +19,7 @@ use crate::id::{Key, NodeId, Ticket, Version};
 use crate::layout::{Kind, Layout};
 use crate::node_set::NodeSet;
 use crate::observe::Observe;
-use crate::policy::Policy;
+use crate::policy::{Patience, Policy};
 use crate::route;
 use crate::slot::{Location, PackedState, State};
 use crate::stats::Stats;
@@ -61,6 +61,8 @@ pub(super) struct Ctx<E: Env> {
     pub(super) now: Instant,
     /// The time of the first input.
     started: Option<Instant>,
+    /// The time of the first change of a copy.
+    first_change: Option<Instant>,
     /// The number of the current round.
     pub(super) round: u64,
     /// The clocks of all workers at the last timeout.
@@ -76,6 +78,8 @@ pub(super) struct Ctx<E: Env> {
     policy_observes: bool,
     /// True if a pull of an absent key sets up a replica.
     pub(super) keeps: bool,
+    /// How long changes may wait, once the run is long enough.
+    patience: Option<Patience>,
     /// True once main copies are known to exist, or need not exist.
     is_populated: bool,
     pub(super) stats: Stats,
@@ -96,9 +100,11 @@ impl<E: Env> Ctx<E> {
         Self {
             policy_observes: policy.observer().is_some(),
             keeps: policy.keep(Tick::default()).is_some(),
+            patience: policy.patience().filter(|_| policy.bound().is_none()),
             is_populated: layout.kind() == Kind::Sparse,
             now: Instant::ZERO,
             started: None,
+            first_change: None,
             round: 0,
             clocks: alloc::vec![Clock(0); config.workers],
             tickets: Tickets::new(config.secret),
@@ -140,6 +146,13 @@ impl<E: Env> Ctx<E> {
         let micros = self.now.nanos_since(started) / 1_000;
         self.stats.held.pass(micros - self.stats.micros);
         self.stats.micros = micros;
+    }
+
+    /// Notes that workers, here or elsewhere, change copies.
+    pub(super) fn note_changes(&mut self, keys: &[Key]) {
+        if !keys.is_empty() && self.first_change.is_none() {
+            self.first_change = Some(self.now);
+        }
     }
 
     pub(super) fn send(&mut self, to: NodeId, message: Message) {
@@ -422,6 +435,19 @@ impl<E: Env> Ctx<E> {
         }
         self.stats.relocations += 1;
         self.observe(|observer, now| observer.on_arrival(now, key, former.counter));
+    }
+
+    /// Returns how long changes may wait now; `None`: they go with the next round, which is as
+    /// soon.
+    pub(super) fn patience(&self) -> Option<Patience> {
+        let run = self.now.nanos_since(self.first_change?);
+        let patience = self.patience?.after(run);
+        (patience.nanos >= self.config.round_nanos_min).then_some(patience)
+    }
+
+    /// Returns the version of the copy of `key`.
+    pub(super) fn version(&self, key: Key) -> Version {
+        self.store.with_slot(key, |slot| *slot.version)
     }
 
     /// Refreshes a replica.

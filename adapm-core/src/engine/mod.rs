@@ -151,6 +151,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Adds keys that workers have made dirty.
     pub(crate) fn note_dirty(&mut self, keys: &[Key]) {
+        self.ctx.note_changes(keys);
         self.round.note_dirty(keys);
     }
 
@@ -253,7 +254,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
                 Effect::Keep(key) => self.keep(key),
                 Effect::Finish(op) => self.operations.finish(&mut self.ctx, op),
                 Effect::Dirtied(key) => self.round.note_dirty(&[key]),
-                Effect::Changed(key) => self.ownership.mark_stale(&self.ctx, key, None),
+                Effect::Changed(key) => {
+                    self.ownership.mark_stale(&self.ctx, (key, self.ctx.version(key)), None);
+                }
                 Effect::AskLater(key) => self.intents.ask_later(key),
                 Effect::TurnedAway(key) => self.note_turned_away(key),
             }
@@ -353,6 +356,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let values = values.values::<S::Value>();
         let verdict = match *body {
             Body::SyncRequest(request) => {
+                self.ctx.note_changes(&request.deltas);
                 let (dirty, asked) = (self.round.dirty(), (from, request));
                 self.ownership.handle_request(&mut self.ctx, &self.intents, dirty, asked, values)
             }
@@ -394,6 +398,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let round = &self.round;
         self.watch.look(&mut self.ctx, waits, |node| round.owes(node));
         self.follow_effects();
+        self.ownership.end_waits(&self.ctx, self.goes_at_once());
         if self.has_work() && self.round.may_begin(&self.ctx, self.wants_mark()) {
             self.begin_round();
         }
@@ -412,7 +417,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns the output when nothing is left to do: how long to wait, and for what.
     fn wait(&self) -> Output<S::Value> {
         let (until, reason) = self.round.wait(&self.ctx, self.has_work(), self.wants_mark());
-        let others = [self.collectives.next_step_at(&self.ctx), self.watch.next_look_at(&self.ctx)];
+        let others = [
+            self.collectives.next_step_at(&self.ctx),
+            self.watch.next_look_at(&self.ctx),
+            self.ownership.next_due_at(&self.ctx, self.goes_at_once()),
+        ];
         let until = others.into_iter().flatten().chain(until).min();
         let waits = self.collectives.waits_for_nodes();
         let reason = reason.unwrap_or(if waits { Reason::Others } else { Reason::Idle });
@@ -451,7 +460,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Returns the engine's state for `key`.
     #[cfg(feature = "inspect")]
     pub fn inspect(&self, key: Key) -> KeyView {
-        let (packed, version) = self.ctx.store.with_slot(key, |slot| (*slot.packed, *slot.version));
+        let (packed, version) =
+            self.ctx.store.with_slot(key, |slot| (*slot.packed, slot.version.of_main()));
         let [holders, stale] = self.ownership.holders_of(key);
         let (unanswered, waiting, parked) = self.operations.view(key);
         let intent_count = self.intents.count(key);

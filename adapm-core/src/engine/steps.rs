@@ -133,10 +133,18 @@ impl<S: Store, P: Policy> Engine<S, P> {
 
     /// Returns true if a round could have something to send.
     pub(super) fn has_work(&self) -> bool {
-        self.round.has_work()
+        self.round.has_work(self.ctx.now)
+            || self.round.has_waits() && self.goes_at_once()
             || self.operations.has_work()
             || self.intents.has_work(|node| self.round.owes(node))
             || self.wants_mark()
+    }
+
+    /// Returns true if changes do not wait for more: workers wait for other nodes, or have ended.
+    pub(super) fn goes_at_once(&self) -> bool {
+        self.collectives.waits_for_sync()
+            || self.collectives.waits_for_nodes()
+            || self.collectives.has_ended()
     }
 
     /// Returns true if a round could begin a mark.
@@ -147,6 +155,10 @@ impl<S: Store, P: Policy> Engine<S, P> {
     /// Runs a round: processes signals, examines wanted keys and changed replicas, and sends each
     /// peer at most one request.
     pub(super) fn begin_round(&mut self) {
+        let at_once = self.goes_at_once();
+        if at_once {
+            self.round.end_waits();
+        }
         let is_answered = self.round.begin(&mut self.ctx);
         self.intents.update(&mut self.ctx, is_answered);
         self.follow_effects();
@@ -169,7 +181,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             &self.ctx,
             &self.intents,
             &self.operations,
-            fronts,
+            (fronts, at_once),
             take_dirty,
             &mut drafts,
         );

@@ -6,7 +6,7 @@
 use crate::clock::Clock;
 use crate::id::{Key, WorkerId};
 use crate::policy::timing::ActionTimer;
-use crate::policy::{Placement, Policy, View};
+use crate::policy::{Patience, Placement, Policy, View};
 
 /// The policy of AdaPM: relocate while exactly one node has active intent, replicate while several
 /// have, act just in time.
@@ -54,6 +54,10 @@ impl Policy for Adaptive {
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
         self.timer.act_before(worker, clock)
     }
+
+    fn patience(&self) -> Option<Patience> {
+        Some(Patience::USUAL)
+    }
 }
 
 /// Selective replication only: main copies stay at home (AdaPM §5.5).
@@ -77,6 +81,10 @@ impl Policy for NoRelocation {
 
     fn act_before(&mut self, worker: WorkerId, clock: Clock) -> Clock {
         self.timer.act_before(worker, clock)
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        Some(Patience::USUAL)
     }
 }
 
@@ -124,6 +132,10 @@ impl Policy for Immediate {
 
     fn act_before(&mut self, _worker: WorkerId, _clock: Clock) -> Clock {
         Clock::INFINITY
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        Some(Patience::USUAL)
     }
 }
 

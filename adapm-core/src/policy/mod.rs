@@ -18,6 +18,7 @@ use crate::config::NodeConfig;
 use crate::id::{ChannelId, Key, NodeId, WorkerId};
 use crate::node_set::NodeSet;
 use crate::observe::Observe;
+use crate::time::Instant;
 
 pub use adaptive::{Adaptive, Immediate, NoRelocation, NoReplication};
 pub use fixed::{Classic, Full, Lapse, Nups, Parallax};
@@ -70,6 +71,9 @@ impl<'a> View<'a> {
         Self { owner_has_intent, ..self }
     }
 }
+
+/// Moments at which changes may be due, in the time for which one waits at most.
+const STEPS: u64 = 8;
 
 /// The engine that a policy decides for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +161,54 @@ pub enum By {
     Expiry,
     /// Replicas are refreshed.
     Refresh,
+}
+
+/// How long a change of a replicated key may wait at the holder that made it before it goes to the
+/// owner: until so many updates wait, or the oldest has waited for so long. An owner tells other
+/// holders by the same rule, with an eighth of the time.
+///
+/// Staleness hurts by the updates that a copy has not seen; the age is for keys that change rarely.
+/// A `wait_sync`, a quiesce, a barrier, the end of a worker, and whatever carries the value anyway
+/// take all changes along.
+///
+/// # Departure
+/// In AdaPM every change goes with the next round (AdaPM §B.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Patience {
+    /// Updates, pushes of workers, that wait on all nodes together: each waits for its share.
+    pub updates: u32,
+    /// Nanoseconds; at most a hundredth of the time since the first change.
+    pub nanos: u64,
+}
+
+impl Patience {
+    /// That of `adapm`: 64 updates, 20 ms.
+    pub const USUAL: Self = Self { updates: 64, nanos: 20_000_000 };
+
+    /// Returns that at `nanos` nanoseconds behind the first change: none waits for longer than a
+    /// hundredth of them. Early updates matter most, and short runs notice small delays.
+    pub(crate) fn after(self, nanos: u64) -> Self {
+        Self { nanos: self.nanos.min(nanos / 100), ..self }
+    }
+
+    /// Returns the time at which holders are told of a change that has been at its owner since
+    /// then: sooner than it comes from where it was made, as changes of several holders come
+    /// together.
+    pub(crate) fn due_at_owner(self, since: Instant) -> Instant {
+        self.step_at(since.plus_nanos(self.nanos / STEPS))
+    }
+
+    /// Returns the earliest moment, not before `time`, at which changes may be due: they are
+    /// together, as a round costs as much as some hundred of them.
+    pub(crate) fn step_at(self, time: Instant) -> Instant {
+        let nanos = time.nanos().checked_next_multiple_of((self.nanos / STEPS).max(1));
+        Instant::from_nanos(nanos.unwrap_or(u64::MAX))
+    }
+
+    /// Returns the updates that wait on one of `nodes`.
+    pub(crate) fn share(self, nodes: usize) -> u32 {
+        (self.updates / u32::try_from(nodes).unwrap_or(u32::MAX)).max(1)
+    }
 }
 
 impl Supply {
@@ -255,6 +307,12 @@ pub trait Policy {
         let _ = key;
         0
     }
+
+    /// Returns how long changes may wait for more; [`Policy::lag`] counts for nothing then. `None`,
+    /// or under a bound: they go with the next round. The same for the whole run; asked once.
+    fn patience(&self) -> Option<Patience> {
+        None
+    }
 }
 
 /// Delegates every method, including those with a default: a [`SystemPolicy`] is such a box.
@@ -293,5 +351,9 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
 
     fn lag(&self, key: Key) -> u32 {
         (**self).lag(key)
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        (**self).patience()
     }
 }

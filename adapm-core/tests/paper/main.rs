@@ -8,6 +8,7 @@ mod adapm_4_1;
 mod adapm_4_2;
 mod adapm_a_3;
 mod adapm_b_1;
+mod adapm_b_1_2;
 mod adapm_b_2;
 mod het_gmp_5;
 mod lapse_3_2;

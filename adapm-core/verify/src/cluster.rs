@@ -51,8 +51,23 @@ impl Cluster {
         let picture = Picture::new(setup);
         let mut cluster =
             Self { picture, step: 0, tell: None, now: Instant::ZERO, pairs: Pairs::default() };
+        cluster.run_before();
         cluster.signal_hot();
         cluster
+    }
+
+    /// Lets workers have changed copies for a while: each engine is told of a key that is not
+    /// dirty any more.
+    fn run_before(&mut self) {
+        let first = self.keys().next().filter(|_| self.picture.setup.ran_nanos > 0);
+        let Some(key) = first else { return };
+        for node in self.nodes() {
+            let member = &mut self.picture.members[node.index()];
+            member.workers[0].dirty.push(key);
+            let clocks = member.clocks();
+            self.feed(node, Input::Timeout(&clocks)).expect("time alone breaks nothing");
+        }
+        self.advance_time(self.picture.setup.ran_nanos);
     }
 
     /// Signals intent of every node for its hot keys and the whole run, as a driver does.

@@ -64,6 +64,8 @@ pub fn setup(seed: u64) -> Setup {
     let looks = Rng::new(seed ^ LOOK_SALT).chance(50);
     setup.unresponsive_nanos = Some(UNRESPONSIVE_NANOS).filter(|_| looks);
     setup.table = table(seed, nodes, setup.layout.keys().end.0);
+    // Changes wait for more only in runs that have lasted.
+    setup.ran_nanos = Rng::new(seed ^ RAN_SALT).choose(&[0, 500_000_000, 5_000_000_000]);
     setup
 }
 
@@ -187,3 +189,4 @@ const HOT_SALT: u64 = 0x4075_95a1_7000_0005;
 const HOT_PERCENT: u64 = 40;
 const LOOK_SALT: u64 = 0x100c_95a1_7000_0003;
 const TABLE_SALT: u64 = 0x7ab1_95a1_7000_0004;
+const RAN_SALT: u64 = 0x72_616e;

@@ -2,7 +2,7 @@
 
 use adapm_core::clock::Clock;
 use adapm_core::id::{Key, WorkerId};
-use adapm_core::policy::{Placement, Policy, View};
+use adapm_core::policy::{Patience, Placement, Policy, View};
 
 use crate::rng::Rng;
 
@@ -12,6 +12,7 @@ pub struct RandomPolicy {
     rng: Rng,
     /// One bit for each key, modulo 64.
     under_intent: u64,
+    patience: Option<Patience>,
 }
 
 impl RandomPolicy {
@@ -26,7 +27,9 @@ impl RandomPolicy {
             1 => u64::MAX,
             _ => bits,
         };
-        Self { rng, under_intent }
+        let (updates, micros) = ((bits >> 8) % 100, (bits >> 16) % 40_000);
+        let patience = Patience { updates: updates as u32, nanos: 1_000 * micros };
+        Self { rng, under_intent, patience: (bits >> 2 & 1 == 0).then_some(patience) }
     }
 }
 
@@ -45,5 +48,9 @@ impl Policy for RandomPolicy {
 
     fn relocates_under_intent(&self, key: Key) -> bool {
         self.under_intent >> (key.0 % 64) & 1 != 0
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        self.patience
     }
 }

@@ -66,6 +66,8 @@ pub struct Setup {
     pub takes_back: bool,
     /// The mistake planted in every node: [`bug_from_environment`] by default.
     pub bug: Option<Bug>,
+    /// Nanoseconds for which workers have changed copies before the first step.
+    pub ran_nanos: u64,
     /// The invariants that are checked.
     pub checks: Checks,
 }
@@ -111,6 +113,7 @@ impl Setup {
             losses: 0,
             takes_back: false,
             bug: bug_from_environment(),
+            ran_nanos: 0,
             checks: Checks::ALL,
         }
     }

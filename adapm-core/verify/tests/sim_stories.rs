@@ -4,7 +4,7 @@
 use core::time::Duration;
 
 use adapm_core::link::LinkConfig;
-use adapm_core::policy::System;
+use adapm_core::policy::{Patience, System};
 use adapm_core::slot::State;
 use adapm_core::{Instant, Key, NodeId, WorkerId};
 use adapm_verify::Setup;
@@ -307,4 +307,38 @@ fn who_waits_for_ever_is_told_by_name() {
         "{what}"
     );
     assert!(!what.contains("n1.w0"), "{what}");
+}
+
+/// However often a key is changed, and wherever: once its patience, that of its owner and the ways
+/// are over, every copy has every change, though nobody waits for any.
+#[test]
+fn changes_reach_every_copy_in_time_by_themselves() {
+    let patience = Patience::USUAL.nanos;
+    // Changes are due an eighth of the time later at most, rounds are up to two milliseconds apart;
+    // a change goes to the owner, which tells the others, which ask and are answered.
+    let slack = 2 * (Duration::from_nanos(patience) / 8 + millis(2)) + millis(2) + 4 * LATENCY;
+    for pause in [Duration::from_micros(50), millis(3), millis(30)] {
+        let mut simulation = simulation(System::Adapm);
+        let keys = [0, 3, 6].map(Key);
+        let mut program = Script::default();
+        for node in [N0, N1, N2] {
+            let intent = Step::Intent { keys: keys.to_vec(), ahead: 0, clocks: 1_000 };
+            let before = Step::Compute(100 * Duration::from_nanos(patience));
+            let first = Step::Push(keys.to_vec(), Then::Wait);
+            program = program.with(worker(node), [intent, first, before]);
+            let pushes =
+                (0..20).flat_map(|_| [Step::Push(keys.to_vec(), Then::Wait), Step::Compute(pause)]);
+            let calm = Step::Compute(Duration::from_nanos(patience * 9 / 8) + slack);
+            program = program.with(worker(node), pushes.chain([calm]));
+        }
+        run(&mut simulation, program).expect("every replica equals its main copy");
+        let cluster = simulation.under_test().cluster();
+        for node in [N0, N1, N2] {
+            let stats = cluster.member(node).node.engine().stats();
+            let most = patience + slack.as_nanos() as u64;
+            let waited = (stats.delays.max, stats.staleness.max);
+            assert!(waited.0 <= most && waited.1 <= most, "{pause:?}, {node}: {waited:?} ns");
+            assert!(stats.delta_updates.count() > 0, "{pause:?}: {node} holds replicas");
+        }
+    }
 }

@@ -180,8 +180,9 @@ impl<S: Store> Access<S> {
         self.prefetch_first(keys);
         for (index, (key, version)) in keys.iter().zip(versions).enumerate() {
             self.prefetch_ahead(keys, index);
-            *version =
-                self.store.with_slot(*key, |slot| slot.packed.is_local().then_some(*slot.version));
+            *version = self
+                .store
+                .with_slot(*key, |slot| slot.packed.is_local().then_some(slot.version.of_main()));
         }
         Ok(())
     }

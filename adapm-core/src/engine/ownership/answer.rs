@@ -158,22 +158,22 @@ impl Ownership {
             store::prefetch_ahead(&ctx.store, at, |at| request.deltas.get(at).copied());
             let (delta, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            let is_changed = ctx.store.with_slot(key, |mut slot| {
+            let (is_changed, version) = ctx.store.with_slot(key, |mut slot| {
                 let is_changed = slot.take_dirty();
                 slot.apply(delta);
-                is_changed
+                (is_changed, *slot.version)
             });
-            self.mark_changes(ctx, key, is_changed, Some(from));
+            self.mark_changes(ctx, (key, version), is_changed, Some(from));
         }
         for &key in request.sets.iter() {
             let (value, behind) = rest.split_at(ctx.value_len(key));
             rest = behind;
-            let is_changed = ctx.store.with_slot(key, |mut slot| {
+            let (is_changed, version) = ctx.store.with_slot(key, |mut slot| {
                 let is_changed = slot.take_dirty();
                 slot.set(value);
-                is_changed
+                (is_changed, *slot.version)
             });
-            self.mark_changes(ctx, key, is_changed, None);
+            self.mark_changes(ctx, (key, version), is_changed, None);
         }
         for &key in request.releases.iter() {
             self.take_dirty(ctx, key);
@@ -211,7 +211,7 @@ impl Ownership {
         let mut room = Budget::default();
         let holder = &mut self.holders[to.index()];
         if request.mark == Mark::Sync {
-            holder.due.extend(mem::take(&mut holder.lacking));
+            holder.due.extend(mem::take(&mut holder.lacking).into_iter().map(|(_, key)| key));
         }
         if request.mark != Mark::None {
             holder.due_marked = Some(holder.due_told + holder.due.len() as u64);
@@ -326,11 +326,9 @@ impl Ownership {
     fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
         let replicas = self.replica_sets.get_mut(&key)?;
         let at = replicas.stale.binary_search_by_key(&to, |stale| stale.node).ok()?;
-        let lacking = &mut self.holders[to.index()].lacking;
-        if !lacking.is_empty() {
-            lacking.remove(&key);
-        }
-        Some(replicas.stale.remove(at).since)
+        let Stale { since, .. } = replicas.stale.remove(at);
+        self.holders[to.index()].lacking.remove(&(since, key));
+        Some(since)
     }
 }
 

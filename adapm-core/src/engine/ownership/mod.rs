@@ -66,6 +66,8 @@ struct ReplicaSet {
     nodes: NodeSet,
     /// Holders that lack a change, ascending.
     stale: SmallVec<[Stale; 1]>,
+    /// The version up to which changes are marked, where updates are counted.
+    marked: Version,
     /// True if a hand-over to the single holder is decided and waits for its request.
     hand_over: bool,
 }
@@ -74,8 +76,8 @@ struct ReplicaSet {
 #[derive(Clone, Copy, Debug)]
 struct Stale {
     node: NodeId,
-    /// The number of changes that it lacks; 1 for any number if it is refreshed after each, 0 if it
-    /// has asked for a refresh without lacking any.
+    /// The number of changes that it lacks, or of updates if changes wait for more; 1 for any
+    /// number if it is refreshed after each, 0 if it has asked for a refresh without lacking any.
     changes: u32,
     /// The time of the oldest of them.
     since: Instant,
@@ -89,9 +91,9 @@ struct Holder {
     /// Keys of which the holder lacks more changes than the policy tolerates, or with a decided
     /// hand-over to it, oldest first; may contain duplicates and obsolete entries.
     due: VecDeque<Key>,
-    /// Keys with changes that the holder lacks, of those that the policy does not refresh after
-    /// each; may contain obsolete entries.
-    lacking: BTreeSet<Key>,
+    /// Keys with changes that the holder lacks and that are not due, with the time since which it
+    /// lacks one.
+    lacking: BTreeSet<(Instant, Key)>,
     /// Number of keys that have left `due` at its front, and the number at which everything is
     /// reported that was due when the node's mark arrived.
     due_told: u64,
@@ -127,8 +129,11 @@ impl Ownership {
 
     /// Returns true if no report to a live holder is pending.
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
-        let nothing_due =
-            |(node, holder): (NodeId, &Holder)| holder.due.is_empty() || ctx.is_lost(node);
+        let waits = ctx.patience().is_some();
+        let nothing_due = |(node, holder): (NodeId, &Holder)| {
+            let is_due = !holder.due.is_empty() || waits && !holder.lacking.is_empty();
+            !is_due || ctx.is_lost(node)
+        };
         self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
     }
 
@@ -258,24 +263,24 @@ impl Ownership {
         let is_own = origin == ctx.config.node;
         if !is_own && asked == AskedFor::Pull {
             if ctx.outgoing.answer_pull(&ctx.store, origin, key, asker.reply()) {
-                self.mark_stale(ctx, key, None);
+                self.mark_stale(ctx, (key, ctx.version(key)), None);
             }
             return Served::Done;
         }
         let mut value = Vec::new();
-        let (is_changed, counter) = ctx.store.with_slot(key, |mut slot| {
+        let (is_changed, version, counter) = ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.take_dirty();
             match asked {
                 AskedFor::Push(update) => slot.apply(update),
                 AskedFor::Set(new) => slot.set(new),
                 _ => value.extend_from_slice(slot.value),
             }
-            (is_changed, slot.packed.counter())
+            (is_changed, *slot.version, slot.packed.counter())
         });
         if asked != AskedFor::Pull {
-            self.mark_changes(ctx, key, is_changed, None);
+            self.mark_changes(ctx, (key, version), is_changed, None);
         } else if is_changed {
-            self.mark_stale(ctx, key, None);
+            self.mark_stale(ctx, (key, version), None);
         }
         if is_own {
             return Served::Own(value);
@@ -317,14 +322,15 @@ impl Ownership {
         to: NodeId,
         draft: &mut GrantDraft,
     ) {
-        draft.add(key, counter, GrantKind::Replica, |block| {
+        let version = draft.add(key, counter, GrantKind::Replica, |block| {
             ctx.store.with_slot(key, |mut slot| {
                 slot.watch(true);
                 block.push(slot.value);
-                (*slot.version, ())
+                (*slot.version, *slot.version)
             })
         });
         let replicas = self.replica_sets.entry(key).or_default();
+        replicas.marked = version;
         replicas.nodes.insert(to);
         replicas.hand_over = false;
         ctx.observe(|observer, now| observer.on_replica_set_up(now, key, to));
@@ -406,36 +412,72 @@ impl Ownership {
         }
     }
 
-    /// Notes that every holder of `key` but `except` lacks a change, and that those are due that
-    /// lack more than the policy tolerates.
-    pub(super) fn mark_stale(&mut self, ctx: &Ctx<impl Env>, key: Key, except: Option<NodeId>) {
-        let Some(ReplicaSet { nodes, stale, .. }) = self.replica_sets.get_mut(&key) else { return };
-        let lag = ctx.policy.lag(key);
+    /// Notes that every holder of `key`, of `version` now, lacks a change of workers here, or one
+    /// of a holder, `from`; and that those are due that lack more than the policy tolerates.
+    pub(super) fn mark_stale(
+        &mut self,
+        ctx: &Ctx<impl Env>,
+        (key, version): (Key, Version),
+        from: Option<NodeId>,
+    ) {
+        let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
+        let (lag, lacked) = match ctx.patience() {
+            Some(patience) => {
+                (patience.updates.saturating_sub(1), replicas.count(version, from, ctx))
+            }
+            None => (ctx.policy.lag(key), 1),
+        };
+        let ReplicaSet { nodes, stale, .. } = replicas;
         // With many holders, most are stale already when the next change comes.
         if lag == 0 && stale.len() == nodes.len() {
             return;
         }
         let mut at = 0;
-        for node in nodes.iter().filter(|node| Some(*node) != except) {
+        for node in nodes.iter().filter(|node| Some(*node) != from) {
             while stale.get(at).is_some_and(|stale| stale.node < node) {
                 at += 1;
             }
             let holder = &mut self.holders[node.index()];
-            let changes = match stale.get_mut(at).filter(|stale| stale.node == node) {
+            let (before, since) = match stale.get_mut(at).filter(|stale| stale.node == node) {
                 Some(_) if lag == 0 => continue,
                 Some(stale) => {
-                    stale.changes = stale.changes.saturating_add(1);
-                    stale.changes
+                    let before = stale.changes;
+                    stale.changes = before.saturating_add(lacked);
+                    (before, stale.since)
                 }
                 None => {
-                    stale.insert(at, Stale { node, changes: 1, since: ctx.now });
+                    stale.insert(at, Stale { node, changes: lacked, since: ctx.now });
                     if lag > 0 {
-                        holder.lacking.insert(key);
+                        holder.lacking.insert((ctx.now, key));
                     }
-                    1
+                    (0, ctx.now)
                 }
             };
-            if lag.checked_add(1) == Some(changes) {
+            if before <= lag && before.saturating_add(lacked) > lag {
+                holder.lacking.remove(&(since, key));
+                holder.due.push_back(key);
+                self.newsworthy.push(node);
+            }
+        }
+    }
+
+    /// Returns the time at which a change that waits for more is due, at the latest; if all go
+    /// `at_once`, now.
+    pub(super) fn next_due_at(&self, ctx: &Ctx<impl Env>, at_once: bool) -> Option<Instant> {
+        let patience = ctx.patience()?;
+        let oldest = self.holders.iter().filter_map(|holder| holder.lacking.first()).min();
+        oldest.map(|(since, _)| if at_once { ctx.now } else { patience.due_at_owner(*since) })
+    }
+
+    /// Makes changes due that have waited for long enough; all that wait if `at_once`.
+    pub(super) fn end_waits(&mut self, ctx: &Ctx<impl Env>, at_once: bool) {
+        let Some(patience) = ctx.patience() else { return };
+        let is_over = |since| at_once || patience.due_at_owner(since) <= ctx.now;
+        for (node, holder) in ctx.nodes().zip(&mut self.holders) {
+            while let Some((since, key)) = holder.lacking.first().copied()
+                && is_over(since)
+            {
+                holder.lacking.pop_first();
                 holder.due.push_back(key);
                 self.newsworthy.push(node);
             }
@@ -447,27 +489,27 @@ impl Ownership {
     pub(super) fn mark_changes(
         &mut self,
         ctx: &Ctx<impl Env>,
-        key: Key,
+        change: (Key, Version),
         by_workers: bool,
         from: Option<NodeId>,
     ) {
         if by_workers {
-            self.mark_stale(ctx, key, None);
+            self.mark_stale(ctx, change, None);
         }
-        if !by_workers || ctx.policy.lag(key) > 0 {
-            self.mark_stale(ctx, key, from);
+        if !by_workers || ctx.patience().is_some() || ctx.policy.lag(change.0) > 0 {
+            self.mark_stale(ctx, change, from);
         }
     }
 
     /// Marks the holders of `key` as stale if it is owned here and workers have changed it since
     /// they were last marked. Returns its packed state.
     pub(super) fn take_dirty(&mut self, ctx: &Ctx<impl Env>, key: Key) -> PackedState {
-        let (is_changed, packed) = ctx.store.with_slot(key, |mut slot| {
+        let (is_changed, version, packed) = ctx.store.with_slot(key, |mut slot| {
             let is_changed = slot.packed.state() == State::Main && slot.take_dirty();
-            (is_changed, *slot.packed)
+            (is_changed, *slot.version, *slot.packed)
         });
         if is_changed {
-            self.mark_stale(ctx, key, None);
+            self.mark_stale(ctx, (key, version), None);
         }
         packed
     }
@@ -487,8 +529,10 @@ impl Ownership {
     fn drop_holder(&mut self, ctx: &mut Ctx<impl Env>, intents: &Intents, key: Key, node: NodeId) {
         let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
         replicas.nodes.remove(node);
-        replicas.stale.retain(|stale| stale.node != node);
-        self.holders[node.index()].lacking.remove(&key);
+        if let Ok(at) = replicas.stale.binary_search_by_key(&node, |stale| stale.node) {
+            let Stale { since, .. } = replicas.stale.remove(at);
+            self.holders[node.index()].lacking.remove(&(since, key));
+        }
         replicas.hand_over = false;
         if replicas.nodes.is_empty() {
             self.replica_sets.remove(&key);
@@ -522,6 +566,18 @@ impl Ownership {
             }
         }
         self.newsworthy = nodes;
+    }
+}
+
+impl ReplicaSet {
+    /// Counts the updates of a change by workers here, or by a holder, `from`, which sends no more
+    /// than its share at a time unless it must.
+    fn count(&mut self, version: Version, from: Option<NodeId>, ctx: &Ctx<impl Env>) -> u32 {
+        let own = version.changes_since(mem::replace(&mut self.marked, version));
+        match (from, ctx.patience()) {
+            (Some(_), Some(patience)) => patience.share(ctx.config.nodes),
+            _ => own.max(1),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! that is sent at once; otherwise the key is examined again.
 
 mod pace;
+mod undue;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -29,6 +30,7 @@ use crate::wire::Message;
 use crate::wire::message::{Body, Grants, Mark, SyncResponse};
 
 use pace::Pace;
+use undue::Undue;
 
 /// Requests of this node, and pending changes of replicas.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(super) struct Round {
     release: Vec<Key>,
     /// Keys made dirty by workers; may contain duplicates and obsolete entries.
     dirty: Vec<Key>,
+    /// Replicas of those that wait.
+    undue: Undue,
     /// The last round that began with all requests answered which an earlier such round found or
     /// sent.
     answered: u64,
@@ -99,14 +103,18 @@ pub(super) struct Change {
 impl Round {
     pub(super) fn new(nodes: usize) -> Self {
         let peers = (0..nodes).map(|_| Peer::default()).collect();
-        Self { pace: Pace::default(), peers, release: Vec::new(), dirty: Vec::new(), answered: 0 }
+        let (pace, undue) = (Pace::default(), Undue::default());
+        Self { pace, peers, release: Vec::new(), dirty: Vec::new(), undue, answered: 0 }
     }
 
     /// Returns true if a round could have something to report on replicas, or to ask a peer for.
-    pub(super) fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self, now: Instant) -> bool {
         let waits =
             |peer: &Peer| peer.outstanding.is_none() && (peer.news || !peer.deferred.is_empty());
-        !self.release.is_empty() || !self.dirty.is_empty() || self.peers.iter().any(waits)
+        !self.release.is_empty()
+            || !self.dirty.is_empty()
+            || self.undue.next_look().is_some_and(|look| look <= now)
+            || self.peers.iter().any(waits)
     }
 
     /// Returns true if no request is unanswered, and nothing is pending for a live peer.
@@ -116,13 +124,14 @@ impl Round {
         let mut peers = ctx.nodes().zip(&self.peers);
         self.release.is_empty()
             && self.dirty.is_empty()
+            && self.undue.is_empty()
             && peers.all(|(node, peer)| ctx.is_lost(node) || rests(peer))
     }
 
     /// Returns the number of entries in all lists.
     pub(super) fn side_entries(&self) -> usize {
         let deferred: usize = self.peers.iter().map(|peer| peer.deferred.len()).sum();
-        deferred + self.release.len() + self.dirty.len()
+        deferred + self.release.len() + self.dirty.len() + self.undue.len()
     }
 
     /// Returns the time at which the next round may begin, and the reason to wait. `has_work`: it
@@ -133,7 +142,12 @@ impl Round {
         has_work: bool,
         at_once: bool,
     ) -> (Option<Instant>, Option<Reason>) {
-        let until = has_work.then(|| self.pace.next_at(&ctx.config, at_once));
+        let next = || self.pace.next_at(&ctx.config, at_once);
+        let until = if has_work {
+            Some(next())
+        } else {
+            self.undue.next_look().map(|look| look.max(next()))
+        };
         let reason = match (self.pace.is_open(), has_work) {
             (true, more) => Some(Reason::Round { more }),
             (false, true) => Some(Reason::NextRound),
@@ -199,7 +213,7 @@ impl Round {
             |(_, peer): &(NodeId, &Peer)| peer.outstanding.is_some() || !peer.deferred.is_empty();
         let mut nodes: NodeSet =
             ctx.nodes().zip(&self.peers).filter(has_changes).map(|(node, _)| node).collect();
-        for &key in &self.dirty {
+        for key in self.dirty.iter().copied().chain(self.undue.keys()) {
             let packed = ctx.packed(key);
             if packed.state() == State::Replica {
                 nodes.insert(route::believed(packed, key, &ctx.config.homes).node);
@@ -227,6 +241,16 @@ impl Round {
     /// Returns keys that workers have made dirty; may contain duplicates and obsolete entries.
     pub(super) fn dirty(&self) -> &[Key] {
         &self.dirty
+    }
+
+    /// Makes all changes of replicas due that wait for more.
+    pub(super) fn end_waits(&mut self) {
+        self.dirty.append(&mut self.undue.end());
+    }
+
+    /// Returns true if a change of a replica has not left.
+    pub(super) fn has_waits(&self) -> bool {
+        !self.undue.is_empty()
     }
 
     /// Lists the replica of `key` for release, if it has no interest left.
@@ -265,6 +289,7 @@ impl Round {
             keys.extend(peer.deferred.take(ctx.config.requests_max.max(1)));
         }
         keys.append(&mut self.dirty);
+        keys.append(&mut self.undue.take_looks(ctx.now));
         keys.append(&mut self.release);
         keys.sort_unstable();
         keys.dedup();
@@ -273,13 +298,13 @@ impl Round {
 
     /// Returns replicas that are changed, set, renewed or released, in order, as candidates for the
     /// requests of this round. Takes the dirty flags of main copies. `fronts` are replicas on which
-    /// a set or renewal waits.
+    /// a set or renewal waits. `at_once`: no change waits for more.
     pub(super) fn changed<E: Env>(
         &mut self,
         ctx: &Ctx<E>,
         intents: &Intents,
         operations: &Operations<E::Value>,
-        fronts: Vec<Key>,
+        (fronts, at_once): (Vec<Key>, bool),
         mut take_dirty: impl FnMut(&Ctx<E>, Key),
         drafts: &mut RequestDrafts,
     ) -> Vec<Candidate<Change>> {
@@ -291,7 +316,10 @@ impl Round {
             store::prefetch_ahead(&ctx.store, at, |at| keys.get(at).copied());
             let packed = ctx.packed(key);
             match packed.state() {
-                State::Main => take_dirty(ctx, key),
+                State::Main => {
+                    self.undue.forget(key);
+                    take_dirty(ctx, key);
+                }
                 State::Replica => {
                     let has_interest =
                         intents.is_interested(key) || self.is_localizing(key, packed);
@@ -303,6 +331,11 @@ impl Round {
                         len: ctx.value_len(key),
                     };
                     if !(change.is_dirty || change.has_front || change.release) {
+                        self.undue.forget(key);
+                        continue;
+                    }
+                    let goes = at_once || change.has_front || change.release;
+                    if change.is_dirty && !self.is_due(ctx, key, goes) {
                         continue;
                     }
                     let is_sealed = !sealed.is_empty() && sealed.contains(&key);
@@ -319,10 +352,19 @@ impl Round {
                         ..drafts.candidate(key, owner, bytes, change)
                     });
                 }
-                State::None | State::Requested | State::Releasing => {}
+                State::None | State::Requested | State::Releasing => {
+                    self.undue.forget(key);
+                }
             }
         }
         candidates
+    }
+
+    /// Returns true if the change of the replica of `key` is due, as it is if it `goes` anyway.
+    fn is_due(&mut self, ctx: &Ctx<impl Env>, key: Key, goes: bool) -> bool {
+        let Some(patience) = ctx.patience() else { return true };
+        let share = if goes { 0 } else { patience.share(ctx.config.nodes) };
+        self.undue.is_due(key, ctx.version(key).unsent(), ctx.now, (share, patience))
     }
 
     /// Returns true if a localize of a replica is unanswered: a key has at most one unanswered
@@ -367,9 +409,14 @@ impl Round {
         let draft = drafts.of(to);
         if is_dirty {
             draft.request.deltas.push(key);
+            if let Some(since) = self.undue.forget(key) {
+                ctx.stats.delays.record(ctx.now.nanos_since(since));
+            }
         }
+        let mut updates = 0;
         let take = |mut slot: Slot<'_, V>| {
             if is_dirty {
+                updates = slot.version.unsent();
                 slot.take_delta_with(|delta| draft.values.push(delta));
             }
             // A worker that pushed since the packed state was read keeps the replica for one more
@@ -381,6 +428,9 @@ impl Round {
             released
         };
         let is_released = ctx.store.with_slot(key, take);
+        if is_dirty {
+            ctx.stats.delta_updates.record(updates.into());
+        }
         if is_released {
             ctx.store.release(key);
             draft.request.releases.push(key);

@@ -76,7 +76,7 @@ macro_rules! bugs {
             pub const ALL: [Self; [$(Self::$bug),+].len()] = [$(Self::$bug),+];
 
             /// Returns the number of the invariant that the bug breaks, 1 to 13; 0 if it breaks
-            /// none and costs messages, which stories see.
+            /// none and costs messages or time, which stories see.
             #[must_use]
             pub fn invariant(self) -> u8 {
                 match self {
@@ -163,6 +163,7 @@ bugs! {
     KeepTooBriefly breaks 5 in Policy: "Copies that a pull has set up for the rest of the run end with the bound all the same.";
     CountWaiting breaks 6 in Driver: "A worker that waits at a barrier counts with the tick that it had before.";
     FilterUnderMark breaks 4 in Messages: "A `wait_sync` is answered with those refreshes alone that the policy wants.";
+    WaitForTwice breaks 0 in Policy: "Changes wait for twice as many others as they may.";
     LagOwn breaks 0 in Messages: "A holder's own changes count as changes that it lacks.";
     CountRefused breaks 11 in Driver: "A refused message counts as applied nevertheless.";
     AnswerRefused breaks 11 in Driver: "A refused request is answered nevertheless.";

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use adapm_core::clock::{Clock, Tick};
 use adapm_core::id::{Key, NodeId, WorkerId};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Bound, By, Placement, Policy, Supply, SystemPolicy, View};
+use adapm_core::policy::{Bound, By, Patience, Placement, Policy, Supply, SystemPolicy, View};
 
 use super::Bug;
 
@@ -37,6 +37,8 @@ struct PlantedPolicy {
     ends_copies: bool,
     /// Changes by which a replica may lack more.
     lag: u32,
+    /// Updates that wait, for one that may.
+    updates: u32,
     /// Keeps keys that should be replicated, and records them here.
     unnoted: Option<Unnoted>,
     /// Keeps the first key that should be replicated; `None` in it before there is one.
@@ -51,6 +53,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         late: (0, 0),
         ends_copies: false,
         lag: 0,
+        updates: 1,
         unnoted: None,
         kept: None,
     };
@@ -62,6 +65,7 @@ pub(super) fn planted(policy: SystemPolicy, bug: Option<Bug>, unnoted: &Unnoted)
         Some(Bug::KeepTooLong) => planted.late = (0, 1),
         Some(Bug::KeepTooBriefly) => planted.ends_copies = true,
         Some(Bug::LagOffByOne) => planted.lag = 1,
+        Some(Bug::WaitForTwice) => planted.updates = 2,
         _ => return planted.sound,
     }
     Box::new(planted)
@@ -121,6 +125,11 @@ impl Policy for PlantedPolicy {
 
     fn lag(&self, key: Key) -> u32 {
         self.sound.lag(key).saturating_add(self.lag)
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        let patience = self.sound.patience()?;
+        Some(Patience { updates: patience.updates * self.updates, ..patience })
     }
 }
 

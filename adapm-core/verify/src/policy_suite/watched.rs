@@ -10,7 +10,7 @@ use adapm_core::clock::{Clock, Tick};
 use adapm_core::id::{Counter, Key, NodeId, WorkerId};
 use adapm_core::node_set::NodeSet;
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Bound, Placement, Policy, Supply, View};
+use adapm_core::policy::{Bound, Patience, Placement, Policy, Supply, View};
 
 /// The calls of all policies of a trial: they are made one after the other.
 #[derive(Default)]
@@ -144,6 +144,10 @@ impl<P: Policy> Policy for Watched<P> {
 
     fn lag(&self, key: Key) -> u32 {
         self.inner.lag(key)
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        self.inner.patience()
     }
 }
 

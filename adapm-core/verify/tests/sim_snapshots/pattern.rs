@@ -74,7 +74,9 @@ impl Pattern {
 
     /// Returns the length of a clock.
     fn period(self) -> Duration {
-        Duration::from_micros(if self == Self::Regular { 40_000 } else { 200 })
+        // The nodes of a regular clock write at times so far apart that no change waits until
+        // another one comes (`Patience`).
+        Duration::from_micros(if self == Self::Regular { 240_000 } else { 200 })
     }
 
     /// Returns the computation of a worker at a clock which it begins after `nanos`. In

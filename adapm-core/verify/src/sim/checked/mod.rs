@@ -75,11 +75,13 @@ struct OpenOperation {
 }
 
 impl CheckedCluster {
-    /// Creates a cluster before its first step. Messages are encoded here, so the cluster's own
-    /// encoding is turned off.
+    /// Creates a cluster before its first step, at the beginning of time. Messages are encoded
+    /// here, so the cluster's own encoding is turned off.
     #[must_use]
     pub fn new(mut setup: Setup, costs: Costs) -> Self {
         setup.codec = false;
+        // Its time is the simulator's.
+        setup.ran_nanos = 0;
         let nodes = setup.nodes;
         Self {
             cluster: Cluster::new(setup),
