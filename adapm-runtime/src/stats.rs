@@ -71,6 +71,11 @@ pub struct Stats {
     /// Staleness in nanoseconds: age of the oldest change that a replica lacked when its refresh
     /// left the owner.
     pub staleness: Histogram,
+    /// Nanoseconds for which each change of a replica waited for more before it left, where changes
+    /// do ([`adapm_core::policy::Patience`]).
+    pub delays: Histogram,
+    /// Pushes in each change of a replica that left, 65,535 for any more.
+    pub delta_updates: Histogram,
     /// Nanoseconds between two refresh opportunities of a holder (the measure of AdaPM §5.6).
     pub check_age: Histogram,
     /// Traffic *to* each node, by node id.
@@ -162,6 +167,8 @@ impl Stats {
         self.blocked.merge(&other.blocked);
         self.hops.merge(&other.hops);
         self.staleness.merge(&other.staleness);
+        self.delays.merge(&other.delays);
+        self.delta_updates.merge(&other.delta_updates);
         self.check_age.merge(&other.check_age);
         self.add_traffic(&other.peers);
     }
@@ -184,6 +191,8 @@ impl Stats {
             rounds: engine.rounds,
             hops: engine.hops,
             staleness: engine.staleness,
+            delays: engine.delays,
+            delta_updates: engine.delta_updates,
             check_age: engine.check_age,
             value_bytes: engine.value_bytes,
             held_micros: engine.held.micros,

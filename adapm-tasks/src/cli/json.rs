@@ -58,6 +58,13 @@ pub(crate) struct Manager {
     staleness_mean: f64,
     /// An upper bound, at most twice the percentile.
     staleness_p99: f64,
+    /// Changes of replicas that left, the pushes in each, and for how long they had waited for
+    /// more.
+    deltas: u64,
+    delta_updates_mean: f64,
+    delta_updates_max: u64,
+    delay_mean: f64,
+    delay_p99: f64,
     hops_mean: f64,
 }
 
@@ -93,6 +100,11 @@ impl From<&ManagerStats> for Manager {
             refreshes: stats.staleness.count(),
             staleness_mean: stats.staleness_mean(),
             staleness_p99: stats.staleness_p99_bound(),
+            deltas: stats.delta_updates.count(),
+            delta_updates_mean: stats.delta_updates.mean(),
+            delta_updates_max: stats.delta_updates.max,
+            delay_mean: stats.delay_mean(),
+            delay_p99: stats.delay_p99_bound(),
             hops_mean: stats.hops_mean(),
         }
     }

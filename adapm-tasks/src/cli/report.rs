@@ -242,6 +242,14 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
             format!("{} refreshed as they lagged behind others", format::count(stats.renews));
         table.row(["", &renewed]);
     }
+    freshness(table, stats);
+    if stats.served > 0 {
+        table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);
+    }
+}
+
+/// Adds how old copies were, and how long changes waited.
+fn freshness(table: &mut Table, stats: &ManagerStats) {
     let refreshes = stats.staleness.count();
     if refreshes > 0 {
         let [mean, p99] =
@@ -252,8 +260,12 @@ pub(crate) fn manager(table: &mut Table, stats: &ManagerStats) {
             &format!("{mean} mean, 99 % below {p99}, over {refreshes} refreshes"),
         ]);
     }
-    if stats.served > 0 {
-        table.row(["hops", &format!("{:.3} mean", stats.hops_mean())]);
+    if stats.delays.sum > 0 {
+        let [mean, p99] = [stats.delay_mean(), stats.delay_p99_bound()].map(format::seconds);
+        let (pushes, most) = (stats.delta_updates.mean(), format::count(stats.delta_updates.max));
+        let waited = format!("changes of replicas waited {mean} before, 99 % below {p99}");
+        table.row(["", &waited]);
+        table.row(["", &format!("{pushes:.1} pushes left together on average, {most} at most")]);
     }
 }
 

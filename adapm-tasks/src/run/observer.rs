@@ -186,6 +186,11 @@ pub struct ManagerStats {
     /// Refreshes of replicas, by the time since the oldest change that the replica lacked, in
     /// nanoseconds.
     pub staleness: Histogram,
+    /// Changes of replicas that left, by the nanoseconds for which they had waited for more, where
+    /// changes do.
+    pub delays: Histogram,
+    /// Changes of replicas that left, by the number of pushes in each.
+    pub delta_updates: Histogram,
 }
 
 impl ManagerStats {
@@ -193,8 +198,9 @@ impl ManagerStats {
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let mut since = self.with(*earlier, u64::saturating_sub);
-        since.blocked = self.blocked.since(&earlier.blocked);
-        since.staleness = self.staleness.since(&earlier.staleness);
+        for (own, earlier) in since.histograms().into_iter().zip({ *earlier }.histograms()) {
+            *own = own.since(earlier);
+        }
         since.held_max = self.held_max;
         since
     }
@@ -216,8 +222,9 @@ impl ManagerStats {
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         let mut sum = self.with(*other, u64::saturating_add);
-        sum.blocked.merge(&other.blocked);
-        sum.staleness.merge(&other.staleness);
+        for (sum, other) in sum.histograms().into_iter().zip({ *other }.histograms()) {
+            sum.merge(other);
+        }
         sum.held_max = self.held_max.max(other.held_max);
         sum
     }
@@ -225,14 +232,15 @@ impl ManagerStats {
     /// Returns the counts as one process sends them to another.
     pub(crate) fn told(&self) -> Told {
         let counts = { *self }.counts().map(|count| *count);
-        let [blocked, staleness] = [self.blocked, self.staleness].map(ToldHistogram::from);
-        Told { counts, held_max: self.held_max, blocked, staleness }
+        let histograms = { *self }.histograms().map(|histogram| ToldHistogram::from(*histogram));
+        Told { counts, held_max: self.held_max, histograms }
     }
 
     /// The opposite of [`told`](Self::told).
     pub(crate) fn from_told(told: &Told) -> Self {
-        let [blocked, staleness] = [&told.blocked, &told.staleness].map(Histogram::from);
-        let mut stats = Self { blocked, staleness, held_max: told.held_max, ..Self::default() };
+        let mut stats = Self { held_max: told.held_max, ..Self::default() };
+        let each = stats.histograms().into_iter().zip(&told.histograms);
+        each.for_each(|(histogram, told)| *histogram = told.into());
         stats.counts().into_iter().zip(told.counts).for_each(|(count, told)| *count = told);
         stats
     }
@@ -265,6 +273,8 @@ impl ManagerStats {
             held_max: _,
             blocked: _,
             staleness: _,
+            delays: _,
+            delta_updates: _,
         } = self;
         [
             local,
@@ -290,6 +300,11 @@ impl ManagerStats {
             held_micros,
             micros,
         ]
+    }
+
+    /// Returns all fields that are histograms.
+    fn histograms(&mut self) -> [&mut Histogram; HISTOGRAMS] {
+        [&mut self.blocked, &mut self.staleness, &mut self.delays, &mut self.delta_updates]
     }
 
     fn with(&self, mut other: Self, combine: fn(u64, u64) -> u64) -> Self {
@@ -366,6 +381,19 @@ impl ManagerStats {
         self.staleness.quantile_bound(0.99) as f64 / 1e9
     }
 
+    /// Returns the mean seconds for which changes of replicas waited for more, 0 if none did.
+    #[must_use]
+    pub fn delay_mean(&self) -> f64 {
+        self.delays.mean() / 1e9
+    }
+
+    /// Returns an upper bound of the 99th percentile of these seconds, at most twice the
+    /// percentile.
+    #[must_use]
+    pub fn delay_p99_bound(&self) -> f64 {
+        self.delays.quantile_bound(0.99) as f64 / 1e9
+    }
+
     /// Returns the mean number of forwards of a served entry, 0 if there was none.
     #[must_use]
     pub fn hops_mean(&self) -> f64 {
@@ -402,6 +430,8 @@ impl From<Stats> for ManagerStats {
             held_max: stats.held_max,
             blocked: stats.blocked,
             staleness: stats.staleness,
+            delays: stats.delays,
+            delta_updates: stats.delta_updates,
         }
     }
 }
@@ -411,8 +441,7 @@ impl From<Stats> for ManagerStats {
 pub(crate) struct Told {
     pub(crate) counts: [u64; COUNTS],
     pub(crate) held_max: u64,
-    pub(crate) blocked: ToldHistogram,
-    pub(crate) staleness: ToldHistogram,
+    pub(crate) histograms: [ToldHistogram; HISTOGRAMS],
 }
 
 /// A histogram as it goes to other processes: serde supports arrays of 32 at most.
@@ -441,6 +470,8 @@ impl From<&ToldHistogram> for Histogram {
 
 /// Fields of [`ManagerStats`] that are counts.
 pub(crate) const COUNTS: usize = 22;
+/// Fields of [`ManagerStats`] that are histograms.
+pub(crate) const HISTOGRAMS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -452,6 +483,7 @@ mod tests {
             ManagerStats { local: 7, forwards: 3, held_max: 2, ..ManagerStats::default() };
         [1_000, 9_000_000, 1 << 45].into_iter().for_each(|nanos| stats.staleness.record(nanos));
         [40_000, 2_000].into_iter().for_each(|nanos| stats.blocked.record(nanos));
+        (stats.delays.sum, stats.delta_updates.max) = (5, 6);
         assert_eq!(ManagerStats::from_told(&stats.told()), stats);
         let twice = stats.plus(&stats);
         assert_eq!((twice.local, twice.staleness.count(), twice.blocked.sum), (14, 6, 84_000));

@@ -449,8 +449,7 @@ mod tests {
             stats: Told {
                 counts: [u64::MAX; COUNTS],
                 held_max: u64::MAX,
-                blocked: most(),
-                staleness: most(),
+                histograms: [most(), most(), most(), most()],
             },
             answers: Vec::new(),
         };

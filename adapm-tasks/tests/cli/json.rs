@@ -9,7 +9,7 @@ use crate::together::objects;
 const MANAGER: &str = "local_share local waited remote blocked_seconds waits wait_mean wait_p99 gated_seconds \
     relocations replicas releases renews coerced refusals held_mean held_max bytes_sent delta_bytes \
     refresh_bytes replica_bytes relocation_bytes operation_bytes answer_bytes head_bytes messages_sent \
-    refreshes staleness_mean staleness_p99 hops_mean";
+    refreshes staleness_mean staleness_p99 deltas delta_updates_mean delta_updates_max delay_mean delay_p99 hops_mean";
 const EPOCH: &str = "epoch seconds loss evaluation_seconds";
 const RUN: &str = "task version date settings recipe system transport data generated seed dim nodes workers \
     epochs epoch_seconds partition_seconds loss chosen_epoch stopped saved";

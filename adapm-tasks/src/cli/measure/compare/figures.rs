@@ -316,7 +316,10 @@ columns! {
     Copies "refusals" "refused" Number |run| run.per_epoch("refusals");
     Freshness "staleness_mean" "staleness" Seconds |run| run.mean("staleness_mean", "refreshes");
     Freshness "staleness_p99" "99 % below" Seconds |run| run.most("staleness_p99").filter(|_| run.sum("refreshes") > 0.0);
+    Freshness "delay_mean" "waited" Seconds |run| run.mean("delay_mean", "deltas").filter(|delay| *delay > 0.0);
+    Freshness "delta_updates_mean" "pushes" Number |run| run.mean("delta_updates_mean", "deltas");
     Freshness "peak_bytes" "peak memory" Bytes |run| Some(run.record.peak_bytes? as f64);
+    Freshness "channel_share" "channels" Share |run| run.record.channel_share;
     Freshness "run_seconds" "whole run" Seconds |run| Some(run.record.seconds);
 }
 
