@@ -56,6 +56,17 @@ fn three_systems_are_compared_on_two_nodes_and_their_figures_add_up() {
         let accesses = share("local_share") + share("waited_share") + share("remote_share");
         assert!((accesses - 1.0).abs() < 1e-9, "{row}");
     }
+    // The same accesses, counted by workers where they are local, by engines where they are not.
+    let count = |run: &Value| {
+        ["local", "waited", "remote"].map(|kind| run["result"][kind].as_u64().expect("a count"))
+    };
+    let counts: Vec<[u64; 3]> = runs.iter().filter(|run| run["nodes"] == 2).map(count).collect();
+    let all: Vec<u64> = counts.iter().map(|kinds| kinds.iter().sum()).collect();
+    assert!(all[0] > 0 && all.iter().all(|sum| *sum == all[0]), "{counts:?}");
+    assert!(
+        counts[1][2] == 0 && counts[2][2] > 0,
+        "full has none remote, classic many: {counts:?}"
+    );
     let csv = fs::read_to_string(out.join("compare.csv")).expect("is there");
     assert_eq!(csv.lines().count(), 5);
     for picture in ["quality-over-time", "quality-over-epochs", "speed-up", "shares"] {
