@@ -20,7 +20,8 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
         let figure =
             Figure::new(format!("relocation, {LEN} floats, {link}"), "M keys/s", relocation(kind)?);
         desk.add(figure.towards(Goal::AtLeast(3.0)).after("0.38, 1 channel 1.0"))?;
-        let [rate, delay, quiet] = replicas(kind)?;
+        let rate = replicas(kind)?;
+        let [delay, quiet] = delays(kind)?;
         let figure =
             Figure::new(format!("10 k replicas, both nodes write, {link}"), "M keys/s", rate);
         desk.add(figure.towards(Goal::AtLeast(8.0)).after("2.9, 1 channel 3.8"))?;
@@ -64,14 +65,10 @@ fn relocation(kind: Option<Kind>) -> Result<f64, BenchError> {
     first(cluster.run(work)?)
 }
 
-/// Millions of updates of keys a second that reach the other node while both write all keys,
-/// microseconds from a push to the moment at which the other node reads it while nothing else is
-/// written, and microseconds of a quiesce then.
-fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
+/// Millions of updates of keys a second that reach the other node while both write all keys.
+fn replicas(kind: Option<Kind>) -> Result<f64, BenchError> {
     let cluster = pair(layout(), kind)?.build()?;
-    let gate = Barrier::new(2);
-    let begun = Instant::now();
-    let work = |mut worker: Floats| {
+    let work = |mut worker: Floats| -> Result<Option<f64>, OpError> {
         let keys: Vec<Key> = (0..REPLICAS).map(Key).collect();
         settle(&mut worker, &keys)?;
         let mut times = Vec::new();
@@ -88,18 +85,26 @@ fn replicas(kind: Option<Kind>) -> Result<[f64; 3], BenchError> {
                 times.push(start.elapsed().as_secs_f64());
             }
         }
-        let rate = 2.0 * REPLICAS as f64 / 1e6 / median(times);
-        let trips = trips(&mut worker, &gate, begun)?;
-        Ok(Some((rate, trips)))
+        Ok(Some(2.0 * REPLICAS as f64 / 1e6 / median(times)))
     };
+    first(cluster.run(work)?)
+}
+
+/// Microseconds from a push to the moment at which the other node reads it while nothing else is
+/// written, and of a quiesce then. Under a system in which no change waits for more.
+fn delays(kind: Option<Kind>) -> Result<[f64; 2], BenchError> {
+    let cluster = pair(layout(), kind)?.system(System::Full).build()?;
+    let gate = Barrier::new(2);
+    let begun = Instant::now();
+    let work = |mut worker: Floats| trips(&mut worker, &gate, begun).map(Some);
     let mut results = cluster.run(work)?.into_iter().collect::<Result<Vec<_>, OpError>>()?;
-    let [(_, seen), (rate, pushed)] =
+    let [seen, pushed] =
         [results.pop(), results.pop()].map(|result| result.flatten().expect("both measure"));
     let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
     let delays =
         pushed.iter().zip(&seen).map(|(pushed, seen)| micros(pushed.moment.abs_diff(seen.moment)));
     let quiets = pushed.iter().map(|trip| micros(trip.quiet));
-    Ok([rate, median(delays.collect()), median(quiets.collect())])
+    Ok([median(delays.collect()), median(quiets.collect())])
 }
 
 /// One push that is waited for.
