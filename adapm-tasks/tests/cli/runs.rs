@@ -242,6 +242,19 @@ fn the_demo_compares_three_systems_in_three_tasks() {
 }
 
 #[test]
+fn the_demo_keeps_its_runs_and_replaces_none() {
+    let out = folder("demo_out").join("demo");
+    let words = ["demo", "--epochs", "1", "--dim", "4", "--nodes", "1", "--out", text(&out)];
+    let ran = succeeded(run(&words));
+    assert!(ran.stdout.contains("runs, tables and pictures are in"), "{ran:?}");
+    for job in ["kge", "mf", "wv"] {
+        assert!(out.join(job).join("compare.json").is_file(), "{job}");
+    }
+    let again = run(&words);
+    assert!(again.code == Some(2) && again.stderr.contains("give another folder"), "{again:?}");
+}
+
+#[test]
 fn help_and_version_go_to_stdout() {
     let help = succeeded(run(&["help"]));
     assert!(help.stdout.contains("demo") && help.stdout.contains("Examples:"), "{help:?}");

@@ -33,6 +33,10 @@ pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure>
         reason: format!("{}; check it, or give --out", crate::files::reason(&error)),
     })?;
     let folder = args.folder.as_deref().unwrap_or(unkept.path());
+    if let Some(path) = JOBS.map(|job| folder.join(job.name)).into_iter().find(|own| own.exists()) {
+        let reason = "it is there already; give another folder".to_owned();
+        return Err(Failure::Folder { path, reason });
+    }
     output.text(&introduction(args, output))?;
     let mut all = Vec::new();
     for job in &JOBS {
