@@ -72,11 +72,8 @@ impl Undue {
         now: Instant,
         (share, patience): (u32, Patience),
     ) -> bool {
-        let mut is_first = false;
-        let wait = self.waits.entry(key).or_insert_with(|| {
-            is_first = true;
-            Wait { since: now, look: Some(now) }
-        });
+        // The next look is later than now, and so another one.
+        let wait = self.waits.entry(key).or_insert(Wait { since: now, look: Some(now) });
         let Some(before) = wait.look else { return true };
         let until = patience.step_at(wait.since.plus_nanos(patience.nanos));
         if unsent >= share || now >= until {
@@ -88,7 +85,7 @@ impl Undue {
         // It is first looked at up to a round after its first push, which tells no rate.
         let rest = elapsed.saturating_mul(missing) / u64::from(unsent.max(1));
         let look = patience.step_at(now.plus_nanos(rest.max(1))).min(until);
-        if look != before || is_first {
+        if look != before {
             wait.look = Some(look);
             self.looks.entry(look).or_default().push(key);
         }

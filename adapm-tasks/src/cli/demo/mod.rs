@@ -28,11 +28,16 @@ type Cell<'a> = &'a dyn Fn(&Outcome) -> String;
 /// Trains each job under each system in turn and compares.
 pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(false);
-    let unkept = tempfile::tempdir().map_err(|error| Failure::Folder {
-        path: std::env::temp_dir(),
-        reason: format!("{}; check it, or give --out", crate::files::reason(&error)),
-    })?;
-    let folder = args.folder.as_deref().unwrap_or(unkept.path());
+    let (folder, _unkept) = match &args.folder {
+        Some(folder) => (folder.clone(), None),
+        None => {
+            let unkept = tempfile::tempdir().map_err(|error| Failure::Folder {
+                path: std::env::temp_dir(),
+                reason: format!("{}; check it, or give --out", crate::files::reason(&error)),
+            })?;
+            (unkept.path().to_path_buf(), Some(unkept))
+        }
+    };
     if let Some(path) = JOBS.map(|job| folder.join(job.name)).into_iter().find(|own| own.exists()) {
         let reason = "it is there already; give another folder".to_owned();
         return Err(Failure::Folder { path, reason });
@@ -40,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs, interrupt: &Interrupt) -> Result<(), Failure>
     output.text(&introduction(args, output))?;
     let mut all = Vec::new();
     for job in &JOBS {
-        let compared = job.compare(args, folder, interrupt)?;
+        let compared = job.compare(args, &folder, interrupt)?;
         if !compared.outcomes.is_empty() {
             output.text(&comparison(job, &compared, output))?;
         }
@@ -79,7 +84,7 @@ fn introduction(args: &DemoArgs, output: Output) -> String {
 
 /// Returns a column per system, a row per figure, with what the row means.
 fn comparison(job: &Job, compared: &Compared, output: Output) -> String {
-    let outcomes: Vec<&Outcome> = compared.outcomes.iter().collect();
+    let outcomes = &compared.outcomes;
     let mut columns = vec![Align::Left];
     columns.resize(1 + outcomes.len(), Align::Right);
     let mut table = Table::new(&columns);
@@ -103,7 +108,7 @@ fn comparison(job: &Job, compared: &Compared, output: Output) -> String {
         ("staleness", &staleness, "mean age of a copy"),
     ];
     for (name, cell, note) in rows {
-        let cells = outcomes.iter().map(|outcome| cell(outcome));
+        let cells = outcomes.iter().map(cell);
         table.row([name.to_owned()].into_iter().chain(cells).chain([output.dim(note).to_string()]));
     }
     format!("\n{}", table.render())
@@ -246,6 +251,7 @@ mod tests {
         let args = DemoArgs { nodes: 3, epochs: Some(2), ..DemoArgs::default_values() };
         for job in &JOBS {
             let words = job.words(&args, Path::new("demo"));
+            assert!(words.windows(2).any(|pair| pair == ["--nodes", "3"]), "{words:?}");
             let (cli, given) = Cli::read(words).expect("a command line");
             assert!(matches!(cli.verb, Some(Verb::Compare { .. })), "{}", job.name);
             assert_eq!(given.settings()["epochs"].as_u64(), Some(2), "{}", job.name);

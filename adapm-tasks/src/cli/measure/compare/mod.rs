@@ -78,7 +78,7 @@ pub(crate) fn collect(
     interrupt: &Interrupt,
 ) -> Result<Vec<Record>, Failure> {
     let quiet = Output::new(false).silent();
-    for_task!(task, args => Ok(collect_and_save(args, given, (name, quiet), interrupt)?.records))
+    for_task!(task, args => Ok(saved(args, given, (name, quiet), interrupt, |_, _, _| Ok(()))?.0))
 }
 
 fn compare<P: Program>(
@@ -91,35 +91,26 @@ fn compare<P: Program>(
     }
     let output = Output::new(args.comparison.as_objects);
     let name = format!("compare {}", P::NAME);
-    let collected = collect_and_save(args, given, (&name, output), interrupt)?;
-    let Collected { records, merit, cells } = &collected;
-    if !records.is_empty() {
-        let reference = Reference::of(records, merit, args.comparison.target);
-        let rows = figures::rows(records, merit, &reference);
-        output.text(&table::tables(&rows, merit, &reference, (output, output.width())))?;
-        RowObject::all(&rows).iter().try_for_each(|row| output.object(row))?;
+    let show = |rows: &[Row<'_>], objects: &[RowObject], (merit, reference): (&_, &_)| {
+        output.text(&table::tables(rows, merit, reference, (output, output.width())))?;
+        objects.iter().try_for_each(|row| output.object(row))?;
         let files = "compare.csv, compare.json, *.svg";
         let folder = args.comparison.folder.display();
-        output.sentence(&format!("tables and pictures are in {folder}: {files}"))?;
-    }
-    conclude(records, *cells, interrupt, output)
+        output.sentence(&format!("tables and pictures are in {folder}: {files}"))
+    };
+    let (records, cells) = saved(args, given, (&name, output), interrupt, show)?;
+    conclude(&records, cells, interrupt, output)
 }
 
-/// What is recorded of a comparison.
-struct Collected {
-    records: Vec<Record>,
-    merit: Merit,
-    /// The number of runs, whether they are done or not.
-    cells: usize,
-}
-
-/// Runs what is not done yet, and writes all there is into the folder.
-fn collect_and_save<P: Program>(
+/// Runs what is not done yet, writes all there is into the folder, and shows it, if there is
+/// anything. Returns what is recorded, and the number of runs, whether they are done or not.
+fn saved<P: Program>(
     args: &CompareArgs<P>,
     given: &Given,
     (name, output): (&str, Output),
     interrupt: &Interrupt,
-) -> Result<Collected, Failure> {
+    show: impl FnOnce(&[Row<'_>], &[RowObject], (&Merit, &Reference)) -> Result<(), Failure>,
+) -> Result<(Vec<Record>, usize), Failure> {
     let settings = check(args, given)?;
     let began = SystemTime::now();
     let words = words(args, given);
@@ -146,17 +137,19 @@ fn collect_and_save<P: Program>(
     if !records.is_empty() {
         let reference = Reference::of(&records, &merit, args.comparison.target);
         let rows = figures::rows(&records, &merit, &reference);
+        let objects = RowObject::all(&rows);
         let all = Comparison {
             task: P::NAME,
             origin: json::Origin::new(given, began),
             quality: merit.name,
             reference: &reference,
-            rows: &RowObject::all(&rows),
+            rows: &objects,
             runs: &records,
         };
         all.save(folder, &rows, &merit)?;
+        show(&rows, &objects, (&merit, &reference))?;
     }
-    Ok(Collected { records, merit, cells: cells.len() })
+    Ok((records, cells.len()))
 }
 
 /// Runs each cell that is not done yet, until a signal comes; of all that are done returns what is
