@@ -1,6 +1,7 @@
 //! What each system costs at a clock, by the description of its mechanism, is what it costs in
 //! [`Pattern::Regular`]: there all keys are shared by all nodes, and each node writes at a time of
-//! its own, so that what a write causes is over before the next.
+//! its own, so that what a write causes is over before the next. In [`Pattern::Turns`] each node
+//! reads at that time, too.
 //!
 //! Messages and values in this table are of one clock of all nodes, with `N` nodes,
 //! `P = N (N - 1)` pairs of a node and another that owns keys, `K` keys, and `R = K (N - 1)` pairs
@@ -11,9 +12,12 @@
 //! | remote reads and writes | 2 `P` and 2 `P` | `R` read, `R` written |
 //! | replicas' changes, to the owner | 2 `P` | `R` deltas |
 //! | refreshes, to who has not written: announced, asked for, sent | 3 `P (N - 1)` | `R (N - 1)` |
+//! | of these behind a check, which asks anyway | 1 for each | |
 //! | a tick: each node tells node 0, which tells all | 2 `(N - 1)` | |
 //! | replicas settled behind a tick | 2 `P` | |
 //! | replicas set up, once in `s` ticks | 2 `P / s` | `R / s` |
+//! | keys moved from their home: asked for, sent | 2 for each turn and home | those of the home |
+//! | keys moved by way of it, which passes on, answers, and is told | 5 for each | those of the home |
 //!
 //! A replica set up under SSP serves `s` ticks: the tick that all are known to have reached when
 //! it is asked for is one behind that of the worker that asks. With `s` 0 it is the same, and the
@@ -22,7 +26,7 @@
 use adapm_core::policy::System;
 use adapm_core::stats::ValueBytes;
 
-use crate::pattern::{KEYS_OF_A_NODE, NODES, Pattern};
+use crate::pattern::{KEYS, KEYS_OF_A_NODE, NODES, Pattern};
 use crate::run::{Cost, Setting, cost};
 
 const N: u64 = NODES as u64;
@@ -39,6 +43,7 @@ const SETTLED: Clocks = Clocks { messages: 2 * P, ..NOTHING };
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clocks {
     messages: u64,
+    moved: u64,
     deltas: u64,
     refreshed: u64,
     set_up: u64,
@@ -47,22 +52,28 @@ struct Clocks {
 }
 
 const NOTHING: Clocks =
-    Clocks { messages: 0, deltas: 0, refreshed: 0, set_up: 0, written: 0, read: 0 };
+    Clocks { messages: 0, moved: 0, deltas: 0, refreshed: 0, set_up: 0, written: 0, read: 0 };
 
 impl Clocks {
     /// Returns the costs of `CLOCKS` clocks under `system`, after those in which replicas are set
     /// up.
     fn measured(system: System) -> Self {
+        Self::measured_on(Pattern::Regular, system, Setting::default().hot)
+    }
+
+    /// Returns the same for another pattern, with keys hot that are accessed more than `hot` times
+    /// as often as the mean.
+    fn measured_on(pattern: Pattern, system: System, hot: u64) -> Self {
         let [before, after] = [SETTLING, SETTLING + CLOCKS]
-            .map(|clocks| cost(Pattern::Regular, system, Setting { clocks, ..Setting::default() }));
+            .map(|clocks| cost(pattern, system, Setting { clocks, hot, ..Setting::default() }));
         let messages = after.messages - before.messages;
         let values = |of: fn(&ValueBytes) -> u64| {
             let bytes = |cost: &Cost| of(&cost.value_bytes);
             (bytes(&after) - bytes(&before)) / size_of::<i64>() as u64
         };
-        assert_eq!(values(|bytes| bytes.relocations), 0, "{system}");
         Self {
             messages,
+            moved: values(|bytes| bytes.relocations),
             deltas: values(|bytes| bytes.deltas),
             refreshed: values(|bytes| bytes.refreshes),
             set_up: values(|bytes| bytes.replicas),
@@ -77,6 +88,7 @@ impl Clocks {
         let sum = |of: fn(&Self) -> u64| CLOCKS * parts.iter().map(of).sum::<u64>();
         Self {
             messages: sum(|part| part.messages),
+            moved: sum(|part| part.moved),
             deltas: sum(|part| part.deltas),
             refreshed: sum(|part| part.refreshed),
             set_up: sum(|part| part.set_up),
@@ -109,6 +121,33 @@ fn replicas_cost_two_messages_for_changes_and_three_for_refreshes() {
     }
 }
 
+/// Lapse and NuPS (AdaPM §A.4, AdaPM §A.5): of keys that are not hot there is one copy, which moves.
+/// Nodes take turns, so that who asks believes the keys at the next node, to which it gave them.
+#[test]
+fn keys_that_move_cost_two_messages_from_the_home_and_five_by_way_of_it() {
+    let of_a_home = KEYS_OF_A_NODE as u64;
+    let from_home = Clocks { messages: 2, moved: of_a_home, ..NOTHING };
+    let by_home = Clocks { messages: 5, moved: of_a_home, ..NOTHING };
+    // The next node, as a home, knows the owner; of other keys it knows the node after it, which
+    // turns down what has come by two hops. These are asked for again, at their homes.
+    let turned_down = Clocks { messages: 2, ..NOTHING };
+    let others = vec![by_home; NODES - 2];
+    let turn = [vec![from_home; 2], others, vec![turned_down]].concat();
+    let expected = Clocks::of(&vec![turn; NODES].concat());
+    for system in [System::Lapse, System::Nups] {
+        assert_eq!(Clocks::measured_on(Pattern::Turns, system, KEYS), expected, "{system}");
+    }
+}
+
+/// AdaPM Table 1: as under a static partition, if no key is hot.
+#[test]
+fn cold_keys_of_parallax_are_read_and_written_at_their_homes() {
+    for pattern in [Pattern::Regular, Pattern::Turns] {
+        let measured = Clocks::measured_on(pattern, System::Parallax, KEYS);
+        assert_eq!(measured, Clocks::of(&[REMOTELY]), "{pattern:?}");
+    }
+}
+
 /// AdaPM §A.3: nothing is refreshed, and replicas are set up again.
 #[test]
 fn replicas_of_ssp_are_set_up_again_and_settle_at_ticks() {
@@ -134,19 +173,29 @@ fn replicas_of_essp_cost_as_those_of_full_replication_and_settle_at_ticks() {
     assert_eq!(Clocks::measured(system), expected, "{system}");
 }
 
-/// HET-GMP §5.3: a replica is refreshed once it lacks more than `s` changes of others. Whether the
-/// owner has to announce that depends on whether the holder is about to ask.
+/// HET-GMP §5.3: a replica is refreshed once it lacks more than `s` changes of others: by three
+/// messages. Of these the last node of a clock causes one only: once its tick is there all others
+/// check their replicas, and so ask by themselves.
 #[test]
 fn replicas_of_het_gmp_are_refreshed_once_in_s_changes() {
     let deltas = Clocks { messages: 2 * P, deltas: R, ..NOTHING };
+    let last = N - 1;
     for staleness in [0, 2, 100] {
         let system = System::HetGmp { staleness };
-        let (measured, least) = (Clocks::measured(system), Clocks::of(&[deltas, TICK, SETTLED]));
-        let times = CLOCKS * (N - 1) / (u64::from(staleness) + 1);
-        let refreshing = measured.messages - least.messages;
-        assert!((P * times..=3 * P * times).contains(&refreshing), "{system}: {measured:?}");
-        let expected = Clocks { refreshed: R * times, messages: measured.messages, ..least };
-        assert_eq!(measured, expected, "{system}");
+        let mut expected = Clocks::of(&[deltas, TICK, SETTLED]);
+        for holder in 0..N {
+            let writers = (0..SETTLING + CLOCKS).flat_map(|clock| {
+                (0..N).filter(move |writer| *writer != holder).map(move |writer| (clock, writer))
+            });
+            let every = usize::try_from(staleness).expect("a small number") + 1;
+            let refreshing = writers.skip(every - 1).step_by(every);
+            for (_, writer) in refreshing.filter(|(clock, _)| *clock >= SETTLING) {
+                let checks = writer == last && holder != last;
+                expected.messages += (N - 1) * if checks { 1 } else { 3 };
+                expected.refreshed += (N - 1) * KEYS_OF_A_NODE as u64;
+            }
+        }
+        assert_eq!(Clocks::measured(system), expected, "{system}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The costs of each system on five patterns of access, on four simulated nodes: the shape of
+//! The costs of each system on six patterns of access, on four simulated nodes: the shape of
 //! AdaPM Table 2 and Figures 8 and 9 in the small. A change of cost shows as a difference from the
 //! tables in this folder.
 //!

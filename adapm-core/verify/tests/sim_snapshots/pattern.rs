@@ -17,11 +17,12 @@ pub(crate) enum Pattern {
     Uniform,
     Shifting,
     Regular,
+    Turns,
 }
 
 impl Pattern {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting, Self::Regular];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::HotSpot, Self::Locality, Self::Uniform, Self::Shifting, Self::Regular, Self::Turns];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -30,6 +31,7 @@ impl Pattern {
             Self::Uniform => "uniform",
             Self::Shifting => "shifting",
             Self::Regular => "regular",
+            Self::Turns => "turns",
         }
     }
 
@@ -50,10 +52,14 @@ impl Pattern {
             Self::Regular => {
                 "Regular: everybody reads and writes the same 8 keys at each clock, 2 of each home, each node at a time of its own."
             }
+            Self::Turns => {
+                "Turns: nodes take turns with the same 8 keys, 2 of each home: each localizes, reads and writes them at a time of its own."
+            }
         };
-        let (workers, ticks) = match self {
-            Self::Regular => ("1 worker", "a tick at each clock"),
-            _ => ("2 workers", "a tick every 20 clocks"),
+        let (workers, ticks) = if self.has_times_of_their_own() {
+            ("1 worker", "a tick at each clock")
+        } else {
+            ("2 workers", "a tick every 20 clocks")
         };
         let micros = self.period().as_micros();
         format!(
@@ -61,8 +67,13 @@ impl Pattern {
         )
     }
 
+    /// Returns true if each node reads and writes at a time of its own.
+    fn has_times_of_their_own(self) -> bool {
+        matches!(self, Self::Regular | Self::Turns)
+    }
+
     fn workers_of_a_node(self) -> usize {
-        if self == Self::Regular { 1 } else { 2 }
+        if self.has_times_of_their_own() { 1 } else { 2 }
     }
 
     /// Returns all workers.
@@ -76,15 +87,21 @@ impl Pattern {
     fn period(self) -> Duration {
         // The nodes of a regular clock write at times so far apart that no change waits until
         // another one comes (`Patience`).
-        Duration::from_micros(if self == Self::Regular { 240_000 } else { 200 })
+        Duration::from_micros(if self.has_times_of_their_own() { 240_000 } else { 200 })
     }
 
-    /// Returns the computation of a worker at a clock which it begins after `nanos`. In
-    /// [`Self::Regular`] it ends at a time that is the worker's own, however long it has waited at
-    /// earlier clocks.
+    /// Returns the clocks from `localize` to the access, long enough for a round trip; 0: a worker
+    /// computes before it localizes, not after it has read.
+    pub(crate) fn localized_ahead(self) -> u64 {
+        if self == Self::Turns { 0 } else { 4 }
+    }
+
+    /// Returns the computation of a worker at a clock which it begins after `nanos`. Where workers
+    /// have times of their own it ends at the worker's, however long it has waited at earlier
+    /// clocks.
     pub(crate) fn computing(self, (node, _): NodeWorker, clock: u64, nanos: u64) -> Duration {
         let period = self.period();
-        if self != Self::Regular {
+        if !self.has_times_of_their_own() {
             return period;
         }
         let due =
@@ -94,7 +111,7 @@ impl Pattern {
 
     /// Returns how often a worker reaches a tick, under a system with a bound.
     pub(crate) fn clocks_per_tick(self) -> u64 {
-        if self == Self::Regular { 1 } else { 20 }
+        if self.has_times_of_their_own() { 1 } else { 20 }
     }
 
     /// Returns the keys of a worker at a clock, ascending, each once.
@@ -106,7 +123,7 @@ impl Pattern {
             first..first + KEYS / NODES as u64
         };
         let from = match self {
-            Self::Regular => return regular(),
+            Self::Regular | Self::Turns => return regular(),
             Self::HotSpot => 0..8,
             Self::Uniform => 0..KEYS,
             Self::Locality => quarter(node, 0),
@@ -119,8 +136,8 @@ impl Pattern {
     }
 }
 
-/// Returns the keys that everybody accesses at each clock of [`Pattern::Regular`]: of each node as
-/// many.
+/// Returns the keys that everybody accesses at each clock, where nodes have times of their own: of
+/// each node as many.
 fn regular() -> Vec<Key> {
     let of = |node: NodeId| (0..KEYS).map(Key).filter(move |key| Layout::home(*key, NODES) == node);
     let nodes = (0..NODES as u16).map(NodeId);
@@ -129,5 +146,5 @@ fn regular() -> Vec<Key> {
     keys
 }
 
-/// Keys of a node that everybody accesses in [`Pattern::Regular`].
+/// Keys of a node that everybody accesses, where nodes have times of their own.
 pub(crate) const KEYS_OF_A_NODE: usize = 2;

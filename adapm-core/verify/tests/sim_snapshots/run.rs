@@ -18,11 +18,14 @@ pub(crate) struct Setting {
     pub(crate) clocks: u64,
     /// Clocks from a signal to the access.
     pub(crate) ahead: u64,
+    /// Keys accessed more often than this many times the mean are hot, where a system has some.
+    pub(crate) hot: u64,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { clocks: 400, ahead: 20 }
+        // NuPS's untuned choice (AdaPM §5.3).
+        Self { clocks: 400, ahead: 20, hot: 100 }
     }
 }
 
@@ -170,10 +173,17 @@ impl Workers {
 
     /// Returns the steps of a worker at a clock, signals of later clocks first.
     fn work(&self, now: Instant, who: NodeWorker, clock: u64) -> VecDeque<Step> {
-        let Setting { clocks, ahead } = self.setting;
+        let Setting { clocks, ahead, .. } = self.setting;
         let (mut steps, supply) = (VecDeque::new(), self.system.supply());
-        if supply.localizes() && clock + LOCALIZED_AHEAD < clocks {
-            let mut keys = self.pattern.keys(who, clock + LOCALIZED_AHEAD);
+        let keys = self.pattern.keys(who, clock);
+        let computing =
+            Step::Compute(self.pattern.computing(who, clock, now.nanos_since(self.began)));
+        let localized_ahead = self.pattern.localized_ahead();
+        if localized_ahead == 0 {
+            steps.push_back(computing.clone());
+        }
+        if supply.localizes() && clock + localized_ahead < clocks {
+            let mut keys = self.pattern.keys(who, clock + localized_ahead);
             keys.retain(|key| !self.replicated.contains(key));
             if !keys.is_empty() {
                 steps.push_back(Step::Localize(keys, Then::GoOn));
@@ -181,13 +191,11 @@ impl Workers {
         } else if supply == Supply::Intent && clock + ahead < clocks {
             steps.push_back(self.signal(who, clock + ahead, ahead));
         }
-        let keys = self.pattern.keys(who, clock);
-        steps.extend([
-            Step::Pull(keys.clone(), Then::Wait),
-            Step::Compute(self.pattern.computing(who, clock, now.nanos_since(self.began))),
-            Step::Push(keys, Then::Wait),
-            Step::Advance(1),
-        ]);
+        steps.push_back(Step::Pull(keys.clone(), Then::Wait));
+        if localized_ahead > 0 {
+            steps.push_back(computing);
+        }
+        steps.extend([Step::Push(keys, Then::Wait), Step::Advance(1)]);
         if self.system.bound().is_some()
             && (clock + 1).is_multiple_of(self.pattern.clocks_per_tick())
         {
@@ -198,7 +206,7 @@ impl Workers {
 }
 
 /// Returns the keys that every node holds under `system`: all of them, or those accessed more often
-/// than [`HOT`] times the mean.
+/// than [`Setting::hot`] times the mean.
 fn replicated(pattern: Pattern, system: System, setting: Setting) -> BTreeSet<Key> {
     let supply = system.supply();
     // These workloads have no samples to partition: what is hot is the same for all nodes.
@@ -212,7 +220,7 @@ fn replicated(pattern: Pattern, system: System, setting: Setting) -> BTreeSet<Ke
         keys.for_each(|key| *counts.entry(key).or_default() += 1);
     }
     let all: u64 = counts.values().sum();
-    let hot = counts.into_iter().filter(|(_, count)| count * KEYS > HOT * all);
+    let hot = counts.into_iter().filter(|(_, count)| count * KEYS > setting.hot * all);
     hot.map(|(key, _)| key).collect()
 }
 
@@ -248,10 +256,3 @@ impl Program for Workers {
         lane.steps.pop_front()
     }
 }
-
-/// NuPS's untuned choice (AdaPM §5.3): keys accessed more often than this many times the mean are
-/// hot.
-const HOT: u64 = 100;
-
-/// Where workers localize, clocks from `localize` to the access: long enough for a round trip.
-const LOCALIZED_AHEAD: u64 = 4;
