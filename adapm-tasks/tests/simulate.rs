@@ -1,7 +1,7 @@
 //! The model of the paper's workloads: patterns have the properties that are claimed of them, and
 //! runs the limits they must have.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use adapm_core::{Key, Layout, NodeId, WorkerId};
 use adapm_runtime::System;
@@ -177,12 +177,37 @@ fn without_replication_workers_wait_for_contended_keys() {
     assert!(not_local(&without) > 0.1 && not_local(&with) < 1e-3, "{without:?} {with:?}");
 }
 
+/// A static choice knows what the draws will be.
 #[test]
-fn nups_is_known_where_the_paper_ran_one() {
-    let mix = |task| simulate(&of(task, Contender::System(System::Nups), 2, Machine::PAPER));
-    assert!(mix(Task::Kge).is_ok());
-    let refused = mix(Task::Gnn).expect_err("there is no such system").to_string();
-    assert!(refused.contains("nups") && refused.contains("gnn"), "{refused}");
+fn keys_that_are_drawn_a_hundred_times_as_often_as_the_mean_are_hot() {
+    let click_keys = 4_220_315 + 60;
+    let tasks = [
+        (Task::Kge, 4_819_507, 20_000),
+        (Task::Wv, 1_900_000, 2_000),
+        (Task::Ctr, click_keys, 100),
+        (Task::Gnn, 3_470_623, 200),
+    ];
+    for (task, keys, steps) in tasks {
+        let mut counts: HashMap<Key, u32> = HashMap::new();
+        let drawn = [0, 1].map(|node| works(task, 2, true, node, steps));
+        for key in drawn.iter().flatten().flat_map(|work| &work.keys) {
+            *counts.entry(*key).or_default() += 1;
+        }
+        let accesses: u32 = counts.values().sum();
+        let often = 100.0 * f64::from(accesses) / f64::from(keys);
+        let hot: HashSet<Key> = pattern(task, 2, true).hot().into_iter().collect();
+        // Draws vary: what is drawn twice as often as is needed, and twenty times, is hot for sure.
+        for (key, count) in &counts {
+            let surely = f64::from(*count) > 2.0 * often && *count > 20;
+            assert!(
+                !surely || hot.contains(key),
+                "{task}: {key} drawn {count} times of {accesses}"
+            );
+        }
+        let of_hot: u32 = hot.iter().filter_map(|key| counts.get(key)).sum();
+        let mean = f64::from(of_hot) / hot.len() as f64;
+        assert!(hot.len() > 50 && mean > often, "{task}: {} with {mean} each", hot.len());
+    }
 }
 
 /// Petuum: an absent key that is read becomes a replica, which is local where it is read again:
@@ -219,4 +244,19 @@ fn het_gmp_reads_rows_locally_and_columns_by_replicas_of_the_hot_ones() {
     let classic = run(Task::Mf, CLASSIC, 4, Machine::PAPER);
     assert!(figures.remote_share < classic.remote_share / 2.0, "{figures:?} {classic:?}");
     assert_eq!(figures.relocations, 0.0);
+}
+
+/// What a partition cannot put where it is accessed, and is not hot, is remote: cold features of
+/// clicks, and neighbours in other parts of a graph.
+#[test]
+fn het_gmp_asks_for_what_is_cold_and_elsewhere() {
+    let het_gmp = Contender::System(System::HetGmp { staleness: 100 });
+    for (task, most) in [(Task::Ctr, 0.5), (Task::Gnn, 0.15)] {
+        let [figures, classic] =
+            [het_gmp, CLASSIC].map(|contender| run(task, contender, 4, Machine::PAPER));
+        let remote = figures.remote_share;
+        assert!(remote > 0.0 && remote < most, "{task}: {figures:?}");
+        assert!(remote < 0.7 * classic.remote_share, "{task}: {figures:?} {classic:?}");
+        assert_eq!((figures.relocations, figures.waited_share), (0.0, 0.0), "{task}");
+    }
 }

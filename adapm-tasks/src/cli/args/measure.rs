@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::measure::bench::counts::Operation;
-use crate::measure::simulate::{Contender, InvalidContender, Machine, SimulateError, Task};
+use crate::measure::simulate::{Contender, InvalidContender, Machine, Task};
 use adapm_transport::group::launcher::seconds;
 use adapm_transport::net::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -90,23 +90,18 @@ impl SimulateArgs {
         tasks
     }
 
-    /// Returns the systems to compare on `task`, each once, at least one. Others that are not
-    /// modelled for it are left out.
-    ///
-    /// # Errors
-    /// If none of those asked for is modelled for it.
-    pub(crate) fn systems(&self, task: Task) -> Result<Vec<Contender>, SimulateError> {
+    /// Returns the systems to compare on `task`, each once, at least one.
+    pub(crate) fn systems(&self, task: Task) -> Vec<Contender> {
+        if self.system.is_empty() {
+            return Contender::compared(task);
+        }
         let mut systems = Vec::new();
         for contender in &self.system {
-            if contender.is_modelled_for(task) && !systems.contains(contender) {
+            if !systems.contains(contender) {
                 systems.push(*contender);
             }
         }
-        match (self.system.first(), systems.is_empty()) {
-            (None, _) => Ok(Contender::compared(task)),
-            (Some(first), true) => Err(SimulateError::NotModelled(task, *first)),
-            (Some(_), false) => Ok(systems),
-        }
+        systems
     }
 
     /// Returns the numbers of nodes asked for, each once, ascending, from one on.

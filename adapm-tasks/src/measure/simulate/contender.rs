@@ -1,9 +1,12 @@
 //! The systems that are compared: those of the project that fit the model.
 
 use core::fmt;
+use core::ops::Range;
 use core::str::FromStr;
 
-use adapm_core::policy::{InvalidSystem, Placement, Policy as _, Supply, SystemPolicy, View};
+use adapm_core::policy::{
+    HetGmp, InvalidSystem, Placement, Policy as _, Supply, SystemPolicy, View,
+};
 use adapm_core::{Clock, Key, NodeId, WorkerId};
 use adapm_runtime::System;
 
@@ -51,31 +54,22 @@ impl Contender {
         system.supply() != Supply::Everything && system != System::Eventual
     }
 
-    /// Those of a comparison on `task`, if nothing else is asked for: those of the paper that are
-    /// modelled for it. Without replication, batches of ctr and gnn wait for hot keys all the time,
-    /// and take minutes to simulate.
+    /// Those of a comparison on `task`, if nothing else is asked for: those that the paper ran on it.
+    /// Without replication, batches of ctr and gnn wait for hot keys all the time, and take minutes
+    /// to simulate.
     #[must_use]
     pub fn compared(task: Task) -> Vec<Self> {
-        let without_replication = Self::System(System::AdapmNoReplication);
-        let all = [
-            Self::System(System::Adapm),
-            Self::System(System::AdapmNoRelocation),
-            without_replication,
-            Self::System(System::Classic),
-            Self::System(System::Nups),
-        ];
-        let is_compared = |contender: &Self| {
-            contender.is_modelled_for(task)
-                && (*contender != without_replication || !matches!(task, Task::Ctr | Task::Gnn))
+        let systems: &[System] = match task {
+            Task::Kge | Task::Wv | Task::Mf => &[
+                System::Adapm,
+                System::AdapmNoRelocation,
+                System::AdapmNoReplication,
+                System::Classic,
+                System::Nups,
+            ],
+            Task::Ctr | Task::Gnn => &[System::Adapm, System::AdapmNoRelocation, System::Classic],
         };
-        all.into_iter().filter(is_compared).collect()
-    }
-
-    /// Returns true if the model knows enough of `task` for it: a static choice of techniques is
-    /// known for the tasks on which the paper ran NuPS.
-    #[must_use]
-    pub fn is_modelled_for(self, task: Task) -> bool {
-        !self.has_hot_keys() || matches!(task, Task::Kge | Task::Wv | Task::Mf)
+        systems.iter().copied().map(Self::System).collect()
     }
 
     /// By how much its slice is shorter than others': what accesses remotely costs more to
@@ -135,11 +129,20 @@ impl Contender {
     }
 
     /// Returns the policy of a node whose workers have reached `clock` by steps of `clocks` clocks,
-    /// at most one a round: what the action timer (AdaPM Alg. 1) knows by then.
+    /// at most one a round: what the action timer (AdaPM Alg. 1) knows by then. `dense`: keys of
+    /// which HET-GMP's replicas lack nothing.
     #[must_use]
-    pub fn policy(self, workers: usize, clock: Clock, clocks: u64) -> SystemPolicy {
+    pub fn policy(
+        self,
+        workers: usize,
+        (clock, clocks): (Clock, u64),
+        dense: Range<Key>,
+    ) -> SystemPolicy {
         let Self::System(system) = self;
-        let mut policy = system.policy(workers);
+        let mut policy = match system {
+            System::HetGmp { staleness } => Box::new(HetGmp::new(staleness).with_fresh(dense)),
+            _ => system.policy(workers),
+        };
         for passed in (0..=clock.0).step_by(clocks.max(1) as usize) {
             for worker in 0..workers {
                 let worker = WorkerId(u16::try_from(worker).expect("worker ids are 16 bits wide"));

@@ -15,6 +15,7 @@
 //! | ctr | Wide & Deep of dimension 128 on Criteo Kaggle, batches of 128 |
 //! | gnn | a 2-layer GCN of dimension 500 on ogbn-papers100M, batches of 32, 16 neighbours |
 
+use core::ops::Range;
 use std::collections::{HashMap, HashSet};
 
 use adapm_core::{Key, Layout, NodeId};
@@ -123,12 +124,18 @@ pub trait Pattern {
     /// Returns the next step of a worker.
     fn draw(&mut self, who: NodeWorker, chance: &mut Chance) -> Work;
 
-    /// Keys with at least a hundred times the mean frequency: what a static choice of techniques
+    /// Keys with at least [`HOT`] times the mean frequency: what a static choice of techniques
     /// replicates.
-    fn hot(&self) -> Vec<Key> {
-        Vec::new()
+    fn hot(&self) -> Vec<Key>;
+
+    /// Keys of dense layers, which each step reads and changes.
+    fn dense(&self) -> Range<Key> {
+        Key(0)..Key(0)
     }
 }
+
+/// A key is hot with so many times the mean frequency (AdaPM App. D: the untuned heuristic of NuPS).
+const HOT: f64 = 100.0;
 
 /// Returns the pattern of `task` on `nodes` nodes. `settled`: keys with locality lie where a system
 /// that relocates has brought them in earlier epochs; else at their homes.
@@ -230,8 +237,8 @@ impl Pattern for Kge {
 
     fn hot(&self) -> Vec<Key> {
         let mean = 3.0 / (KGE_ENTITIES + KGE_RELATIONS) as f64;
-        let objects = self.objects.at_least(100.0 * mean);
-        let relations = self.relations.at_least(100.0 * mean);
+        let objects = self.objects.at_least(HOT * mean);
+        let relations = self.relations.at_least(HOT * mean);
         (0..objects).chain(KGE_ENTITIES..KGE_ENTITIES + relations).map(Key).collect()
     }
 }
@@ -298,7 +305,7 @@ impl Pattern for Wv {
     }
 
     fn hot(&self) -> Vec<Key> {
-        let hot = self.words.at_least(100.0 / WV_WORDS as f64);
+        let hot = self.words.at_least(HOT / WV_WORDS as f64);
         (0..hot).flat_map(|word| [input(word), output(word)]).collect()
     }
 }
@@ -424,7 +431,7 @@ impl Pattern for Mf {
     fn hot(&self) -> Vec<Key> {
         // Each row is accessed by one node only, however often: replicas would help no node.
         let mean = 2.0 / (MF_ROWS + MF_COLUMNS) as f64;
-        (0..self.columns.at_least(100.0 * mean)).map(Key).collect()
+        (0..self.columns.at_least(HOT * mean)).map(Key).collect()
     }
 }
 
@@ -439,6 +446,8 @@ const CTR_EXAMPLES: u64 = 39_400_000;
 const CTR_BATCH: u64 = 128;
 /// Modelled keys stand for so many: a modelled batch has so many times fewer examples.
 const CTR_KEYS_PER_KEY: u64 = 8;
+/// Draws of a modelled batch from each categorical feature.
+const CTR_DRAWN: u64 = CTR_BATCH / CTR_KEYS_PER_KEY;
 /// Bytes of the deep and the wide value of a feature with their AdaGrad parts: the stated 32.5 GB
 /// over half the stated keys.
 const CTR_VALUE_BYTES: u64 = 1_032;
@@ -481,11 +490,27 @@ impl Pattern for Ctr {
     }
 
     fn draw(&mut self, _who: NodeWorker, chance: &mut Chance) -> Work {
-        let mut keys: Vec<Key> = (self.dense..self.dense + CTR_DENSE).map(Key).collect();
+        let dense = self.dense();
+        let mut keys: Vec<Key> = (dense.start.0..dense.end.0).map(Key).collect();
         for (start, ranks) in &self.features {
-            keys.extend((0..CTR_BATCH / CTR_KEYS_PER_KEY).map(|_| Key(start + ranks.draw(chance))));
+            keys.extend((0..CTR_DRAWN).map(|_| Key(start + ranks.draw(chance))));
         }
         Work::of(keys, CTR_BATCH_NANOS, chance)
+    }
+
+    fn hot(&self) -> Vec<Key> {
+        let accesses = self.features.len() as u64 * CTR_DRAWN + CTR_DENSE;
+        let mean = accesses as f64 / (self.dense + CTR_DENSE) as f64;
+        let hot = |(start, ranks): &(u64, Ranks)| {
+            let end = start + ranks.at_least(HOT * mean / CTR_DRAWN as f64);
+            *start..end
+        };
+        let dense = self.dense();
+        self.features.iter().flat_map(hot).chain(dense.start.0..dense.end.0).map(Key).collect()
+    }
+
+    fn dense(&self) -> Range<Key> {
+        Key(self.dense)..Key(self.dense + CTR_DENSE)
     }
 }
 
@@ -529,8 +554,8 @@ impl Gnn {
         Self { facts, nodes, settled, part, ranks: Ranks::new(part, 0.8, 10) }
     }
 
-    fn vertex(&self, part: u64, chance: &mut Chance) -> Key {
-        let vertex = part * self.part + self.ranks.draw(chance);
+    fn vertex(&self, part: u64, rank: u64) -> Key {
+        let vertex = part * self.part + rank;
         let owner = NodeId(u16::try_from(part).expect("a part a node"));
         if self.settled { settled_key(vertex, owner, self.nodes) } else { Key(vertex) }
     }
@@ -551,8 +576,14 @@ impl Pattern for Gnn {
             } else {
                 (own + chance.random_range(1..self.nodes as u64)) % self.nodes as u64
             };
-            keys.push(self.vertex(part, chance));
+            keys.push(self.vertex(part, self.ranks.draw(chance)));
         }
         Work::of(keys, GNN_BATCH_NANOS, chance)
+    }
+
+    fn hot(&self) -> Vec<Key> {
+        let hot = self.ranks.at_least(HOT / self.part as f64);
+        let parts = 0..self.nodes as u64;
+        parts.flat_map(|part| (0..hot).map(move |rank| self.vertex(part, rank))).collect()
     }
 }

@@ -101,9 +101,6 @@ pub enum SimulateError {
     /// The cluster cannot be.
     #[error("{0}")]
     Config(ConfigError),
-    /// The paper runs no such system on this workload.
-    #[error("{1} is not modelled for {0}: its static choice is known for kge, wv and mf")]
-    NotModelled(Task, Contender),
     /// A defect of the model or of an engine.
     #[error("{0}")]
     Failed(Failure<EngineError>),
@@ -112,12 +109,9 @@ pub enum SimulateError {
 /// Runs the slice.
 ///
 /// # Errors
-/// If the cluster cannot be, or the system is not modelled for the workload.
+/// If the cluster cannot be.
 pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
     let mut pattern = pattern(run.task, run.nodes, run.contender.settles());
-    if !run.contender.is_modelled_for(run.task) {
-        return Err(SimulateError::NotModelled(run.task, run.contender));
-    }
     let facts = pattern.facts().clone();
     let clock = Clock(TIMED_STEPS * facts.clocks);
     let config = EnginesConfig {
@@ -130,7 +124,8 @@ pub fn simulate(run: &Run) -> Result<Figures, SimulateError> {
         clock,
         round_nanos: run.round_nanos,
     };
-    let policy = |_| run.contender.policy(run.workers, clock, facts.clocks);
+    let dense = pattern.dense();
+    let policy = |_| run.contender.policy(run.workers, (clock, facts.clocks), dense.clone());
     let engines = Engines::new(config, policy).map_err(SimulateError::Config)?;
     let shared = engines.shared();
     let links = Perfect::new(run.machine.wire(), run.nodes, run.seed);

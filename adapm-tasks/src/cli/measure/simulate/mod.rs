@@ -37,7 +37,7 @@ mod tables;
 pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Failure> {
     let output = Output::new(args.json);
     let mut pictures = pictures(args, interrupt)?;
-    let wanted = wanted(args)?;
+    let wanted = wanted(args);
     output.text(&tables::heading(args, output))?;
     let mut statements = Vec::new();
     simulate_all(&wanted, interrupt, |task, results| {
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &SimulateArgs, interrupt: &Interrupt) -> Result<(), Fail
 }
 
 /// One node is the same under all systems, and simulated once.
-fn wanted(args: &SimulateArgs) -> Result<Vec<Run>, Failure> {
+fn wanted(args: &SimulateArgs) -> Vec<Run> {
     let mut runs = Vec::new();
     let machine = args.machine.machine();
     let mut add = |task: Task, contender: Contender, nodes| {
@@ -70,14 +70,14 @@ fn wanted(args: &SimulateArgs) -> Result<Vec<Run>, Failure> {
         runs.push(Run { task, contender, nodes, workers, machine, compute, round_nanos, seed });
     };
     for task in args.tasks() {
-        let systems = args.systems(task).map_err(Failure::Simulate)?;
+        let systems = args.systems(task);
         for nodes in args.nodes() {
             for contender in &systems[..if nodes == 1 { 1 } else { systems.len() }] {
                 add(task, *contender, nodes);
             }
         }
     }
-    Ok(runs)
+    runs
 }
 
 /// Returns the picture of each task, before minutes of work.
