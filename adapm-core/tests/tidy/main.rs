@@ -2,7 +2,7 @@
 //! and inline tests; an opening `//!` in each file; `unsafe` only in its few files; no ignored or
 //! sleeping tests, nothing unfinished; the width of comments; the list of pages; the names at the
 //! top level; code and tests for the papers' sections; types implemented in at most two files; no
-//! circles of files; the figures of the engine. Matters of taste are not here.
+//! circles of files; the figures of the engine; patches that fit it. Matters of taste are not here.
 
 mod engine;
 #[cfg(test)]
@@ -144,6 +144,27 @@ fn every_section_of_the_papers_leads_to_code_and_test() {
         }
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn every_mutant_still_fits_the_engine() {
+    let folder = tree::root().join("adapm-core/verify/mutants");
+    let entries = fs::read_dir(&folder).expect("the mutants can be listed");
+    let mut patches: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    patches.retain(|path| path.extension().is_some_and(|ending| ending == "patch"));
+    assert!(patches.len() > 3, "only {} patches: the walk is broken", patches.len());
+    let git = |patch| {
+        let mut git = Command::new("git");
+        git.current_dir(tree::root()).args(["apply", "--check"]).arg(patch).output()
+    };
+    for patch in &patches {
+        let Ok(tried) = git(patch) else {
+            println!("SKIPPED mutants: no git here to try them with");
+            return;
+        };
+        let why = String::from_utf8_lossy(&tried.stderr).into_owned();
+        assert!(tried.status.success(), "make it again for the engine as it is: {why}");
+    }
 }
 
 /// Returns the top-level names known to version control, so that a user's own files there break
