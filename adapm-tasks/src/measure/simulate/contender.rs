@@ -54,8 +54,8 @@ impl Contender {
         system.supply() != Supply::Everything && system != System::Eventual
     }
 
-    /// Those of a comparison on `task`, if nothing else is asked for: those that the paper ran on it.
-    /// Without replication, batches of ctr and gnn wait for hot keys all the time, and take minutes
+    /// Those of a comparison on `task`, if nothing else is asked for: those that the paper ran on
+    /// it. Without replication, batches of ctr and gnn wait for hot keys all the time, and take minutes
     /// to simulate.
     #[must_use]
     pub fn compared(task: Task) -> Vec<Self> {

@@ -134,7 +134,7 @@ pub trait Pattern {
     }
 }
 
-/// A key is hot with so many times the mean frequency (AdaPM App. D: the untuned heuristic of NuPS).
+/// A key is hot with so many times the mean frequency: NuPS's untuned choice (AdaPM §5.3).
 const HOT: f64 = 100.0;
 
 /// Returns the pattern of `task` on `nodes` nodes. `settled`: keys with locality lie where a system
