@@ -121,8 +121,8 @@ fn replicas_cost_two_messages_for_changes_and_three_for_refreshes() {
     }
 }
 
-/// Lapse and NuPS (AdaPM §A.4, AdaPM §A.5): of keys that are not hot there is one copy, which moves.
-/// Nodes take turns, so that each believes the keys at the next node, to which it gave them.
+/// Lapse and NuPS (AdaPM §A.4, AdaPM §A.5): of keys that are not hot there is one copy, which
+/// moves. Nodes take turns, so that each believes the keys at the next node, to which it gave them.
 #[test]
 fn keys_that_move_cost_two_messages_from_the_home_and_five_by_way_of_it() {
     let of_a_home = KEYS_OF_A_NODE as u64;

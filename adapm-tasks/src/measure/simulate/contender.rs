@@ -55,8 +55,8 @@ impl Contender {
     }
 
     /// Those of a comparison on `task`, if nothing else is asked for: those that the paper ran on
-    /// it. Without replication, batches of ctr and gnn wait for hot keys all the time, and take minutes
-    /// to simulate.
+    /// it. Without replication, batches of ctr and gnn wait for hot keys all the time, and take
+    /// minutes to simulate.
     #[must_use]
     pub fn compared(task: Task) -> Vec<Self> {
         let systems: &[System] = match task {
