@@ -201,7 +201,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let grants = self.intents.draft(&self.ctx, &wanted, &mut drafts);
         self.round.await_grants(grants);
         drafts.reserve(&changed);
-        for candidate in &changed {
+        for (at, candidate) in changed.iter().enumerate() {
+            store::prefetch_ahead(&self.ctx.store, at, |at| Some(changed.get(at)?.key));
             let change = candidate.says;
             let sends = change.has_front && candidate.goes;
             let front =
@@ -226,7 +227,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.round.check_response(&self.ctx, &self.intents, from, &response)?;
         let asked = self.round.note_response(&self.ctx, from, &response);
         let mut rest = self.apply_grants(from, &response.grants, values, |_, _, _| true);
-        for (&key, &version) in response.refreshes.iter().zip(&response.versions) {
+        let refreshes = &response.refreshes;
+        for (at, (&key, &version)) in refreshes.iter().zip(&response.versions).enumerate() {
+            store::prefetch_ahead(&self.ctx.store, at, |at| refreshes.get(at).copied());
             let value = take(&mut rest, self.ctx.value_len(key));
             if self.ctx.holds_replica_of(from, key) {
                 self.ctx.refresh(key, version, value);
@@ -293,7 +296,8 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let mut rest = values;
         let tickets = grants.tickets.iter().copied().chain(core::iter::repeat(Ticket::NONE));
         let entries = grants.at.iter().zip(&grants.kinds).zip(&grants.versions).zip(tickets);
-        for ((((key, counter), &kind), &version), ticket) in entries {
+        for (at, ((((key, counter), &kind), &version), ticket)) in entries.enumerate() {
+            store::prefetch_ahead(&self.ctx.store, at, |at| grants.at.keys.get(at).copied());
             let len = if kind == GrantKind::Remote { 0 } else { self.ctx.value_len(key) };
             let value = take(&mut rest, len);
             if !is_awaited(self, key, ticket) {
