@@ -11,7 +11,8 @@ use adapm_core::transport::Stall;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A barrier or quiesce has waited for 5 s: these workers have neither made the call nor ended.
+    /// A barrier, a quiesce or a clock under a bound has waited for 5 s: these workers have neither
+    /// made the call nor ended.
     /// Reported in the process whose workers are missing while others of the same node wait, in
     /// that of node 0, and for a barrier in all processes that wait.
     Missing {

@@ -1,5 +1,5 @@
 //! Endpoints that introduce themselves: the first frame to each peer describes the layout of this
-//! node, so that nodes of different layouts do not run on in silence.
+//! node and its table of homes, so that nodes which differ in these do not run on in silence.
 //!
 //! Not here: groups of processes, whose handshake does that ([`crate::processes`]).
 
@@ -12,11 +12,11 @@ use adapm_core::transport::{CloseReason, Frame, Received, Way};
 use crate::Notice;
 use crate::link::{Endpoint, WakeFn};
 
-/// An endpoint whose peers must have the same layout.
+/// An endpoint whose peers must have the same layout and homes.
 pub(super) struct Introduced {
     inner: Box<dyn Endpoint>,
     own: NodeId,
-    /// [`adapm_core::Layout::digest`] of this node.
+    /// [`adapm_core::Layout::digest`] of this node, with that of its table of homes, if it has one.
     digest: u64,
     /// By node: the peer was sent the introduction.
     told: Vec<bool>,
@@ -63,8 +63,8 @@ impl Introduced {
         let own = self.digest;
         if digest != own {
             return Err(format!(
-                "{from} has another layout (digest {digest:016x}, here {own:016x}): the number of keys, the \
-                 lengths of values and their type must be the same on all nodes"
+                "{from} has another layout or other homes (digest {digest:016x}, here {own:016x}): the number \
+                 of keys, the lengths of values, their type and the table of homes must be the same on all nodes"
             ));
         }
         self.known[from.index()] = true;

@@ -411,7 +411,8 @@ where
             vec![(group.node(), group.open(channels, settings.layout.digest::<V>())?)]
         } else {
             checked?;
-            settings.nodes.endpoints(told.unwrap_or(fitting), settings.layout.digest::<V>())?
+            let digest = settings.layout.digest::<V>() ^ settings.digest_of_homes()?;
+            settings.nodes.endpoints(told.unwrap_or(fitting), digest)?
         };
         self.start(endpoints, tell)
     }
@@ -517,6 +518,11 @@ impl<V: Value> Settings<V> {
         let nodes = self.nodes.count();
         let table = |homes| HomeMap::table(nodes, Arc::clone(homes));
         self.homes.as_ref().map_or_else(|| Ok(HomeMap::scale(nodes)), table)
+    }
+
+    /// Tells homes apart, of a table; 0 without one.
+    fn digest_of_homes(&self) -> Result<u64, ConfigError> {
+        if self.homes.is_none() { Ok(0) } else { self.homes().map(|homes| homes.digest()) }
     }
 
     /// Tells homes apart in a few words.

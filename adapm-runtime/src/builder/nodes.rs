@@ -64,12 +64,13 @@ impl Nodes {
     /// Builds one of `nodes` nodes; the others live elsewhere, reached by the endpoint that
     /// `network` creates for each channel.
     ///
-    /// Layout, initial values, channels and system must be the same on all nodes. The first frame
-    /// to each peer describes the layout of this node, and a peer with another one, such as another
-    /// number of keys, ends the run. All else is for the transport's own handshake to compare, and
-    /// so is the layout if a node is to be refused before it sends anything:
-    /// [`Layout::digest`](adapm_core::Layout::digest) is the number to exchange. A group of
-    /// processes does all that.
+    /// Layout, homes, initial values, channels, system, bound, hot and dense keys must be the same
+    /// on all nodes. The first frame to each peer describes layout and homes of this node, and a
+    /// peer with others, such as another number of keys, ends the run. All else is for the
+    /// transport's own handshake to compare, and so are these if a node is to be refused before it
+    /// sends anything: [`Layout::digest`](adapm_core::Layout::digest) and
+    /// [`HomeMap::digest`](adapm_core::home::HomeMap::digest) are the numbers to exchange. A group
+    /// of processes does all that.
     #[must_use]
     pub fn only<T>(
         node: NodeId,
