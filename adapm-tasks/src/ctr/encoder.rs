@@ -134,6 +134,14 @@ impl Lookup {
     }
 }
 
+impl Lookup {
+    /// Returns true if the key is that of all features of the field without one of their own.
+    pub(crate) fn is_shared(&self, field: usize, key: u32) -> bool {
+        let first = self.fields.get(field).map(|(first, _)| *first);
+        self.hash_bits.is_none() && first == Some(key)
+    }
+}
+
 /// The features of train while it is read, in the order in which they come.
 #[derive(Debug)]
 pub(crate) struct Dictionary {

@@ -45,6 +45,8 @@ pub(crate) struct Findings {
     pub(crate) rare: u64,
     /// Features of valid and test that train does not have.
     pub(crate) unknown: u64,
+    /// Features of the examples that a model is asked about for which it has no key of their own.
+    pub(crate) keyless: u64,
 }
 
 impl Gathered {

@@ -82,6 +82,8 @@ pub(crate) struct Line {
     features: Vec<(u32, usize, f32)>,
     /// Numbers; NaN: missing.
     pub(crate) numbers: Vec<f32>,
+    /// The text of no click in this file, once there was one, where the schema says that of a click.
+    no_click: Option<Vec<u8>>,
 }
 
 /// Where the columns of a file are, for a table that names them in its first line.
@@ -94,6 +96,8 @@ pub(crate) struct Places {
     separator: u8,
     /// Lines may lack a label: what they say of it does not matter.
     may_lack_label: bool,
+    /// Lines have no column of a label, as the first one has none.
+    lacks_label: bool,
 }
 
 impl Form {
@@ -102,7 +106,7 @@ impl Form {
         if let Some(schema) = schema {
             return Some(Self::Table(schema.clone()));
         }
-        if first.iter().filter(|byte| **byte == b'\t').count() == INTEGERS + NAMES {
+        if first.iter().filter(|byte| **byte == b'\t').count() == CRITEO_COLUMNS - 1 {
             return Some(Self::Criteo);
         }
         let mut words = first.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -164,7 +168,12 @@ impl Form {
         may_lack_label: bool,
     ) -> Result<(Places, bool), (u64, ClickFault)> {
         let mut places = Places { may_lack_label, ..Places::default() };
-        let Self::Table(schema) = self else { return Ok((places, false)) };
+        let lacks_label = |columns: usize, all: usize| may_lack_label && columns + 1 == all;
+        let Self::Table(schema) = self else {
+            let columns = first.split(|byte| *byte == b'\t').count();
+            places.lacks_label = *self == Self::Criteo && lacks_label(columns, CRITEO_COLUMNS);
+            return Ok((places, false));
+        };
         let separators = [b'\t', b';', b','];
         places.separator = separators.into_iter().find(|byte| first.contains(byte)).unwrap_or(b',');
         let names = fields(first, places.separator);
@@ -173,6 +182,7 @@ impl Form {
         let are_named = || schema.names().all(|name| name == label || is_named(name));
         let is_header = is_named(label) || (may_lack_label && are_named());
         if !is_header {
+            places.lacks_label = lacks_label(names.len(), schema.columns.len());
             return Ok((places, false));
         }
         let place = |name: &str| {
@@ -233,6 +243,29 @@ impl Line {
         self.features.push((field as u32, self.text.len(), value));
     }
 
+    /// Returns true if a column says `click`, false if it says the other label of the file.
+    fn is_click(
+        &mut self,
+        click: &str,
+        (column, label): &(u64, Vec<u8>),
+    ) -> Result<bool, (u64, ClickFault)> {
+        // UCI's files of test have a full stop behind each label.
+        let label = label.strip_suffix(b".").unwrap_or(label);
+        if label == click.as_bytes() {
+            return Ok(true);
+        }
+        let text = |label: &[u8]| String::from_utf8_lossy(label).into();
+        if label.is_empty() || label == b"?" {
+            return Err((*column, ClickFault::Label(text(label))));
+        }
+        let no_click = &*self.no_click.get_or_insert_with(|| label.to_vec());
+        if label == no_click {
+            return Ok(false);
+        }
+        let (label, labels) = (text(label), [click.into(), text(no_click)]);
+        Err((*column, ClickFault::ThirdLabel { label, labels }))
+    }
+
     /// Adds a number, which is the next of the numbers or this field.
     fn add_number(&mut self, number: Option<f64>, field: usize, numeric: Numeric) {
         match (numeric, number) {
@@ -259,18 +292,12 @@ fn criteo(
     into: &mut Line,
 ) -> Result<(), (u64, ClickFault)> {
     let columns = fields(line, b'\t');
-    let expected = INTEGERS + NAMES;
-    let columns = match columns.split_first() {
-        Some((first, rest)) if rest.len() == expected => {
-            into.label = places.label(first)?;
-            rest
-        }
-        _ if places.may_lack_label && columns.len() == expected => &columns,
-        _ => {
-            let expected = 1 + expected;
-            return Err((1, ClickFault::Columns { found: columns.len(), expected }));
-        }
-    };
+    let (found, expected) = (columns.len(), CRITEO_COLUMNS - usize::from(places.lacks_label));
+    if found != expected {
+        return Err((1, ClickFault::Columns { found, expected }));
+    }
+    let (label, columns) = columns.split_at(found - (CRITEO_COLUMNS - 1));
+    into.label = label.first().map_or(Ok(false), |label| places.label(label))?;
     for (at, column) in columns[..INTEGERS].iter().enumerate() {
         into.add_number(number(column)?, NAMES + at, numeric);
     }
@@ -321,6 +348,9 @@ fn indices(
         let value = number(&(column, value.to_vec()))?.ok_or_else(fault)?;
         into.add(field as usize, index.to_string().as_bytes(), value as f32);
     }
+    if is_first && !places.may_lack_label {
+        return Err((1, ClickFault::Label("".into())));
+    }
     Ok(())
 }
 
@@ -354,14 +384,15 @@ impl Schema {
         into: &mut Line,
     ) -> Result<(), (u64, ClickFault)> {
         let mut columns = fields(line, places.separator);
-        let expected = places.named.unwrap_or(self.columns.len());
-        if places.may_lack_label && places.named.is_none() && columns.len() + 1 == expected {
+        let in_order = self.columns.len() - usize::from(places.lacks_label);
+        let (found, expected) = (columns.len(), places.named.unwrap_or(in_order));
+        if found != expected {
+            return Err((1, ClickFault::Columns { found, expected }));
+        }
+        if places.lacks_label {
             let is_label = |(_, kind): &(String, Kind)| matches!(kind, Kind::Label(_));
             let at = self.columns.iter().position(is_label).unwrap_or(0);
             columns.insert(at, (1, Vec::new()));
-        }
-        if columns.len() != expected {
-            return Err((1, ClickFault::Columns { found: columns.len(), expected }));
         }
         let missing = (1, Vec::new());
         let mut field = 0;
@@ -371,14 +402,7 @@ impl Schema {
             match kind {
                 Kind::Label(_) if places.may_lack_label => into.label = false,
                 Kind::Label(None) => into.label = places.label(column)?,
-                Kind::Label(Some(text)) => {
-                    // UCI's files of test have a full stop behind each label.
-                    let name = column.1.strip_suffix(b".").unwrap_or(&column.1);
-                    if name.is_empty() {
-                        return Err((column.0, ClickFault::Label("".into())));
-                    }
-                    into.label = name == text.as_bytes();
-                }
+                Kind::Label(Some(text)) => into.label = into.is_click(text, column)?,
                 Kind::Category => {
                     into.add(field, &column.1, 1.0);
                     field += 1;
@@ -500,6 +524,8 @@ crate::run::config::named!(Numeric, Numeric::Bucket => "bucket", Numeric::Dense 
 
 /// Columns of Criteo's files.
 const INTEGERS: usize = 13;
+/// Columns of a line with its label.
+const CRITEO_COLUMNS: usize = 1 + INTEGERS + NAMES;
 const NAMES: usize = 26;
 /// Fields of libffm's form that are supported.
 const FIELDS_MAX: u32 = 4096;

@@ -1,5 +1,6 @@
 //! Click prediction on the command line.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use adapm_core::Key;
@@ -17,6 +18,7 @@ use crate::cli::{format, input};
 use crate::ctr::NAME;
 use crate::ctr::clicks::Clicks;
 use crate::ctr::config::{Model, TrainConfig};
+use crate::ctr::examples::Findings;
 use crate::ctr::form::{Numeric, Schema};
 use crate::ctr::head::Head;
 use crate::ctr::reader::{Encoding, Files};
@@ -163,17 +165,25 @@ pub(crate) fn findings(clicks: &Clicks) -> Vec<Finding> {
     let counted = |count: u64, text: &str| {
         (count > 0).then(|| Finding::note(format!("{} {text}", format::count(count))))
     };
-    let rare = "features of train are too rare to have a key of their own (--min-count)";
-    let unknown = "features of valid and test are unknown to train";
-    let found = [(clicks.findings.rare, rare), (clicks.findings.unknown, unknown)];
+    let Findings { rare, unknown, keyless } = clicks.findings;
+    let found = [
+        (rare, "features of train are too rare to have a key of their own (--min-count)"),
+        (unknown, "features of valid and test are unknown to train"),
+        (keyless, "features of these examples are unknown to the model, or were too rare to learn"),
+    ];
     let mut findings: Vec<Finding> =
         found.into_iter().filter_map(|(count, text)| counted(count, text)).collect();
-    let clicked = clicks.train.clone().filter(|row| clicks.examples.label(*row)).count();
-    if clicked == 0 || clicked == clicks.train.len() {
+    if have_one_label(clicks, clicks.train.clone()) {
         let text = "all examples of train have the same label: nothing can be learnt".to_owned();
         findings.push(Finding::problem(text));
     }
     findings
+}
+
+/// Returns true if there are examples, and all are clicks, or none is.
+fn have_one_label(clicks: &Clicks, mut rows: Range<usize>) -> bool {
+    let first = rows.next().map(|row| clicks.examples.label(row));
+    first.is_some_and(|first| rows.all(|row| clicks.examples.label(row) == first))
 }
 
 impl Figures for ClickMetrics {
@@ -354,6 +364,9 @@ impl Program for Ctr {
         let split = args.flags.split;
         let examples = format!("{} of {split}", format::count(clicks.len_of(split) as u64));
         plan.row("examples", &examples, &["split"]);
+        if have_one_label(clicks, clicks.part(split)) {
+            plan.note("", "all of them have the same label: there is no AUC");
+        }
     }
 
     fn evaluate(

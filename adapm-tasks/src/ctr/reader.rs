@@ -118,7 +118,12 @@ impl Clicks {
         let examples = gathered.finish(|_, _| {}, scale).map_err(|error| temporary(&error))?;
         let origin = Origin::Files(files.train.display().to_string());
         let (encoder, findings) = (encoder.clone(), Findings::default());
-        Ok(Self { examples, train, valid, test, encoder, origin, digest, findings })
+        let mut clicks = Self { examples, train, valid, test, encoder, origin, digest, findings };
+        let rows = clicks.part(split);
+        let features = rows.flat_map(|row| clicks.examples.features(row).iter());
+        let shares = |feature: &&Feature| lookup.is_shared(feature.field as usize, feature.key);
+        clicks.findings.keyless = features.filter(shares).count() as u64;
+        Ok(clicks)
     }
 }
 
@@ -209,6 +214,9 @@ fn read_file(
             let key = key(field, name).map_err(|fault| (1, fault))?;
             features.extend(key.map(|key| Feature { key, field: field as u32, value }));
         }
+        if gathered.len() >= EXAMPLES_MAX as usize {
+            return Err((1, ClickFault::TooManyExamples(EXAMPLES_MAX)));
+        }
         gathered.push(line.label, &features, &line.numbers);
         Ok(ControlFlow::Continue(()))
     })
@@ -266,7 +274,8 @@ fn each_line(
         let is_whole = (text.len() as u64) < LINE_MAX || text.ends_with(b"\n");
         let content = text.strip_suffix(b"\n").unwrap_or(&text);
         let content = content.strip_suffix(b"\r").unwrap_or(content);
-        let taken = match content.trim_ascii().is_empty() {
+        // Tabs are columns that are empty.
+        let taken = match content.iter().all(|byte| *byte == b' ') {
             _ if !is_whole => Err((1, ClickFault::LineTooLong)),
             true => Ok(ControlFlow::Continue(())),
             false => take(content),
@@ -311,6 +320,9 @@ fn parts([train, valid, test]: [usize; 3], files: &Files) -> [Range<usize>; 3] {
 fn temporary(error: &io::Error) -> DataError {
     bytes::failure(&std::env::temp_dir(), error)
 }
+
+/// Examples that are supported: rows are numbers of 32 bits.
+const EXAMPLES_MAX: u32 = u32::MAX;
 
 /// Bytes of a line that are supported.
 const LINE_MAX: u64 = 1 << 20;
@@ -371,10 +383,34 @@ mod tests {
                 assert_eq!(same.examples.features(row), clicks.examples.features(row));
                 assert_eq!(same.examples.label(row), clicks.examples.label(row));
             }
+            // Numbers from 541 on are in other buckets than those of train.
+            let keyless = |count| if hash_bits.is_some() { 0 } else { count };
+            assert_eq!(same.findings.keyless, keyless(100));
             let new = load("new.csv");
+            assert_eq!(new.findings.keyless, keyless(20));
             assert_eq!((new.train.len(), new.valid.len(), new.test), (0, 0, 0..20));
             for row in 0..10 {
                 assert_eq!(new.examples.features(row), clicks.examples.features(690 + row));
+            }
+        }
+    }
+
+    /// What does not fit into memory is in a file: the same examples.
+    #[test]
+    fn examples_that_are_spilled_are_those_that_are_held() {
+        let folder = folder(&[("all.csv", table(0..700))]);
+        let files = Files::of(&folder.path().join("all.csv")).expect("a file");
+        for numeric in [Numeric::Bucket, Numeric::Dense] {
+            let encoding = Encoding { numeric, ..schema() };
+            let held = load(&files, &encoding, HELD_FEATURES_MAX).expect("a table");
+            let spilled = load(&files, &encoding, 100).expect("a table");
+            let bytes = [&held, &spilled].map(|clicks| clicks.examples.spilled_bytes().is_some());
+            assert_eq!(bytes, [false, true]);
+            assert_eq!((&held.encoder, held.findings), (&spilled.encoder, spilled.findings));
+            for row in 0..700 {
+                assert_eq!(held.examples.features(row), spilled.examples.features(row));
+                assert_eq!(held.examples.numbers(row), spilled.examples.numbers(row));
+                assert_eq!(held.examples.label(row), spilled.examples.label(row));
             }
         }
     }

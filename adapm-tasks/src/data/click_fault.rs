@@ -9,6 +9,16 @@ pub enum ClickFault {
         "'{0}' is no label; give 1 for a click and 0 for none, or name the text of a click in the schema, label=TEXT"
     )]
     Label(Box<str>),
+    /// Neither the label of a click nor that of none.
+    #[error(
+        "'{label}' is neither '{}' nor '{}', the labels until here; give one of two", labels[0], labels[1]
+    )]
+    ThirdLabel {
+        /// The label of the line.
+        label: Box<str>,
+        /// That of a click, and the other one of the file.
+        labels: [Box<str>; 2],
+    },
     /// Another number of columns.
     #[error("{found} columns, {expected} are expected; complete or shorten the line")]
     Columns {
@@ -40,6 +50,9 @@ pub enum ClickFault {
     /// More features than there can be keys.
     #[error("more different features than there are keys; hash them, such as --hash-bits 24")]
     TooManyFeatures,
+    /// More examples than can be counted.
+    #[error("more than {0} examples; leave some out")]
+    TooManyExamples(u32),
     /// A line has no end within reason.
     #[error("a line without end within 1 MiB; give an example a line")]
     LineTooLong,

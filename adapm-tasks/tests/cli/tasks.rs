@@ -106,6 +106,18 @@ fn clicks_are_trained_on_judged_predicted_and_exported() {
     };
     assert_eq!([eval("1"), eval("3")], [ran["auc"].clone(), ran["auc"].clone()]);
 
+    // Of other data, all examples are judged; the model may not know all of their features.
+    let judged = |table: &str| {
+        write(&folder, "later.csv", table);
+        let later = folder.join("later.csv");
+        succeeded(&["eval", "ctr", "--load", text(&model), "--data", text(&later)]).stdout
+    };
+    let stdout = judged("colour,size,bought\nb,6,1\nnew,1,0\n");
+    holds(&stdout, "1 features of these examples are unknown to the model");
+    holds(&stdout, "2 of test");
+    assert!(!stdout.contains("nothing can be learnt"), "{stdout}");
+    holds(&judged("colour,size,bought\nb,6,1\na,1,1\n"), "the same label: there is no AUC");
+
     // To predict, labels do not matter, and may be missing.
     write(&folder, "new.csv", "colour,size\nb,6\nnew,1\n");
     let new = folder.join("new.csv");

@@ -100,6 +100,39 @@ fn what_is_predicted_may_lack_labels() {
     assert_eq!(ok(&table, "30,clerk,7,?", "30,clerk,7,?"), 2);
 }
 
+/// A line that is short of a column is none without a label, if others have one.
+#[test]
+fn all_lines_to_predict_have_labels_or_none_has() {
+    let fault = |form: &Form, first: &str, line: &str| {
+        let (places, _) = form.places(first.as_bytes(), true).expect("places");
+        read(form, Numeric::Bucket, &places, line).expect_err("a fault")
+    };
+    let columns = |found, expected| (1, ClickFault::Columns { found, expected });
+    let line = criteo_line("1");
+    let unlabelled = &line[2..];
+    assert_eq!(fault(&Form::Criteo, &line, unlabelled), columns(39, 40));
+    assert_eq!(fault(&Form::Criteo, unlabelled, &line), columns(40, 39));
+    let table = Form::Table(schema());
+    assert_eq!(fault(&table, "30,clerk,7,no", "30,clerk,7"), columns(3, 4));
+    assert_eq!(fault(&table, "30,clerk,7", "30,clerk,7,no"), columns(4, 3));
+    assert_eq!(fault(&table, "30,clerk,7", "30,clerk"), columns(2, 3));
+}
+
+#[test]
+fn a_file_has_one_text_for_no_click() {
+    let form = Form::Table(schema());
+    let (places, _) = form.places(b"30,clerk,7,yes", false).expect("places");
+    let mut line = Line::default();
+    let mut label = |text: &str| {
+        let text = format!("30,clerk,7,{text}");
+        form.read(text.as_bytes(), Numeric::Bucket, &places, &mut line).map(|()| line.label)
+    };
+    assert_eq!(["yes", "no", "no.", "yes."].map(&mut label), [true, false, false, true].map(Ok));
+    let labels = ["yes".into(), "no".into()];
+    assert_eq!(label("yse"), Err((12, ClickFault::ThirdLabel { label: "yse".into(), labels })));
+    assert_eq!(label("?"), Err((12, ClickFault::Label("?".into()))));
+}
+
 #[test]
 fn faults_name_the_column_and_what_is_wrong() {
     let fault = |form: &Form, line: &str| {
@@ -113,6 +146,7 @@ fn faults_name_the_column_and_what_is_wrong() {
     assert_eq!(fault(&table, "1,clerk"), (1, ClickFault::Columns { found: 2, expected: 4 }));
     assert_eq!(fault(&table, "1,clerk,7,"), (11, ClickFault::Label("".into())));
     assert_eq!(fault(&Form::Svm, "2 3:1"), (1, ClickFault::Label("2".into())));
+    assert_eq!(fault(&Form::Svm, "\t"), (1, ClickFault::Label("".into())));
     assert_eq!(fault(&Form::Svm, "1 3:1 4"), (7, ClickFault::Index { has_fields: false }));
     assert_eq!(fault(&Form::Svm, "1 3:inf"), (3, ClickFault::NotFinite));
     assert_eq!(fault(&Form::Ffm, "1 3:1"), (3, ClickFault::Index { has_fields: true }));
