@@ -213,6 +213,12 @@ impl Evaluation for Classification<'_> {
         self.nodes.len()
     }
 
+    /// Nodes share neighbours, whose first layers a batch computes once; and there are to be
+    /// batches for many workers.
+    fn batch(&self) -> usize {
+        (self.nodes.len() / 16).clamp(256, 4_096)
+    }
+
     fn evaluator(&self) -> Evaluator {
         Evaluator::default()
     }
@@ -264,9 +270,9 @@ fn clear(numbers: &mut Vec<f32>, count: usize) {
 }
 
 /// Nodes whose first layer is in memory at once.
-pub(crate) const MIDDLE_NODES: usize = 2048;
+pub(crate) const MIDDLE_NODES: usize = if cfg!(test) { 64 } else { 2_048 };
 /// Nodes whose features are in memory at once.
-const OUTER_NODES: usize = 4096;
+const OUTER_NODES: usize = if cfg!(test) { 96 } else { 4_096 };
 
 #[cfg(test)]
 mod tests {
