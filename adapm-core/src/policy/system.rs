@@ -150,7 +150,9 @@ pub enum InvalidSystem {
         usual: (&'static str, u32),
     },
     /// The parameter is not a number from 0 to 4294967295.
-    #[error("{system}:{given}: {} is a whole number, such as {system}:{}", .usual.0, .usual.1)]
+    #[error(
+        "{system}:{given}: {} is a whole number up to {}, such as {system}:{}", .usual.0, u32::MAX, .usual.1
+    )]
     Parameter {
         /// The name.
         system: &'static str,
@@ -262,8 +264,9 @@ mod tests {
         assert_eq!(refused("bsp:0"), "bsp has no parameter: leave out `:0`");
         assert_eq!(
             refused("bounded-delay:-1"),
-            "bounded-delay:-1: delay is a whole number, such as bounded-delay:2"
+            "bounded-delay:-1: delay is a whole number up to 4294967295, such as bounded-delay:2"
         );
+        assert_eq!(refused("ssp:4294967296"), refused("ssp:x").replace('x', "4294967296"));
     }
 
     #[test]

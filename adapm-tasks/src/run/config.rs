@@ -324,7 +324,7 @@ pub enum ConfigError {
     ClockWithoutBound,
     /// Parts are for nodes of equally many workers.
     #[error(
-        "het-gmp and homes need nodes with equally many workers: give all nodes as many workers"
+        "--workers: het-gmp and --homes need nodes with equally many workers; give one number for all"
     )]
     PartsOfUnequal,
     /// Zero nodes.
@@ -332,7 +332,7 @@ pub enum ConfigError {
     NoNodes,
     /// Numbers of workers that are not one for each node.
     #[error(
-        "workers {given} are of other nodes than the {nodes} of the run; give a number for each"
+        "--workers {given}: {nodes} numbers are needed, one for each node of the run, or one for all"
     )]
     WorkerList {
         /// The list.

@@ -270,7 +270,7 @@ mod tests {
         for list in [vec![2, 1], vec![1; 4]] {
             let text = Workers::from(list).to_string();
             let error = format!(
-                "workers {text} are of other nodes than the 3 of the run; give a number for each"
+                "--workers {text}: 3 numbers are needed, one for each node of the run, or one for all"
             );
             assert_eq!(checked(3, &text.parse().expect("numbers")), Err(error));
         }

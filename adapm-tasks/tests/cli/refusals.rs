@@ -71,6 +71,27 @@ fn hot_keys_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn bounds_that_nothing_keeps_are_refused() {
+    let folder = folder("bound_refused");
+    ring(&folder);
+    let told = |flags: &[&str], message: &str| {
+        let all = [&["train", "kge", "--data", text(&folder)], flags].concat();
+        assert_message(&run(&all), &folder, message);
+    };
+    told(&["--system", "none", "--bound", "0"], "--bound needs a system, not none: leave it out");
+    for (system, nodes) in [("bsp", "1"), ("ssp:3", "2")] {
+        told(
+            &["--nodes", nodes, "--system", system, "--bound", "1"],
+            &format!("--bound: {system} has a bound of its own; leave it out"),
+        );
+    }
+    told(
+        &["--nodes", "2", "--clock-every", "5"],
+        "--clock-every: nothing bounds how far workers are apart; give --bound, or leave it out",
+    );
+}
+
+#[test]
 fn what_cannot_be_tuned_is_refused() {
     let of = |flags: &[&str]| run(&[&["tune", "nups", "kge"], flags].concat());
     let nowhere = Path::new("/no/such/folder");

@@ -117,7 +117,7 @@ fn nodes_may_have_numbers_of_workers_of_their_own() {
     }
     let refused = run(&train(&folder, &["--nodes", "3", "--workers", "2,1"]));
     assert_ne!(refused.code, Some(0), "{refused:?}");
-    let error = "workers 2,1 are of other nodes than the 3 of the run; give a number for each";
+    let error = "--workers 2,1: 3 numbers are needed, one for each node of the run, or one for all";
     assert!(refused.stderr.contains(error), "{refused:?}");
 }
 

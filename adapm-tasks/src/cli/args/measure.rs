@@ -249,8 +249,9 @@ Groups:
   memory    bytes of copies
   counts    what repeats from run to run: messages, bytes, and, if valgrind is
             installed, instructions and allocations (by callgrind)
-  kge, mf, wv  training with plain arrays, on one node, and on several
-            processes over TCP
+  kge, mf, wv, ctr, gnn
+            training with plain arrays, on one node, and on several processes
+            over TCP
 
 Each metric stands beside its floor, what it would be without a parameter manager, measured in turns in the same run, and \
 beside what AdaPM in C++ reached once on a machine of this kind. Leave the machine alone meanwhile. Training takes FB15k-237 \
