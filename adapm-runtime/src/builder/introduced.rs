@@ -1,5 +1,5 @@
 //! Endpoints that introduce themselves: the first frame to each peer describes the layout of this
-//! node and its table of homes, so that nodes which differ in these do not run on in silence.
+//! node and its homes, so that nodes which differ in these do not run on in silence.
 //!
 //! Not here: groups of processes, whose handshake does that ([`crate::processes`]).
 
@@ -16,7 +16,7 @@ use crate::link::{Endpoint, WakeFn};
 pub(super) struct Introduced {
     inner: Box<dyn Endpoint>,
     own: NodeId,
-    /// [`adapm_core::Layout::digest`] of this node, with that of its table of homes, if it has one.
+    /// [`adapm_core::Layout::digest`] of this node and that of its homes, combined.
     digest: u64,
     /// By node: the peer was sent the introduction.
     told: Vec<bool>,

@@ -402,16 +402,15 @@ where
         mut self,
         tell: &mut dyn FnMut(Populating),
     ) -> Result<Cluster<V, S>, BuildError> {
-        let checked = self.check();
+        let terms = self.check().map(|()| self.settings.terms());
         let settings = &mut self.settings;
-        let (told, fitting, terms) =
-            (settings.channels, settings.fitting_channels(), settings.terms());
+        let (told, fitting) = (settings.channels, settings.fitting_channels());
         let endpoints = if let Some(group) = settings.nodes.group_mut() {
-            let channels = group.agree(checked.map(|()| terms), told, fitting)?;
+            let channels = group.agree(terms, told, fitting)?;
             vec![(group.node(), group.open(channels, settings.layout.digest::<V>())?)]
         } else {
-            checked?;
-            let digest = settings.layout.digest::<V>() ^ settings.digest_of_homes()?;
+            terms?;
+            let digest = settings.layout.digest::<V>() ^ settings.homes()?.digest();
             settings.nodes.endpoints(told.unwrap_or(fitting), digest)?
         };
         self.start(endpoints, tell)
@@ -518,11 +517,6 @@ impl<V: Value> Settings<V> {
         let nodes = self.nodes.count();
         let table = |homes| HomeMap::table(nodes, Arc::clone(homes));
         self.homes.as_ref().map_or_else(|| Ok(HomeMap::scale(nodes)), table)
-    }
-
-    /// Tells homes apart, of a table; 0 without one.
-    fn digest_of_homes(&self) -> Result<u64, ConfigError> {
-        if self.homes.is_none() { Ok(0) } else { self.homes().map(|homes| homes.digest()) }
     }
 
     /// Tells homes apart in a few words.

@@ -265,7 +265,7 @@ mod tests {
         let (fields, findings) = dictionary.settle(2, 2, all, 3, name);
         let keys: Vec<u32> = features.iter().map(|feature| feature.key).collect();
         assert_eq!(keys, [1, 3, 0, 3, 1, 2, 0, 2]);
-        assert_eq!(findings, Findings { rare: 2, unknown: 2 });
+        assert_eq!(findings, Findings { rare: 2, unknown: 2, keyless: 0 });
         let encoder = Encoder { fields, ..Encoder::default() };
         assert_eq!(encoder.keys(), 4);
         let names: Vec<String> = (0..5).map(|key| encoder.name_of(key)).collect();

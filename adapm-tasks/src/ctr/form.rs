@@ -82,7 +82,7 @@ pub(crate) struct Line {
     features: Vec<(u32, usize, f32)>,
     /// Numbers; NaN: missing.
     pub(crate) numbers: Vec<f32>,
-    /// The text of no click in this file, once there was one, where the schema says that of a click.
+    /// The text of no click in this file, once there was one, if a schema says that of a click.
     no_click: Option<Vec<u8>>,
 }
 

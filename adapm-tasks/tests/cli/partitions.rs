@@ -103,7 +103,7 @@ fn het_gmp_replicates_what_the_partition_says() {
         "ctr",
         &[&["--nodes", "2", "--workers", "2,1", "--system", "het-gmp:9"], &flags[..]].concat(),
     );
-    assert_refused(&unequal, &["give all nodes as many workers"]);
+    assert_refused(&unequal, &["--workers", "give one number for all"]);
     let flag = train(
         "ctr",
         &[&["--nodes", "2", "--system", "het-gmp:9", "--replicate", "3"], &flags[..]].concat(),
@@ -137,7 +137,7 @@ fn a_partition_of_something_else_is_refused_in_one_line() {
     assert_refused(&with("kge", &file, &three), &["for 2 nodes, the run has 3", again]);
     assert_refused(&with("kge", &file, &["--nodes", "2"]), &["keys, the run has", again]);
     let unequal = [&two[..], &["--workers", "2,1"]].concat();
-    assert_refused(&with("kge", &file, &unequal), &["give all nodes as many workers"]);
+    assert_refused(&with("kge", &file, &unequal), &["--workers", "give one number for all"]);
     assert_refused(&with("mf", &file, &["--nodes", "2"]), &["is a partition of task kge"]);
     // One fact less, of the same entities and relations.
     let train_file = folder.join("train.txt");
