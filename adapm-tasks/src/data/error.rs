@@ -7,9 +7,9 @@ use adapm_transport::error::SystemError;
 
 use crate::data::click_fault::ClickFault;
 use crate::data::foreign::{self, Foreign};
+use crate::data::graph_fault::GraphFault;
 use crate::data::looks::Looks;
 use crate::files;
-use crate::gnn::GraphFault;
 
 /// Data that cannot be used. Its text is one line: what, where, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -15,6 +15,7 @@ mod error;
 pub(crate) mod family;
 mod foreign;
 pub(crate) mod grammar;
+pub(crate) mod graph_fault;
 pub(crate) mod lines;
 mod looks;
 pub(crate) mod names;
@@ -26,6 +27,7 @@ pub use click_fault::ClickFault;
 pub use detect::looks_like;
 pub use error::{DATA_VARIABLE, DataError, Malformation, RatingFault, UnknownColumns};
 pub use foreign::Foreign;
+pub use graph_fault::GraphFault;
 pub use looks::Looks;
 pub use ratings::{RatingFormat, RatingId, Separator};
 

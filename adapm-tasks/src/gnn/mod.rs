@@ -35,7 +35,6 @@
 
 mod config;
 mod evaluation;
-mod fault;
 mod graph;
 mod model;
 mod ogb;
@@ -52,7 +51,6 @@ use std::path::Path;
 
 pub use config::{Fanout, FeatureSource, InvalidFanout, Partition, Scale, TrainConfig};
 pub use evaluation::Accuracy;
-pub use fault::GraphFault;
 pub use graph::{Graph, GraphCounts, Part};
 pub use model::{Architecture, Inputs};
 pub use predict::{NodeVectors, Prediction, Predictor};

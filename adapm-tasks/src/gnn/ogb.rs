@@ -12,9 +12,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::data::DataError;
-use crate::data::bytes;
-use crate::gnn::fault::GraphFault;
+use crate::data::{DataError, GraphFault, bytes};
 use crate::gnn::graph::{Features, Graph, Part};
 use crate::gnn::reader::{class, edges_of, find, known_node, lines, malformed, number, words};
 

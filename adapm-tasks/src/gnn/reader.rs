@@ -14,8 +14,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::data::bytes;
+use crate::data::graph_fault::{CLASS_MAX, GraphFault, INDEX_MAX, PART_MAX};
 use crate::data::{DataError, Malformation};
-use crate::gnn::fault::{CLASS_MAX, GraphFault, INDEX_MAX, PART_MAX};
 use crate::gnn::graph::{Features, Graph, Part, SparseRows};
 
 /// Reads the graph in a folder whose file of nodes is at `path`.
