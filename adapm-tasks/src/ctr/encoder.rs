@@ -132,9 +132,7 @@ impl Lookup {
             None => keys.get(name).copied().unwrap_or(*first),
         })
     }
-}
 
-impl Lookup {
     /// Returns true if the key is that of all features of the field without one of their own.
     pub(crate) fn is_shared(&self, field: usize, key: u32) -> bool {
         let first = self.fields.get(field).map(|(first, _)| *first);
