@@ -124,7 +124,7 @@ pub trait Pattern {
     /// Returns the next step of a worker.
     fn draw(&mut self, who: NodeWorker, chance: &mut Chance) -> Work;
 
-    /// Keys with at least [`HOT`] times the mean frequency: what a static choice of techniques
+    /// Keys with at least a hundred times the mean frequency: what a static choice of techniques
     /// replicates.
     fn hot(&self) -> Vec<Key>;
 
