@@ -116,9 +116,9 @@ impl Summary {
     }
 }
 
-/// `4 nodes x 1 worker, in this process`.
+/// `4 nodes x 1 worker`.
 pub(crate) fn cluster(nodes: usize, workers: &Workers) -> String {
-    format!("{} {}, in this process", format::plural(nodes, "node"), of_nodes(workers))
+    format!("{} {}", format::plural(nodes, "node"), of_nodes(workers))
 }
 
 /// `x 2 workers`, or `with 2,1,1 workers`.
@@ -142,7 +142,10 @@ fn workers_asked(cluster: &ClusterConfig) -> Option<Workers> {
 /// `4 nodes x 1 worker, in this process`, or `4 processes x 1 worker`.
 fn topology(processes: &Processes, nodes: usize, workers: Option<&Workers>) -> String {
     match processes.company() {
-        None => cluster(nodes, &self::workers(workers, nodes)),
+        None => {
+            let cluster = cluster(nodes, &self::workers(workers, nodes));
+            format!("{cluster}, in this process")
+        }
         Some(_) => self::processes(nodes, workers),
     }
 }

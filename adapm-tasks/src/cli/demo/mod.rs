@@ -78,7 +78,8 @@ fn introduction(args: &DemoArgs, output: Output) -> String {
         let epochs = format::plural(epochs as usize, "epoch");
         table.row([String::new(), format!("{dim} {}; {epochs}", job.plan)]);
     }
-    table.row(["cluster", &report::cluster(args.nodes, &report::workers(None, args.nodes))]);
+    let cluster = report::cluster(args.nodes, &report::workers(None, args.nodes));
+    table.row(["cluster".to_owned(), format!("{cluster}; each run is a process of its own")]);
     format!("{title}\n{}", table.render())
 }
 
