@@ -34,6 +34,12 @@ use crate::wire::message::{Body, GrantKind, Grants, Owners};
 /// nevertheless.
 pub(super) type KeyMap<T> = hashbrown::HashMap<Key, T, foldhash::fast::FixedState>;
 
+/// A set of keys; see [`KeyMap`].
+pub(super) type KeySet = hashbrown::HashSet<Key, foldhash::fast::FixedState>;
+
+/// A map from keys in the order in which they were added.
+pub(super) type KeyQueue<T> = hashlink::LinkedHashMap<Key, T, foldhash::fast::FixedState>;
+
 /// A map from operations; see [`KeyMap`].
 pub(super) type OpMap<T> = hashbrown::HashMap<OpId, T, foldhash::fast::FixedState>;
 

@@ -4,7 +4,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 
 use super::{Answering, Ownership, Stale, is_movable};
 use crate::engine::budget::Budget;
@@ -38,11 +37,8 @@ impl Ownership {
         values: &[V],
     ) -> Result<(), Fault> {
         self.check_request(from, &request)?;
-        let holder = &mut self.holders[from.index()];
-        let since = holder.answered.replace(ctx.now);
-        holder.told = false;
         self.newsworthy.push(from);
-        if let Some(since) = since {
+        if let Some(since) = self.holders[from.index()].note_request(ctx.now) {
             ctx.stats.check_age.record(ctx.now.nanos_since(since));
         }
         if request.mark != Mark::None {
@@ -120,7 +116,7 @@ impl Ownership {
                 return Err(Fault::Impossible(*key));
             }
         }
-        if request.mark != Mark::None && self.holders[from.index()].due_marked.is_some() {
+        if request.mark != Mark::None && self.holders[from.index()].is_marked() {
             return Err(Fault::Unexpected);
         }
         let released = |key: &&Key| request.releases.binary_search(key).is_ok();
@@ -191,7 +187,7 @@ impl Ownership {
         if let Err(at) = replicas.stale.binary_search_by_key(&holder, |stale| stale.node) {
             replicas.stale.insert(at, Stale { node: holder, changes: 0, since: ctx.now });
         }
-        self.holders[holder.index()].due.push_back(key);
+        self.holders[holder.index()].make_due(key);
     }
 
     /// Completes the answer. `localized` are the keys that `to` holds a replica of and asked to
@@ -211,17 +207,17 @@ impl Ownership {
         let mut room = Budget::default();
         let holder = &mut self.holders[to.index()];
         if request.mark == Mark::Sync {
-            holder.due.extend(mem::take(&mut holder.lacking).into_iter().map(|(_, key)| key));
+            holder.end_waits(|_| true);
         }
         if request.mark != Mark::None {
-            holder.due_marked = Some(holder.due_told + holder.due.len() as u64);
+            holder.mark();
         }
         let due = self.take_due(ctx, intents, (to, request), &localized, &mut room);
         write_refreshes(ctx, &due.refreshes, &mut response, &mut values);
-        let asked_for = |key: Key| HandOver {
-            key,
-            with_value: self.take_stale(key, to).is_some(),
-            has_room: true,
+        let asked_for = |key: Key| {
+            self.holders[to.index()].forget(key);
+            let with_value = self.take_stale(key, to).is_some();
+            HandOver { key, with_value, has_room: true }
         };
         let mut handing: Vec<HandOver> = localized.into_iter().map(asked_for).collect();
         handing.extend(due.hand_overs);
@@ -234,13 +230,7 @@ impl Ownership {
                 self.decide_hand_over(key, to);
             }
         }
-        let holder = &mut self.holders[to.index()];
-        response.more = !holder.due.is_empty();
-        response.synced = holder.due_marked.is_some_and(|marked| marked <= holder.due_told);
-        if response.synced {
-            holder.due_marked = None;
-        }
-        holder.told = response.more;
+        (response.synced, response.more) = self.holders[to.index()].note_response();
         ctx.send(to, Message { body: Box::new(Body::SyncResponse(response)), values });
     }
 
@@ -257,10 +247,11 @@ impl Ownership {
     ) -> Due {
         let mut due = Due::default();
         for &key in request.sets.iter() {
+            self.holders[to.index()].end_wait(key);
             due.refreshes.extend(self.take_stale(key, to).map(|since| (key, since)));
         }
         let mut decided_later = Vec::new();
-        while let Some(&key) = self.holders[to.index()].due.front() {
+        while let Some(key) = self.holders[to.index()].next_due() {
             let saying = if localized.binary_search(&key).is_ok() {
                 None
             } else {
@@ -278,9 +269,7 @@ impl Ownership {
             if !is_free && !room.take(values, ctx.config.block_bytes_max) {
                 break;
             }
-            let holder = &mut self.holders[to.index()];
-            holder.due.pop_front();
-            holder.due_told += 1;
+            self.holders[to.index()].pop_due();
             match saying {
                 Some(Saying::HandOver { .. }) if waits => decided_later.push(key),
                 Some(Saying::HandOver { with_value }) => {
@@ -294,7 +283,7 @@ impl Ownership {
                 None => {}
             }
         }
-        self.holders[to.index()].due.extend(decided_later);
+        decided_later.into_iter().for_each(|key| self.holders[to.index()].make_due(key));
         due.refreshes.sort_unstable_by_key(|(key, _)| *key);
         due
     }
@@ -326,9 +315,7 @@ impl Ownership {
     fn take_stale(&mut self, key: Key, to: NodeId) -> Option<Instant> {
         let replicas = self.replica_sets.get_mut(&key)?;
         let at = replicas.stale.binary_search_by_key(&to, |stale| stale.node).ok()?;
-        let Stale { since, .. } = replicas.stale.remove(at);
-        self.holders[to.index()].lacking.remove(&(since, key));
-        Some(since)
+        Some(replicas.stale.remove(at).since)
     }
 }
 

@@ -10,9 +10,9 @@
 //! afterwards, so that a node that asks the owner directly leaves the home out (AdaPM §B.1.1).
 
 mod answer;
+mod holder;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 
@@ -34,6 +34,8 @@ use crate::time::Instant;
 use crate::value::{Block, Value};
 use crate::wire::Message;
 use crate::wire::message::{Body, GrantKind, Owners, SyncRequest};
+
+use holder::Holder;
 
 /// Holders of keys owned here, and pending reports to them.
 pub(super) struct Ownership {
@@ -85,25 +87,6 @@ struct Stale {
 
 const _: () = assert!(size_of::<Stale>() == 16, "one for each holder of each key that changes");
 
-/// Pending reports to one other node about keys owned here.
-#[derive(Debug, Default)]
-struct Holder {
-    /// Keys of which the holder lacks more changes than the policy tolerates, or with a decided
-    /// hand-over to it, oldest first; may contain duplicates and obsolete entries.
-    due: VecDeque<Key>,
-    /// Keys with changes that the holder lacks and that are not due, with the time since which it
-    /// lacks one.
-    lacking: BTreeSet<(Instant, Key)>,
-    /// Number of keys that have left `due` at its front, and the number at which everything is
-    /// reported that was due when the node's mark arrived.
-    due_told: u64,
-    due_marked: Option<u64>,
-    /// True if it has been notified that a request would bring something.
-    told: bool,
-    /// Time of the last answer to it.
-    answered: Option<Instant>,
-}
-
 /// The outcome of serving an entry.
 #[derive(Debug)]
 pub(super) enum Served<V> {
@@ -131,7 +114,7 @@ impl Ownership {
     pub(super) fn is_at_rest(&self, ctx: &Ctx<impl Env>) -> bool {
         let waits = ctx.patience().is_some();
         let nothing_due = |(node, holder): (NodeId, &Holder)| {
-            let is_due = !holder.due.is_empty() || waits && !holder.lacking.is_empty();
+            let is_due = holder.is_due() || waits && holder.waits_since().is_some();
             !is_due || ctx.is_lost(node)
         };
         self.answering.is_none() && ctx.nodes().zip(&self.holders).all(nothing_due)
@@ -143,8 +126,7 @@ impl Ownership {
             .replica_sets
             .values()
             .map(|replicas| 1 + replicas.nodes.len() + replicas.stale.len());
-        let holders = self.holders.iter().map(|holder| holder.due.len() + holder.lacking.len());
-        replica_sets.chain(holders).sum()
+        replica_sets.chain(self.holders.iter().map(Holder::len)).sum()
     }
 
     /// Returns the nodes with a replica of `key`, and those of them that lack a change.
@@ -407,7 +389,7 @@ impl Ownership {
     fn decide_hand_over(&mut self, key: Key, holder: NodeId) {
         if let Some(replicas) = self.replica_sets.get_mut(&key) {
             replicas.hand_over = true;
-            self.holders[holder.index()].due.push_back(key);
+            self.holders[holder.index()].make_due(key);
             self.newsworthy.push(holder);
         }
     }
@@ -438,24 +420,23 @@ impl Ownership {
                 at += 1;
             }
             let holder = &mut self.holders[node.index()];
-            let (before, since) = match stale.get_mut(at).filter(|stale| stale.node == node) {
+            let before = match stale.get_mut(at).filter(|stale| stale.node == node) {
                 Some(_) if lag == 0 => continue,
                 Some(stale) => {
                     let before = stale.changes;
                     stale.changes = before.saturating_add(lacked);
-                    (before, stale.since)
+                    before
                 }
                 None => {
                     stale.insert(at, Stale { node, changes: lacked, since: ctx.now });
                     if lag > 0 {
-                        holder.lacking.insert((ctx.now, key));
+                        holder.wait(key, ctx.now);
                     }
-                    (0, ctx.now)
+                    0
                 }
             };
             if before <= lag && before.saturating_add(lacked) > lag {
-                holder.lacking.remove(&(since, key));
-                holder.due.push_back(key);
+                holder.make_due(key);
                 self.newsworthy.push(node);
             }
         }
@@ -465,8 +446,8 @@ impl Ownership {
     /// `at_once`, now.
     pub(super) fn next_due_at(&self, ctx: &Ctx<impl Env>, at_once: bool) -> Option<Instant> {
         let patience = ctx.patience()?;
-        let oldest = self.holders.iter().filter_map(|holder| holder.lacking.first()).min();
-        oldest.map(|(since, _)| if at_once { ctx.now } else { patience.due_at_owner(*since) })
+        let oldest = self.holders.iter().filter_map(Holder::waits_since).min();
+        oldest.map(|since| if at_once { ctx.now } else { patience.due_at_owner(since) })
     }
 
     /// Makes changes due that have waited for long enough; all that wait if `at_once`.
@@ -474,11 +455,7 @@ impl Ownership {
         let Some(patience) = ctx.patience() else { return };
         let is_over = |since| at_once || patience.due_at_owner(since) <= ctx.now;
         for (node, holder) in ctx.nodes().zip(&mut self.holders) {
-            while let Some((since, key)) = holder.lacking.first().copied()
-                && is_over(since)
-            {
-                holder.lacking.pop_first();
-                holder.due.push_back(key);
+            if holder.end_waits(is_over) {
                 self.newsworthy.push(node);
             }
         }
@@ -530,9 +507,9 @@ impl Ownership {
         let Some(replicas) = self.replica_sets.get_mut(&key) else { return };
         replicas.nodes.remove(node);
         if let Ok(at) = replicas.stale.binary_search_by_key(&node, |stale| stale.node) {
-            let Stale { since, .. } = replicas.stale.remove(at);
-            self.holders[node.index()].lacking.remove(&(since, key));
+            replicas.stale.remove(at);
         }
+        self.holders[node.index()].forget(key);
         replicas.hand_over = false;
         if replicas.nodes.is_empty() {
             self.replica_sets.remove(&key);
@@ -559,9 +536,7 @@ impl Ownership {
         nodes.sort_unstable();
         nodes.dedup();
         for node in nodes.drain(..) {
-            let holder = &mut self.holders[node.index()];
-            if !holder.due.is_empty() && !holder.told {
-                holder.told = true;
+            if self.holders[node.index()].tell() {
                 ctx.send(node, Message::bare(Body::News));
             }
         }

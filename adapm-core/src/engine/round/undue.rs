@@ -4,10 +4,10 @@
 //! Workers push without a word to the engine, so it looks at a replica again when its rate so far
 //! foretells that the change will be due.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, btree_map};
 use alloc::vec::Vec;
 
-use crate::engine::ctx::KeyMap;
+use crate::engine::ctx::{KeyMap, KeySet};
 use crate::id::Key;
 use crate::policy::Patience;
 use crate::time::Instant;
@@ -16,8 +16,8 @@ use crate::time::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Undue {
     waits: KeyMap<Wait>,
-    /// Those that wait, by the time to look at them; may contain obsolete entries while some wait.
-    looks: BTreeMap<Instant, Vec<Key>>,
+    /// Those that wait, by the time to look at them.
+    looks: BTreeMap<Instant, KeySet>,
 }
 
 /// A change that has not left.
@@ -38,7 +38,7 @@ impl Undue {
 
     /// Returns the number of entries in all maps and lists.
     pub(super) fn len(&self) -> usize {
-        self.waits.len() + self.looks.values().map(Vec::len).sum::<usize>()
+        self.waits.len() + self.looks.values().map(KeySet::len).sum::<usize>()
     }
 
     /// Returns the keys with changes that wait or are due.
@@ -56,9 +56,7 @@ impl Undue {
     pub(super) fn take_looks(&mut self, now: Instant) -> Vec<Key> {
         let mut keys = Vec::new();
         while let Some(look) = self.looks.first_entry().filter(|look| *look.key() <= now) {
-            let (time, at_once) = look.remove_entry();
-            let waits = |key: &Key| self.waits.get(key).is_some_and(|wait| wait.look == Some(time));
-            keys.extend(at_once.into_iter().filter(waits));
+            keys.extend(look.remove());
         }
         keys
     }
@@ -78,6 +76,7 @@ impl Undue {
         let until = patience.step_at(wait.since.plus_nanos(patience.nanos));
         if unsent >= share || now >= until {
             wait.look = None;
+            take_back(&mut self.looks, before, key);
             return true;
         }
         let elapsed = now.nanos_since(wait.since);
@@ -87,7 +86,8 @@ impl Undue {
         let look = patience.step_at(now.plus_nanos(rest.max(1))).min(until);
         if look != before {
             wait.look = Some(look);
-            self.looks.entry(look).or_default().push(key);
+            take_back(&mut self.looks, before, key);
+            self.looks.entry(look).or_default().insert(key);
         }
         false
     }
@@ -104,10 +104,20 @@ impl Undue {
     /// Forgets a change that leaves, or that is no more. Returns the time since which it waited, if
     /// it did.
     pub(super) fn forget(&mut self, key: Key) -> Option<Instant> {
-        let Wait { since, .. } = self.waits.remove(&key)?;
-        if self.waits.is_empty() {
-            self.looks.clear();
+        let Wait { since, look } = self.waits.remove(&key)?;
+        if let Some(look) = look {
+            take_back(&mut self.looks, look, key);
         }
         Some(since)
+    }
+}
+
+/// Removes a look at `key`, unless it has been taken.
+fn take_back(looks: &mut BTreeMap<Instant, KeySet>, look: Instant, key: Key) {
+    if let btree_map::Entry::Occupied(mut keys) = looks.entry(look) {
+        keys.get_mut().remove(&key);
+        if keys.get().is_empty() {
+            keys.remove();
+        }
     }
 }
