@@ -182,8 +182,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of `adapm`: 64 updates, 20 ms.
-    pub const USUAL: Self = Self { updates: 64, nanos: 20_000_000 };
+    /// That of `adapm`: 16 updates, 20 ms.
+    pub const USUAL: Self = Self { updates: 16, nanos: 20_000_000 };
 
     /// Returns that at `nanos` nanoseconds behind the first change: none waits for longer than a
     /// hundredth of them. Early updates matter most, and short runs notice small delays.
