@@ -3,6 +3,7 @@
 
 use crate::dense::add_scaled;
 use crate::dense::gemm::{Matrix, multiply};
+use crate::simd::{self, Kernel};
 
 /// The widths of a perceptron's layers. Its parameters are, layer by layer, the weights
 /// `[inputs x outputs]` and the biases `[outputs]`. All layers but the last are rectified.
@@ -160,16 +161,39 @@ impl Dropout {
     pub(crate) fn apply(self, layer: usize, scale: f32, outputs: &mut [f32]) {
         let below = (f64::from(self.share) * 2f64.powi(32)) as u64;
         let layer = mix(self.step.wrapping_add((layer as u64) << 56));
-        for (at, pair) in outputs.chunks_mut(2).enumerate() {
-            let bits = mix(layer ^ at as u64);
-            for (output, bits) in pair.iter_mut().zip([bits >> 32, bits & 0xffff_ffff]) {
-                *output *= if bits < below { 0.0 } else { scale };
+        simd::run(Dropping { layer, below, scale, outputs });
+    }
+}
+
+/// The loop of [`Dropout::apply`], eight draws at a time, each for two outputs.
+struct Dropping<'o> {
+    layer: u64,
+    /// Draws of 32 bits below this make an output 0.
+    below: u64,
+    scale: f32,
+    outputs: &'o mut [f32],
+}
+
+impl Kernel for Dropping<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const WIDE: bool>(self) {
+        // Half of the draws go either way: chosen, not branched on.
+        let factor = |bits: u64| if bits < self.below { 0.0 } else { self.scale };
+        let mut factors = [0.0; 16];
+        for (outputs, at) in self.outputs.chunks_mut(16).zip((0..).step_by(8)) {
+            for (two, at) in factors.chunks_exact_mut(2).zip(at..) {
+                let bits = mix(self.layer ^ at);
+                two.copy_from_slice(&[factor(bits >> 32), factor(bits & 0xffff_ffff)]);
             }
+            outputs.iter_mut().zip(&factors).for_each(|(output, factor)| *output *= factor);
         }
     }
 }
 
 /// Spreads the bits of a counter (the finalizer of Steele et al., OOPSLA 2014).
+#[inline(always)]
 fn mix(counter: u64) -> u64 {
     let mut bits = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
