@@ -302,10 +302,13 @@ fn open(path: &Path) -> Result<Lines, DataError> {
 /// but once.
 fn detect(lines: &mut Lines, path: &Path, schema: Option<&Schema>) -> Result<Form, DataError> {
     let head = lines.fill_buf().map_err(|error| bytes::failure(path, &error))?;
-    let first = head.split(|byte| *byte == b'\n').find(|line| !line.trim_ascii().is_empty());
-    let first = first.ok_or_else(|| DataError::NoClick { path: path.to_path_buf() })?;
-    Form::detect(first.trim_ascii_end(), schema)
-        .ok_or_else(|| DataError::UnknownClicks { path: path.to_path_buf() })
+    let mut lines = (1..).zip(head.split(|byte| *byte == b'\n'));
+    let first = lines.find(|(_, line)| !line.trim_ascii().is_empty());
+    let (line, first) = first.ok_or_else(|| DataError::NoClick { path: path.to_path_buf() })?;
+    Form::detect(first.trim_ascii_end(), schema).ok_or_else(|| {
+        let columns = first.split(|byte| *byte == b'\t').count();
+        DataError::UnknownClicks { path: path.to_path_buf(), line, columns }
+    })
 }
 
 /// Returns the parts of examples whose files end there.

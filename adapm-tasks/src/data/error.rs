@@ -150,12 +150,16 @@ pub enum DataError {
     },
     /// A file whose lines are of no known form.
     #[error(
-        "the lines of {path} are neither Criteo's nor libsvm's nor libffm's; if they are a table, give its \
-         columns, such as --schema age:num,job:cat,income:label"
+        "{path}:{line}:1: neither Criteo's form (40 columns between tabs, {columns} here) nor libsvm's nor \
+         libffm's; if it is a table, give its columns, such as --schema age:num,job:cat,income:label"
     )]
     UnknownClicks {
         /// The file.
         path: PathBuf,
+        /// Its first line that is not empty.
+        line: u64,
+        /// Columns of that line.
+        columns: usize,
     },
     /// A folder without a file of a graph.
     #[error("no {name} in {folder}; give the folder that holds the files of a graph")]

@@ -6,6 +6,7 @@ mod bad_data;
 mod bad_input;
 mod bad_ratings;
 mod bench;
+mod clicks;
 mod compared;
 mod config;
 mod data;
