@@ -22,7 +22,7 @@ use adapm_tasks::metric::Auc;
 use adapm_tasks::run::{
     ClusterConfig, Config, ConfigError, Course, Cursor, Digest, EvalReport, Evaluation, Form,
     Initial, IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Shape, Split,
-    StepError, Task, TaskError, Tell, TrainReport, WorkerSlot, checks, generator,
+    StepError, Task, TaskError, Tell, Tensor, TrainReport, WorkerSlot, checks, generator,
 };
 use clap::Args;
 use rand::RngExt as _;
@@ -362,7 +362,11 @@ impl Program for FactorizationMachine {
     ) -> Result<TrainReport<Auc, Saved<Settings>>, TaskError> {
         let task = |_| Machine::new(rows, settings, None, Form::Trained);
         let trained = run.train(Self::NAME, rows.digest, settings, (settings.epochs, 1), task)?;
-        Ok(trained.with((), |values| Saved { task: Self::NAME, head: settings.clone(), values }))
+        let tensors = [Tensor::new("features", rows.count, 1 + settings.dim)];
+        Ok(trained.with((), |values| {
+            let (head, tensors) = (settings.clone(), tensors.to_vec());
+            Saved { task: Self::NAME, head, tensors, values }
+        }))
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {

@@ -1,8 +1,8 @@
 //! Target `checkpoint`: any bytes are a checkpoint of one task at most, or are refused in one line;
-//! a checkpoint has one form only.
+//! what is read and written again is read as the same.
 //!
-//! The input is the file itself, or changes to a sound one, with the checksum corrected or not. Not
-//! here: opening and replacing files.
+//! The input is the file itself, or changes to a sound one, of today's form or of the older one,
+//! with the checksum corrected or not. Not here: opening and replacing files.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;
@@ -23,24 +23,27 @@ pub fn checkpoint(bytes: &[u8]) -> bool {
     let Some((&form, rest)) = bytes.split_first() else { return false };
     let file = if form & 1 == 0 { changed(form, rest) } else { with_beginning(form, rest) };
     let readers = [
-        is_sound(&file, read_checkpoint(&file), checkpoint_bytes),
-        is_sound(&file, read_factors(&file), factors_bytes),
-        is_sound(&file, read_word_vectors(&file), word_vectors_bytes),
+        is_sound(&file, read_checkpoint, checkpoint_bytes),
+        is_sound(&file, read_factors, factors_bytes),
+        is_sound(&file, read_word_vectors, word_vectors_bytes),
     ];
     let tasks = readers.iter().filter(|is_sound| **is_sound).count();
     assert!(tasks <= 1, "a file is of one task: {readers:?}");
     tasks == 1
 }
 
-/// Returns true if the reader of a task takes the file; checks that writing it reproduces the file.
+/// Returns true if the reader of a task takes the file; checks that what it reads can be written,
+/// and read again.
 fn is_sound<C: Debug>(
     file: &[u8],
-    read: Result<C, CheckpointError>,
+    read: fn(&[u8]) -> Result<C, CheckpointError>,
     bytes_of: fn(&C) -> Vec<u8>,
 ) -> bool {
-    match read {
+    match read(file) {
         Ok(checkpoint) => {
-            assert_eq!(bytes_of(&checkpoint), file, "a checkpoint is written as it was read");
+            let written = bytes_of(&checkpoint);
+            let again = read(&written).expect("what is written is read");
+            assert_eq!(bytes_of(&again), written, "it is written as it was read");
             assert!(!format!("{checkpoint:?}").is_empty());
             true
         }
@@ -75,14 +78,20 @@ fn changed(form: u8, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Returns the bytes as they are, or after the common beginning of a task's files.
+/// Returns the bytes as they are, or after the beginning of a sound file: its header, or what the
+/// older files of a task have in common.
 fn with_beginning(form: u8, bytes: &[u8]) -> Vec<u8> {
     let mut file = Vec::new();
     if form & 2 == 0 {
         let sound = sound();
         let other = &sound[usize::from(form >> 2) % sound.len()];
-        let name = other[BEFORE_NAME - 4..BEFORE_NAME].first_chunk().expect("four bytes");
-        file.extend_from_slice(&other[..BEFORE_NAME + u32::from_le_bytes(*name) as usize]);
+        let len = if is_old(other) {
+            let name = other[BEFORE_NAME - 4..BEFORE_NAME].first_chunk().expect("four bytes");
+            BEFORE_NAME + u32::from_le_bytes(*name) as usize
+        } else {
+            8 + u64::from_le_bytes(*other.first_chunk().expect("a length")) as usize
+        };
+        file.extend_from_slice(&other[..len]);
     }
     file.extend_from_slice(bytes);
     file
@@ -111,18 +120,38 @@ fn sound() -> &'static [Vec<u8>] {
         );
         let words = vocabulary_of(b"a 2\nb 1\n\xff 1\n", 1).expect("a small vocabulary");
         files.push(word_vectors_bytes(&word_vectors_of(&words, 2, 0.5)));
+        files.extend(OLD.map(<[u8]>::to_vec));
         files
     })
 }
 
-/// Corrects the checksum, the last eight bytes (FNV-1a over all bytes before).
+/// Returns true if these are bytes of the older form.
+fn is_old(file: &[u8]) -> bool {
+    file.starts_with(b"adapmckp")
+}
+
+/// Corrects the checksum of all bytes before it: the last four, CRC-32C, or of the older form the
+/// last eight, FNV-1a.
 fn sum_up(file: &mut [u8]) {
+    if !is_old(file) {
+        if let Some((content, sum)) = file.split_last_chunk_mut() {
+            *sum = crc32c::crc32c(content).to_le_bytes();
+        }
+        return;
+    }
     let Some((content, sum)) = file.split_last_chunk_mut::<8>() else { return };
     let fnv = content.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
     *sum = fnv.to_le_bytes();
 }
+
+/// Files of the older form.
+const OLD: [&[u8]; 3] = [
+    include_bytes!("../../adapm-tasks/tests/cli/old/kge.adapm"),
+    include_bytes!("../../adapm-tasks/tests/cli/old/mf.adapm"),
+    include_bytes!("../../adapm-tasks/tests/cli/old/wv.adapm"),
+];
 
 /// Bytes of magic, version, and the length of the task's name after them.
 const BEFORE_NAME: usize = 8 + 4 + 4;

@@ -11,6 +11,7 @@
 
 use crate::ctr::config::{Model, TrainConfig};
 use crate::dense::{Cross, CrossPass, Dropout, Perceptron, PerceptronPass, add_scaled, inner};
+use crate::run::Tensor;
 
 /// A model for examples with so many fields and numbers.
 #[derive(Clone, Debug)]
@@ -97,6 +98,23 @@ impl Network {
     pub(crate) fn parameters(&self) -> usize {
         let outputs = if self.model == Model::DeepCross { self.cross.width } else { 0 };
         self.perceptron.parameters() + self.cross.parameters() + outputs
+    }
+
+    /// Returns the tensors of the parameters: of so many features, each its weight and its
+    /// embedding, and of the layers.
+    pub(crate) fn tensors(&self, features: u64) -> Vec<Tensor> {
+        let mut tensors = vec![Tensor::new("features", features, self.feature_len())];
+        tensors.extend(self.perceptron.tensors("deep"));
+        if self.model == Model::DeepCross {
+            let Cross { width, layers } = self.cross;
+            let of_layer = |at| {
+                ["weights", "biases"]
+                    .map(|kind| Tensor::new(format!("cross.{at}.{kind}"), 1, width))
+            };
+            tensors.extend((1..=layers).flat_map(of_layer));
+            tensors.push(Tensor::new("cross.outputs", 1, width));
+        }
+        tensors
     }
 
     /// Returns the bound of the initial value of a parameter, which is drawn uniformly.

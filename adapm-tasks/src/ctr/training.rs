@@ -29,7 +29,11 @@ pub fn train(
     let task = |workers: Vec<usize>| Prediction::new(clicks, config).by_workers(&workers);
     let trained = run.train(NAME, clicks.digest, config, epochs, task)?;
     let head = Head::of(clicks, config);
-    Ok(trained.with((), |values| Saved { task: NAME, head: head.clone(), values }))
+    let tensors = Prediction::new(clicks, config).tensors();
+    Ok(trained.with((), |values| {
+        let (head, tensors) = (head.clone(), tensors.clone());
+        Saved { task: NAME, head, tensors, values }
+    }))
 }
 
 /// Predicts a part of `clicks`, which were read for this model. The figures do not depend on the

@@ -3,6 +3,7 @@
 
 use crate::dense::add_scaled;
 use crate::dense::gemm::{Matrix, multiply};
+use crate::run::Tensor;
 use crate::simd::{self, Kernel};
 
 /// The widths of a perceptron's layers. Its parameters are, layer by layer, the weights
@@ -59,6 +60,16 @@ impl Perceptron {
             layer
         });
         layers.collect::<Vec<_>>().into_iter()
+    }
+
+    /// Returns the tensors of the parameters, layer by layer: `NAME.1.weights` and so on.
+    pub(crate) fn tensors(&self, name: &str) -> Vec<Tensor> {
+        let of_layer = |(at, layer): (usize, Layer)| {
+            let Layer { inputs, outputs, .. } = layer;
+            [("weights", inputs as u64), ("biases", 1)]
+                .map(|(kind, rows)| Tensor::new(format!("{name}.{at}.{kind}"), rows, outputs))
+        };
+        (1..).zip(self.layers()).flat_map(of_layer).collect()
     }
 
     /// Returns the number of parameters.

@@ -16,7 +16,7 @@ use crate::dense::{Chunks, Dropout, Perceptron, PerceptronPass, add_scaled};
 use crate::gnn::NAME;
 use crate::gnn::graph::{Features, SparseRows};
 use crate::gnn::sampling::Block;
-use crate::run::{CheckpointError, Saved, Shape};
+use crate::run::{CheckpointError, Saved, Shape, Tensor};
 
 /// The form of a model, which is saved with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,6 +101,14 @@ impl Architecture {
     pub(crate) fn shape(&self, halves: usize) -> Shape {
         let of_nodes = [(self.nodes, halves * self.width)];
         Shape::new(&[&of_nodes[..], &self.chunks().groups(halves)].concat())
+    }
+
+    /// Returns the tensors of the parameters: learned features of nodes, and the layers.
+    pub(crate) fn tensors(&self) -> Vec<Tensor> {
+        let nodes = (self.nodes > 0).then(|| Tensor::new("nodes", self.nodes, self.width));
+        let layers = [(self.first(), "first"), (self.second(), "second")];
+        let layers = layers.iter().flat_map(|(layer, name)| layer.tensors(name));
+        nodes.into_iter().chain(layers).collect()
     }
 
     /// Returns the keys of the layers, behind those of nodes.

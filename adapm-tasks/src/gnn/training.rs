@@ -35,7 +35,10 @@ pub fn train(
     let task = |workers: Vec<usize>| Network::new(graph, features, model, config, &workers);
     let epochs = (config.passes(graph.train().len()), config.valid_every);
     let trained = run.train(NAME, graph.digest(), config, epochs, task)?;
-    Ok(trained.with((), |values| Saved { task: NAME, head: model.clone(), values }))
+    Ok(trained.with((), |values| {
+        let (head, tensors) = (model.clone(), model.tensors());
+        Saved { task: NAME, head, tensors, values }
+    }))
 }
 
 /// Classifies the nodes of a part by `model`. The figures do not depend on the number of nodes and

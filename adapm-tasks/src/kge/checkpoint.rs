@@ -2,19 +2,27 @@
 //! digests: numbers that differ between graphs, or parameters, that differ, which processes compare
 //! before they train together.
 //!
+//! | tensor | shape | what |
+//! | --- | --- | --- |
+//! | `entities`, `relations` | `[names, numbers]` | vectors; of rescal's relations, `dim x dim` numbers, row by row |
+//! | `inverses` | as `relations` | those of relations, if they have inverses |
+//! | `entities.names`, `relations.names` | | lines |
+//!
+//! The head has the place of the weight of frequency; what it weighs is found again in the training
+//! facts. Only parameters are kept, no accumulators. The bytes do not depend on how many nodes held
+//! the values.
+//!
+//! Older files are read, too ([`crate::run::file`]):
+//!
 //! ```text
 //!   "adapmckp" | version u32 | task, model: text | dim u64 | kind u8 | layout digest u64
 //!   | entities: count u64, names | relations: count u64, names | digest of the training facts u64
 //!   | floats u64 | values in key order f32 | checksum u64
 //! ```
 //!
-//! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency;
-//! what it weighs is found again in the training facts.
-//!
-//! All numbers are little-endian; a text or name is its length `u32` and its bytes; the checksum is
-//! that of all bytes before. Only parameters are kept, no accumulators. The bytes do not depend on
-//! how many nodes held the values. Files of version 1 did not tell what they were trained on, and
-//! are refused: by the names alone, parts drawn by another seed look the same.
+//! The kind is 1 with inverse relations, else 0, and twice the place of the weight of frequency. A
+//! name is its length `u32` and its bytes. Files of version 1 did not tell what they were trained
+//! on, and are refused: by the names alone, parts drawn by another seed look the same.
 //!
 //! As text:
 //!
@@ -30,14 +38,17 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::names::Names;
 use crate::export::Table;
 use crate::kge::graph::{Graph, Triple};
 use crate::kge::model::{Model, ModelKind, Shape};
 use crate::kge::prior::Weight;
 use crate::run::consistency::Digest;
-use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
-use crate::run::partial::{self, Values};
+use crate::run::file::{self, CheckpointError, Fault, Reader};
+use crate::run::partial::{self, Head, Values};
+use crate::run::tensors::{Draft, Parts, Tensor};
 
 /// Parameters of a trained model, in key order, with what is needed to use them.
 #[derive(Clone, PartialEq)]
@@ -79,12 +90,15 @@ impl Checkpoint {
     ///
     /// A file that is missing, foreign, truncated, damaged, or of another format version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        Self::of_bytes(&file::read(path)?, path)
+        let (head, values) = partial::load(path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Parses the bytes of the file at `path`.
+    #[cfg(feature = "testing")]
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
-        decode(bytes).map_err(|fault| fault.at(path))
+        let (head, values) = partial::parse(bytes, path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Writes the parameters in key order; the same bytes for any number of nodes. An older file of
@@ -156,19 +170,19 @@ impl Checkpoint {
     ///
     /// What `inner` refuses.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
-        let mut writer = Writer::new(TASK, inner)?;
-        writer.text(self.model.name().as_bytes())?;
-        writer.count(self.dim as u64)?;
-        writer.bytes(&[u8::from(self.reciprocal) + 2 * self.weight.place() as u8])?;
-        writer.count(self.layout_digest())?;
-        for names in [&self.entities, &self.relations] {
-            writer.count(names.len() as u64)?;
-            for index in 0..names.len() {
-                writer.text(names.bytes(index).unwrap_or_default())?;
-            }
-        }
-        writer.count(self.trained_on)?;
-        writer.values(&self.values)
+        let settings = Settings {
+            model: self.model.name().to_owned(),
+            dim: self.dim,
+            reciprocal: self.reciprocal,
+            weight: self.weight.place(),
+            layout: self.layout_digest(),
+            trained_on: self.trained_on,
+        };
+        let draft = Draft::new(TASK, &settings)?
+            .names(ENTITIES, &self.entities)
+            .names(RELATIONS, &self.relations);
+        let tensors = self.tensors().ok_or(io::ErrorKind::InvalidInput)?;
+        draft.write(&tensors, &self.values, inner)
     }
 
     /// Reads the head of a file, and opens its values.
@@ -177,14 +191,7 @@ impl Checkpoint {
     ///
     /// As [`load`](Self::load), but for values that are not as they were written.
     pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        let (head, values) = partial::open(path, TASK, head)?;
-        let fits = head.floats() as u64 == values.len();
-        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
-    }
-
-    /// Returns the number of values, which may be elsewhere; 0 for what cannot be laid out.
-    fn floats(&self) -> usize {
-        self.shape().map_or(0, |shape| shape.groups().total())
+        partial::open(path, TASK)
     }
 
     /// Returns the lengths of values; `None` if they cannot be laid out.
@@ -208,37 +215,72 @@ impl Checkpoint {
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
-    let mut reader = Reader::new(TASK, bytes)?;
-    let head = head(&mut reader)?;
-    let values = Arc::new(reader.values()?);
-    let floats = head.floats();
-    if floats == values.len() { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
+/// The head of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settings {
+    model: String,
+    dim: usize,
+    reciprocal: bool,
+    /// The place of the weight of frequency.
+    weight: usize,
+    /// The digest of the layout.
+    layout: u64,
+    trained_on: u64,
 }
 
-/// Reads all before the values, which are left out.
-fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
-    let model = std::str::from_utf8(reader.text()?).ok().and_then(|name| name.parse().ok());
-    let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
-    let [kind] = reader.array()?;
-    let (reciprocal, weight) =
-        (kind % 2 == 1, Weight::at(usize::from(kind / 2)).ok_or(Fault::Corrupt)?);
-    let layout = reader.count()?;
-    let (entities, relations) = (names(reader)?, names(reader)?);
-    let trained_on = reader.count()?;
-    let (model, values) = (model.ok_or(Fault::Corrupt)?, Arc::default());
-    let checkpoint =
-        Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
-    // What cannot be laid out has no digest.
-    let is_of_layout = layout != 0 && checkpoint.layout_digest() == layout;
-    if is_of_layout { Ok(checkpoint) } else { Err(Fault::Corrupt) }
+impl Settings {
+    /// Returns the model of these names, without values.
+    fn of(self, entities: Names, relations: Names) -> Result<Checkpoint, Fault> {
+        let Self { dim, reciprocal, layout, trained_on, .. } = self;
+        let weight = Weight::at(self.weight).ok_or(Fault::Corrupt)?;
+        let model = self.model.parse().map_err(|_| Fault::Corrupt)?;
+        let values = Arc::default();
+        let checkpoint =
+            Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
+        // What cannot be laid out has no digest.
+        let is_of_layout = layout != 0 && checkpoint.layout_digest() == layout;
+        if is_of_layout { Ok(checkpoint) } else { Err(Fault::Corrupt) }
+    }
+}
+
+/// The values are left out.
+impl Head for Checkpoint {
+    fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
+        let names = |of| parts.names(of).ok_or(Fault::Corrupt);
+        parts.head::<Settings>()?.of(names(ENTITIES)?, names(RELATIONS)?)
+    }
+
+    fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+        let model = String::from_utf8_lossy(reader.text()?).into_owned();
+        let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
+        let [kind] = reader.array()?;
+        let (reciprocal, weight) = (kind % 2 == 1, usize::from(kind / 2));
+        let layout = reader.count()?;
+        let (entities, relations) = (names(reader)?, names(reader)?);
+        let trained_on = reader.count()?;
+        let settings = Settings { model, dim, reciprocal, weight, layout, trained_on };
+        settings.of(entities, relations)
+    }
+
+    fn tensors(&self) -> Option<Vec<Tensor>> {
+        let Shape { entities, entity_len, relation_len, .. } = self.shape()?;
+        let relations = self.relations.len() as u64;
+        let mut tensors = vec![
+            Tensor::new(ENTITIES, entities, entity_len),
+            Tensor::new(RELATIONS, relations, relation_len),
+        ];
+        if self.reciprocal {
+            tensors.push(Tensor::new("inverses", relations, relation_len));
+        }
+        Some(tensors)
+    }
 }
 
 fn names(reader: &mut Reader<'_>) -> Result<Names, Fault> {
     let mut names = Names::default();
     // No memory is set aside for what the count claims.
     for _ in 0..reader.count()? {
-        names.push(reader.text()?);
+        names.push(reader.name()?);
     }
     Ok(names)
 }
@@ -329,7 +371,9 @@ fn table<'a>(kind: &'static str, names: &'a Names, values: &'a [f32], width: usi
     Table::new(kind, [names.len(), width], name, row)
 }
 
-const TASK: &[u8] = b"kge";
+const TASK: &str = "kge";
+const ENTITIES: &str = "entities";
+const RELATIONS: &str = "relations";
 
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,17 @@
 //! Factors of a trained model in a file, and as text that people and other programs read.
 //!
+//! | tensor | type, shape | what |
+//! | --- | --- | --- |
+//! | `rows`, `columns` | F32, `[rows or columns, dim]` | factors |
+//! | `rows.ids` or `rows.names`, and of columns | U64 or U8 | numbers, or lines; neither if indices are ids (generated ratings) |
+//! | `rows.effects`, `columns.effects` | F64 | differences from the mean; none where they hardly differ |
+//! | `mean`, `scale`, `range` | F64, `[1]`, `[1]`, `[2]` | the least and largest value of the training data is the range |
+//!
+//! Only factors are kept, no accumulators. The bytes do not depend on how many nodes held the
+//! values.
+//!
+//! Older files are read, too ([`crate::run::file`]):
+//!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | dim u64 | rows u64 | columns u64
 //!   | ids of rows | ids of columns | digest of the training data u64 | its least and largest value f32
@@ -8,9 +20,8 @@
 //!   ids: form u64 | count u64 | 0: nothing, as the index is the id (generated ratings); 1: u64 each; 2: text each
 //! ```
 //!
-//! No effects are written where rows or columns have none. Only factors are kept, no accumulators:
-//! rows first, then columns. The bytes do not depend on how many nodes held the values. Files of
-//! version 1 had no means; what they predict is not what this program does, so they are refused.
+//! Files of version 1 had no means; what they predict is not what this program does, so they are
+//! refused.
 //!
 //! As text:
 //!
@@ -29,6 +40,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::data::RatingId;
 use crate::export::Table;
 use crate::matrix::dot;
@@ -36,8 +49,9 @@ use crate::mf::ids::Ids;
 use crate::mf::prediction::Means;
 use crate::mf::ratings::Ratings;
 use crate::run::consistency::Digest;
-use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
-use crate::run::partial::{self, Values};
+use crate::run::file::{self, CheckpointError, Fault, Reader};
+use crate::run::partial::{self, Head, Values};
+use crate::run::tensors::{Draft, Parts, Tensor};
 
 /// A trained model: the means, the factors, rows first, then columns, and what is needed to
 /// use them. The prediction for a row and a column is `mean + effect of the row + effect of
@@ -99,7 +113,8 @@ impl Checkpoint {
     /// A file that is missing, foreign, truncated, damaged, of another task or of another format
     /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        Self::of_bytes(&file::read(path)?, path)
+        let (head, values) = partial::load(path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Writes the factors in key order; the same bytes for any number of nodes. An older file of
@@ -193,8 +208,10 @@ impl Checkpoint {
     }
 
     /// Parses the bytes of the file at `path`.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
-        decode(bytes).map_err(|fault| fault.at(path))
+        let (head, values) = partial::parse(bytes, path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Checks that the factors are of the rows and columns of these ratings. Generated ratings have
@@ -230,14 +247,7 @@ impl Checkpoint {
     ///
     /// As [`load`](Self::load), but for values that are not as they were written.
     pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        let (head, values) = partial::open(path, TASK, head)?;
-        let fits = head.floats() == Some(values.len());
-        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
-    }
-
-    /// Returns the number of values, which may be elsewhere; `None` if they cannot be counted.
-    fn floats(&self) -> Option<u64> {
-        self.rows.checked_add(self.columns)?.checked_mul(self.dim as u64)
+        partial::open(path, TASK)
     }
 
     fn value(&self, key: usize) -> Option<&[f32]> {
@@ -250,68 +260,101 @@ impl Checkpoint {
     ///
     /// What `inner` refuses.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
-        let mut writer = Writer::new(TASK, inner)?;
-        writer.count(self.dim as u64)?;
-        writer.count(self.rows)?;
-        writer.count(self.columns)?;
-        self.row_ids.write(&mut writer)?;
-        self.column_ids.write(&mut writer)?;
-        writer.count(self.trained_on)?;
-        [self.range.0, self.range.1]
-            .iter()
-            .try_for_each(|bound| writer.bytes(&bound.to_le_bytes()))?;
-        let Means { mean, rows, columns } = &self.means;
-        [*mean, self.scale].iter().try_for_each(|number| writer.count(number.to_bits()))?;
-        for effects in [rows, columns] {
-            writer.count(effects.len() as u64)?;
-            effects.iter().try_for_each(|effect| writer.count(effect.to_bits()))?;
-        }
-        writer.values(&self.values)
+        let Self { dim, rows, columns, trained_on, range, means, .. } = self;
+        let (dim, rows, columns, trained_on) = (*dim, *rows, *columns, *trained_on);
+        let draft = Draft::new(TASK, &Settings { dim, rows, columns, trained_on })?
+            .numbers(EFFECTS[0], &means.rows)
+            .numbers(EFFECTS[1], &means.columns)
+            .numbers(MEAN, &[means.mean])
+            .numbers(SCALE, &[self.scale])
+            .numbers(RANGE, &[range.0.into(), range.1.into()]);
+        let draft = self.column_ids.add_to_file(COLUMNS, self.row_ids.add_to_file(ROWS, draft));
+        let tensors = self.tensors().ok_or(io::ErrorKind::InvalidInput)?;
+        draft.write(&tensors, &self.values, inner)
+    }
+
+    /// Returns itself if its parts go together.
+    fn sound(self) -> Result<Self, Fault> {
+        let lens = [
+            (self.rows, self.row_ids.len(), self.means.rows.len()),
+            (self.columns, self.column_ids.len(), self.means.columns.len()),
+        ];
+        let fits = |(count, ids, effects): (u64, usize, usize)| {
+            ids as u64 == count && (effects == 0 || effects as u64 == count)
+        };
+        let is_range = self.range.0 <= self.range.1;
+        let is_sound = self.dim > 0 && is_range && lens.into_iter().all(fits);
+        if is_sound { Ok(self) } else { Err(Fault::Corrupt) }
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
-    let mut reader = Reader::new(TASK, bytes)?;
-    let head = head(&mut reader)?;
-    let values = Arc::new(reader.values()?);
-    let floats = head.floats();
-    let fits = floats == Some(values.len() as u64);
-    if fits { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
+/// The head of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settings {
+    dim: usize,
+    rows: u64,
+    columns: u64,
+    trained_on: u64,
 }
 
-/// Reads all before the values, which are left out.
-fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
-    let (dim, rows, columns) = (reader.count()?, reader.count()?, reader.count()?);
-    let mut ids = |len: u64| {
-        let ids = Ids::read(reader)?;
-        if ids.len() as u64 == len { Ok(ids) } else { Err(Fault::Corrupt) }
-    };
-    let (row_ids, column_ids) = (ids(rows)?, ids(columns)?);
-    let trained_on = reader.count()?;
-    let range = (f32::from_le_bytes(reader.array()?), f32::from_le_bytes(reader.array()?));
-    if range.0.is_nan() || range.1.is_nan() || range.0 > range.1 {
-        return Err(Fault::Corrupt);
+/// The values are left out.
+impl Head for Checkpoint {
+    fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
+        let Settings { dim, rows, columns, trained_on } = parts.head()?;
+        let one = |name| match *parts.numbers(name)? {
+            [number] => Ok(number),
+            _ => Err(Fault::Corrupt),
+        };
+        let [least, largest] = *parts.numbers(RANGE)? else { return Err(Fault::Corrupt) };
+        let means = Means {
+            mean: one(MEAN)?,
+            rows: parts.numbers(EFFECTS[0])?,
+            columns: parts.numbers(EFFECTS[1])?,
+        };
+        let checkpoint = Self {
+            dim,
+            rows,
+            columns,
+            row_ids: Ids::of_parts(parts, ROWS, rows)?,
+            column_ids: Ids::of_parts(parts, COLUMNS, columns)?,
+            trained_on,
+            range: (least as f32, largest as f32),
+            means,
+            scale: one(SCALE)?,
+            values: Arc::default(),
+        };
+        checkpoint.sound()
     }
-    let [mean, scale] = [reader.count()?, reader.count()?].map(f64::from_bits);
-    let mut effects =
-        |len| Ok(counts(reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
-    let means = Means { mean, rows: effects(rows)?, columns: effects(columns)? };
-    if dim == 0 {
-        return Err(Fault::Corrupt);
+
+    fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+        let (dim, rows, columns) = (reader.count()?, reader.count()?, reader.count()?);
+        let (row_ids, column_ids) = (Ids::read(reader)?, Ids::read(reader)?);
+        let trained_on = reader.count()?;
+        let range = (f32::from_le_bytes(reader.array()?), f32::from_le_bytes(reader.array()?));
+        let [mean, scale] = [reader.count()?, reader.count()?].map(f64::from_bits);
+        let mut effects =
+            |len| Ok(counts(reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
+        let means = Means { mean, rows: effects(rows)?, columns: effects(columns)? };
+        let (dim, values) = (usize::try_from(dim).map_err(|_| Fault::Corrupt)?, Arc::default());
+        let checkpoint = Self {
+            dim,
+            rows,
+            columns,
+            row_ids,
+            column_ids,
+            trained_on,
+            range,
+            means,
+            scale,
+            values,
+        };
+        checkpoint.sound()
     }
-    let (dim, values) = (usize::try_from(dim).map_err(|_| Fault::Corrupt)?, Arc::default());
-    Ok(Checkpoint {
-        dim,
-        rows,
-        columns,
-        row_ids,
-        column_ids,
-        trained_on,
-        range,
-        means,
-        scale,
-        values,
-    })
+
+    fn tensors(&self) -> Option<Vec<Tensor>> {
+        let of = |name, rows| Tensor::new(name, rows, self.dim);
+        Some(vec![of(ROWS, self.rows), of(COLUMNS, self.columns)])
+    }
 }
 
 /// Returns a number for each of `len` rows or columns, or none at all.
@@ -394,7 +437,13 @@ impl Checkpoint {
 }
 
 /// The name of the task in its files.
-const TASK: &[u8] = b"mf";
+const TASK: &str = "mf";
+const ROWS: &str = "rows";
+const COLUMNS: &str = "columns";
+const EFFECTS: [&str; 2] = ["rows.effects", "columns.effects"];
+const MEAN: &str = "mean";
+const SCALE: &str = "scale";
+const RANGE: &str = "range";
 
 #[cfg(test)]
 pub(super) mod tests {
@@ -420,6 +469,14 @@ pub(super) mod tests {
 
     fn bytes(checkpoint: &Checkpoint) -> Vec<u8> {
         checkpoint.write_to(Vec::new()).expect("memory takes everything")
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::of_bytes(bytes, Path::new("file"))
+    }
+
+    fn is_corrupt(checkpoint: &Checkpoint) -> bool {
+        matches!(decode(&bytes(checkpoint)), Err(CheckpointError::Corrupt { .. }))
     }
 
     #[test]
@@ -456,22 +513,26 @@ pub(super) mod tests {
             assert!(decode(&changed).is_err(), "changed at {len}");
         }
         let wrong = Checkpoint { row_ids: Ids::Numbers(vec![1]), ..checkpoint() };
-        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        assert!(is_corrupt(&wrong), "{wrong:?}");
         let wrong = Checkpoint { row_ids: Ids::Numbers(vec![7, 7]), ..checkpoint() };
-        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        assert!(is_corrupt(&wrong), "{wrong:?}");
         let means = Means { columns: vec![1.0, 2.0], ..Means::default() };
         let wrong = Checkpoint { means, ..checkpoint() };
-        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        assert!(is_corrupt(&wrong), "{wrong:?}");
         let wrong = Checkpoint { rows: 3, row_ids: Ids::Indices(3), ..checkpoint() };
-        assert_eq!(decode(&self::bytes(&wrong)), Err(Fault::Corrupt));
+        assert!(wrong.write_to(Vec::new()).is_err(), "it has factors of two rows");
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(tail in prop::collection::vec(any::<u8>(), 0..200)) {
-            let head = bytes(&checkpoint());
-            for start in [0, 14, 22, 46, 62, 70, 86, 110] {
-                let _ = decode(&[&head[..start], &tail].concat());
+            let whole = bytes(&checkpoint());
+            let old = include_bytes!("../../tests/cli/old/mf.adapm");
+            for start in [0, 8, 10, whole.len() / 2, whole.len() - 40] {
+                let _ = decode(&[&whole[..start], &tail].concat());
+            }
+            for start in [14, 22, 46, 62, 70, 86, 110] {
+                let _ = decode(&[&old[..start], &tail].concat());
             }
         }
     }

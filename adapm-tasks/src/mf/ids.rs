@@ -7,7 +7,6 @@
 //! a number has one way to be written.
 
 use std::hash::BuildHasher as _;
-use std::io;
 
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
@@ -15,7 +14,8 @@ use hashbrown::{HashMap, HashTable};
 use crate::data::RatingId;
 use crate::kge::Names;
 use crate::run::consistency::Digest;
-use crate::run::file::{Fault, Reader, Writer};
+use crate::run::file::{Fault, Reader};
+use crate::run::tensors::{Draft, Parts};
 
 /// The ids of rows or columns by index, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,24 +73,28 @@ impl Ids {
         }
     }
 
-    /// Writes them: a form, how many there are, and each.
-    pub(crate) fn write<W: io::Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
-        let form = match self {
-            Self::Indices(_) => INDICES,
-            Self::Numbers(_) => NUMBERS,
-            Self::Names(_) => NAMES,
-        };
-        writer.count(form)?;
-        writer.count(self.len() as u64)?;
+    /// Adds them to a file, as those of the rows of a tensor.
+    pub(crate) fn add_to_file<'a>(&self, of: &str, draft: Draft<'a>) -> Draft<'a> {
         match self {
-            Self::Indices(_) => Ok(()),
-            Self::Numbers(ids) => ids.iter().try_for_each(|id| writer.count(*id)),
-            Self::Names(names) => (0..names.len())
-                .try_for_each(|index| writer.text(names.bytes(index).unwrap_or_default())),
+            Self::Indices(_) => draft,
+            Self::Numbers(ids) => draft.words(ids_of(of), ids),
+            Self::Names(names) => draft.names(of, names),
         }
     }
 
-    /// Reads what [`write`](Self::write) has written.
+    /// Reads those of so many rows of a tensor.
+    ///
+    /// # Errors
+    ///
+    /// Ids that do not ascend, or are no text.
+    pub(crate) fn of_parts(parts: &Parts<'_>, of: &str, rows: u64) -> Result<Self, Fault> {
+        let numbers = parts.words(&ids_of(of)).map(Self::Numbers);
+        let ids = numbers.or_else(|| parts.names(of).map(Self::Names));
+        let indices = || u32::try_from(rows).map(Self::Indices).map_err(|_| Fault::Corrupt);
+        ids.map_or_else(indices, Ok)?.sound()
+    }
+
+    /// Reads those of a file of the older form: a form, how many there are, and each.
     ///
     /// # Errors
     ///
@@ -106,23 +110,33 @@ impl Ids {
             NAMES => {
                 let mut names = Names::default();
                 for _ in 0..count {
-                    let name = reader.text()?;
-                    str::from_utf8(name).map_err(|_| Fault::Corrupt)?;
-                    names.push(name);
+                    names.push(reader.name()?);
                 }
                 Self::Names(names)
             }
             _ => return Err(Fault::Corrupt),
         };
-        let ascend = match &ids {
+        ids.sound()
+    }
+
+    /// Returns itself if ids ascend and names are text.
+    fn sound(self) -> Result<Self, Fault> {
+        let is_sound = match &self {
             Self::Indices(_) => true,
             Self::Numbers(ids) => ids.windows(2).all(|two| two[0] < two[1]),
             Self::Names(names) => {
-                (1..names.len()).all(|index| names.bytes(index - 1) < names.bytes(index))
+                let is_text =
+                    |index| names.bytes(index).is_some_and(|name| str::from_utf8(name).is_ok());
+                (0..names.len()).all(is_text)
+                    && (1..names.len()).all(|index| names.bytes(index - 1) < names.bytes(index))
             }
         };
-        if ascend { Ok(ids) } else { Err(Fault::Corrupt) }
+        if is_sound { Ok(self) } else { Err(Fault::Corrupt) }
     }
+}
+
+fn ids_of(tensor: &str) -> String {
+    format!("{tensor}.ids")
 }
 
 /// The ids that were seen so far.

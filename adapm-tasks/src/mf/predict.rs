@@ -394,8 +394,10 @@ mod tests {
         }
         let mut bytes = checkpoint.write_to(Vec::new()).expect("memory takes all bytes");
         // The row that is not asked for.
-        let at = bytes.len() - 8 - 6 * 4;
-        bytes[at] ^= 1;
+        let values: Vec<u8> =
+            checkpoint.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let at = bytes.windows(values.len()).position(|window| window == values);
+        bytes[at.expect("the values are in it")] ^= 1;
         let path = env::temp_dir().join(format!("adapm-mf-predict-damage-{}", process::id()));
         fs::write(&path, bytes).expect("the folder for temporary files can be written");
         let mut predictor = Predictor::open(&path).expect("the head is whole");

@@ -1,4 +1,5 @@
-//! Parameters of a trained model in a file: what the files of all tasks have in common.
+//! Files of our own form: partitions, and models that were saved before they were safetensors
+//! ([`crate::run::tensors`]), which are only read.
 //!
 //! ```text
 //!   "adapmckp" | version u32 | task: text | what the task writes | floats u64 | values in key order f32 | checksum u64
@@ -156,6 +157,13 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
+    /// Returns that of a file of another task, unless that is no name.
+    pub(crate) fn of_task(found: &[u8]) -> Self {
+        let is_name = found.len() <= TASK_LEN_MAX && found.iter().all(u8::is_ascii_lowercase);
+        let name = is_name.then(|| String::from_utf8_lossy(found).into_owned());
+        name.map_or(Self::Corrupt, Self::Task)
+    }
+
     /// Returns the error of the file at `path`.
     pub(crate) fn at(self, path: &Path) -> CheckpointError {
         let path = path.to_path_buf();
@@ -184,7 +192,7 @@ impl<'a> Reader<'a> {
     ///
     /// Bytes of something else, or of another format version.
     pub(crate) fn new(task: &[u8], whole: &'a [u8]) -> Result<Self, Fault> {
-        Self::of_kind((MAGIC, version_of(task)), task, whole)
+        Self::of_kind((&MAGIC, version_of(task)), task, whole)
     }
 
     /// Takes apart a file of `task` that begins with these bytes and this version.
@@ -210,9 +218,7 @@ impl<'a> Reader<'a> {
                 Err(Fault::Version { found: version, read })
             };
         }
-        let is_name = found.len() <= TASK_LEN_MAX && found.iter().all(u8::is_ascii_lowercase);
-        let name = is_name.then(|| String::from_utf8_lossy(found).into_owned());
-        Err(name.map_or(Fault::Corrupt, Fault::Task))
+        Err(Fault::of_task(found))
     }
 
     /// Takes the values, which are the last of what a task has written, and the checksum after
@@ -270,7 +276,13 @@ impl<'a> Reader<'a> {
         self.bytes.len()
     }
 
-    /// Returns a text, or the name of something.
+    /// Returns a name, which no line end is in.
+    pub(crate) fn name(&mut self) -> Result<&'a [u8], Fault> {
+        self.text()
+            .and_then(|name| if name.contains(&b'\n') { Err(Fault::Corrupt) } else { Ok(name) })
+    }
+
+    /// Returns a text.
     pub(crate) fn text(&mut self) -> Result<&'a [u8], Fault> {
         let len = u32::from_le_bytes(self.array()?);
         self.take(len as usize)
@@ -285,9 +297,10 @@ pub(crate) struct Writer<W> {
 }
 
 impl<W: io::Write> Writer<W> {
-    /// Begins a file of `task`.
+    /// Begins a file of a model of `task`.
+    #[cfg(test)]
     pub(crate) fn new(task: &[u8], inner: W) -> io::Result<Self> {
-        Self::of_kind((MAGIC, version_of(task)), task, inner)
+        Self::of_kind((&MAGIC, version_of(task)), task, inner)
     }
 
     /// Begins a file of `task` with these bytes and this version.
@@ -323,6 +336,7 @@ impl<W: io::Write> Writer<W> {
     }
 
     /// Ends the file with the values and the checksum.
+    #[cfg(test)]
     pub(crate) fn values(mut self, values: &[f32]) -> io::Result<W> {
         self.count(values.len() as u64)?;
         for values in values.chunks(1 << 12) {
@@ -388,7 +402,8 @@ fn version_of(task: &[u8]) -> u32 {
     }
 }
 
-const MAGIC: &[u8] = b"adapmckp";
+/// The first bytes of a file.
+pub(crate) const MAGIC: [u8; 8] = *b"adapmckp";
 /// Bytes of the name of a task.
 const TASK_LEN_MAX: usize = 16;
 

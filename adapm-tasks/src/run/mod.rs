@@ -60,6 +60,7 @@ pub(crate) mod start;
 pub(crate) mod state;
 pub(crate) mod survey;
 pub(crate) mod task;
+pub(crate) mod tensors;
 #[cfg(test)]
 mod tests;
 pub(crate) mod topology;
@@ -91,5 +92,6 @@ pub use saved::Saved;
 pub use shortage::Shortage;
 pub use start::Run;
 pub use task::{Batch, Course, Evaluation, FiguresOf, Form, Initial, Plain, StepError, Task, Tell};
+pub use tensors::Tensor;
 pub use topology::WorkerSlot;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, chosen_keys};

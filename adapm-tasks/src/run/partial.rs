@@ -2,21 +2,59 @@
 //!
 //! | damage | seen |
 //! | --- | --- |
-//! | another magic number, version or task; a head that makes no sense; a file that is longer or shorter than its head says | always |
-//! | a number that is NaN or infinite | where it is read |
+//! | another task or version; a head that makes no sense; a file that is longer or shorter than its head says | always |
+//! | a number that is NaN or infinite | where it is read, but by [`load`] |
 //! | any other | by the checksum, if all values are read from the first on, or by [`Values::check_rest`] |
 //!
-//! The head is read in pieces that double until it is complete, so it is parsed twice in all. What
-//! cannot be read at any position (gzip, a pipe) is read whole, and its checksum is checked.
+//! Files have one of two forms: safetensors ([`crate::run::tensors`]), which are written, and an
+//! older one of our own ([`crate::run::file`]), which is only read. The head of an old one is read
+//! in pieces that double until it is complete, so it is parsed twice in all. What cannot be read at
+//! any position (gzip, a pipe) is read whole, and its checksum is checked.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::files;
-use crate::run::file::{self, CheckpointError, Checksum, Fault, Reader};
+use crate::run::file::{self, CheckpointError, Checksum, Fault, MAGIC, Reader};
+use crate::run::tensors::{Header, Parts, SUM_BYTES, Tensor};
+
+/// All of a saved model but its parameters.
+pub(crate) trait Head: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    ///
+    /// Parts that are missing or contradict each other.
+    fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault>;
+
+    /// Reads it from a file of the older form.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are missing or make no sense.
+    fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault>;
+
+    /// Returns the tensors of its parameters, in key order; `None` if they cannot be counted.
+    fn tensors(&self) -> Option<Vec<Tensor>>;
+
+    /// Returns itself, if it has so many parameters.
+    ///
+    /// # Errors
+    ///
+    /// It has more or fewer.
+    fn with(self, floats: u64) -> Result<Self, Fault> {
+        let counts = |tensors: Vec<Tensor>| {
+            let mut counts = tensors.iter().map(|tensor| tensor.rows.checked_mul(tensor.len));
+            counts.try_fold(0, |sum: u64, count| sum.checked_add(count?))
+        };
+        let has = self.tensors().and_then(counts) == Some(floats);
+        if has { Ok(self) } else { Err(Fault::Corrupt) }
+    }
+}
 
 /// The values of a file, in key order.
 #[derive(Debug)]
@@ -36,10 +74,10 @@ enum Source {
 struct Open {
     file: File,
     path: PathBuf,
-    /// Position of the first value.
-    start: u64,
+    /// Positions of the values.
+    values: Range<u64>,
     /// The checksum of all bytes before `summed`.
-    sum: Checksum,
+    sum: Sum,
     summed: u64,
     /// Position of the checksum.
     end: u64,
@@ -48,45 +86,143 @@ struct Open {
     bytes: Vec<u8>,
 }
 
-/// Reads the head of a file of `task` by `head`, and opens its values.
+/// The checksum of a file of either form.
+#[derive(Debug)]
+enum Sum {
+    Old(Checksum),
+    Crc(u32),
+}
+
+impl Sum {
+    fn add(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Old(sum) => sum.add(bytes),
+            Self::Crc(sum) => *sum = crc32c::crc32c_append(*sum, bytes),
+        }
+    }
+
+    /// Returns the bytes with which the file ends.
+    fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Old(sum) => sum.sum().to_le_bytes().to_vec(),
+            Self::Crc(sum) => sum.to_le_bytes().to_vec(),
+        }
+    }
+}
+
+/// Reads the head of a file of `task`, and opens its values.
 ///
 /// # Errors
 ///
-/// What the operating system refuses; a head that `head` refuses; more or fewer bytes than the head
-/// and the number of values say.
-pub(crate) fn open<H>(
-    path: &Path,
-    task: &[u8],
-    head: impl Fn(&mut Reader<'_>) -> Result<H, Fault>,
-) -> Result<(H, Values), CheckpointError> {
+/// What the operating system refuses; a head that makes no sense; more or fewer bytes than it says.
+pub(crate) fn open<H: Head>(path: &Path, task: &str) -> Result<(H, Values), CheckpointError> {
     let unreadable =
         |error: io::Error| CheckpointError::Io { path: path.to_path_buf(), error: error.into() };
     let is_regular = std::fs::metadata(path).map_err(unreadable)?.is_file();
     if is_regular {
         let file = files::open(path).map_err(unreadable)?;
         let len = file.metadata().map_err(unreadable)?.len();
-        let mut first = vec![0; GZIP.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
+        let mut first = vec![0; FIRST.min(usize::try_from(len).unwrap_or(usize::MAX))];
         file.read_exact_at(&mut first, 0).map_err(unreadable)?;
-        if first != GZIP {
-            return open_at(file, len, path, task, head);
+        if !first.starts_with(GZIP) {
+            return match <[u8; FIRST]>::try_from(&*first) {
+                Ok(first) if first != MAGIC => open_tensors((file, len, first), path, task),
+                _ => open_old(file, len, path, task),
+            };
         }
     }
-    let bytes = file::read(path)?;
-    let read = || {
-        let mut reader = Reader::new(task, &bytes)?;
-        Ok((head(&mut reader)?, reader.values()?))
-    };
-    let (head, values) = read().map_err(|fault: Fault| fault.at(path))?;
-    Ok((head, Values::of(Arc::new(values))))
+    let (head, values) = parse(&file::read(path)?, path, task)?;
+    Ok((head, Values::of(values)))
 }
 
-/// [`open`] of a file of `len` bytes that can be read at any position.
-fn open_at<H>(
+/// Reads a whole file of `task`.
+///
+/// # Errors
+///
+/// As [`open`], and bytes that are not as they were written.
+pub(crate) fn load<H: Head>(
+    path: &Path,
+    task: &str,
+) -> Result<(H, Arc<Vec<f32>>), CheckpointError> {
+    let (head, values) = open(path, task)?;
+    Ok((head, values.all()?))
+}
+
+/// Takes apart the bytes of the file of `task` at `path`.
+///
+/// # Errors
+///
+/// As [`load`].
+pub(crate) fn parse<H: Head>(
+    bytes: &[u8],
+    path: &Path,
+    task: &str,
+) -> Result<(H, Arc<Vec<f32>>), CheckpointError> {
+    let read = || match bytes.first_chunk() {
+        Some(first) if *first != MAGIC => {
+            let len = bytes.len() as u64;
+            let header = Header::len(*first, len).ok_or(Fault::Foreign)?;
+            let header = Header::parse(&bytes[..header as usize], task, len)?;
+            let [start, end, data] =
+                [header.values().start, header.values().end, header.data()].map(|at| at as usize);
+            let (summed, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
+            if crc32c::crc32c(summed).to_le_bytes() != sum {
+                return Err(Fault::Corrupt);
+            }
+            let (before, behind) = (&bytes[data..start], &bytes[end..]);
+            let head = H::of_parts(&Parts { header: &header, before, behind })?;
+            Ok((head, floats(&bytes[start..end]).collect::<Vec<f32>>()))
+        }
+        _ => {
+            let mut reader = Reader::new(task.as_bytes(), bytes)?;
+            Ok((H::of_old(&mut reader)?, reader.values()?))
+        }
+    };
+    let (head, values) = read().map_err(|fault: Fault| fault.at(path))?;
+    let head = head.with(values.len() as u64).map_err(|fault| fault.at(path))?;
+    Ok((head, Arc::new(values)))
+}
+
+/// [`open`] of safetensors that can be read at any position: a file, its length, its first bytes.
+fn open_tensors<H: Head>(
+    (file, len, first): (File, u64, [u8; FIRST]),
+    path: &Path,
+    task: &str,
+) -> Result<(H, Values), CheckpointError> {
+    let read = |range: Range<u64>| {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(usize::MAX)];
+        file.read_exact_at(&mut bytes, range.start).map_err(|error| lost(&error, path))?;
+        Ok::<_, CheckpointError>(bytes)
+    };
+    let at = |fault: Fault| fault.at(path);
+    let header = Header::len(first, len).ok_or_else(|| at(Fault::Foreign))?;
+    let bytes = read(0..header)?;
+    let header = Header::parse(&bytes, task, len).map_err(at)?;
+    let values = header.values();
+    let (before, behind) = (read(header.data()..values.start)?, read(values.end..len)?);
+    let parts = Parts { header: &header, before: &before, behind: &behind };
+    let floats = (values.end - values.start) / 4;
+    let head = H::of_parts(&parts).and_then(|head: H| head.with(floats)).map_err(at)?;
+    let sum = Sum::Crc(crc32c::crc32c_append(crc32c::crc32c(&bytes), &before));
+    let open = Open {
+        file,
+        path: path.to_path_buf(),
+        sum,
+        summed: values.start,
+        values,
+        end: len - SUM_BYTES as u64,
+        is_checked: false,
+        bytes: Vec::new(),
+    };
+    Ok((head, Values { source: Source::File(Box::new(open)), floats }))
+}
+
+/// [`open`] of a file of the older form that can be read at any position.
+fn open_old<H: Head>(
     file: File,
     len: u64,
     path: &Path,
-    task: &[u8],
-    head: impl Fn(&mut Reader<'_>) -> Result<H, Fault>,
+    task: &str,
 ) -> Result<(H, Values), CheckpointError> {
     let mut first = Vec::new();
     let mut wanted = PIECE;
@@ -95,10 +231,10 @@ fn open_at<H>(
         first.resize(size, 0);
         file.read_exact_at(&mut first[had..], had as u64).map_err(|error| lost(&error, path))?;
         let read = || {
-            let mut reader = Reader::new(task, &first)?;
-            let head = head(&mut reader)?;
+            let mut reader = Reader::new(task.as_bytes(), &first)?;
+            let head = H::of_old(&mut reader)?;
             let floats = reader.count()?;
-            Ok((head, floats, first.len() - reader.left()))
+            Ok((head.with(floats)?, floats, first.len() - reader.left()))
         };
         let (head, floats, start) = match read() {
             Err(Fault::Truncated) if (size as u64) < len => {
@@ -109,16 +245,23 @@ fn open_at<H>(
         };
         let start = start as u64;
         let end = floats.checked_mul(4).and_then(|bytes| bytes.checked_add(start));
-        match end.and_then(|end| end.checked_add(SUM_BYTES)) {
+        match end.and_then(|end| end.checked_add(OLD_SUM_BYTES)) {
             Some(all) if all == len => {}
             Some(all) if all < len => return Err(Fault::Corrupt.at(path)),
             _ => return Err(Fault::Truncated.at(path)),
         }
         let mut sum = Checksum::default();
         sum.add(&first[..start as usize]);
-        let (path, end) = (path.to_path_buf(), len - SUM_BYTES);
-        let (summed, is_checked, bytes) = (start, false, Vec::new());
-        let open = Open { file, path, start, sum, summed, end, is_checked, bytes };
+        let open = Open {
+            file,
+            path: path.to_path_buf(),
+            values: start..len - OLD_SUM_BYTES,
+            sum: Sum::Old(sum),
+            summed: start,
+            end: len - OLD_SUM_BYTES,
+            is_checked: false,
+            bytes: Vec::new(),
+        };
         return Ok((head, Values { source: Source::File(Box::new(open)), floats }));
     }
 }
@@ -146,12 +289,11 @@ impl Values {
                 Ok(())
             }
             Source::File(open) => {
-                let at = open.start + 4 * first as u64;
-                assert!(at + 4 * into.len() as u64 <= open.end, "values of a key that there is");
+                let at = open.values.start + 4 * first as u64;
+                let has_all = at + 4 * into.len() as u64 <= open.values.end;
+                assert!(has_all, "values of a key that there is");
                 open.read(at, 4 * into.len())?;
-                for (value, bytes) in into.iter_mut().zip(open.bytes.as_chunks().0) {
-                    *value = f32::from_le_bytes(*bytes);
-                }
+                into.iter_mut().zip(floats(&open.bytes)).for_each(|(into, value)| *into = value);
                 // No early end, for the compiler to compare in lanes.
                 let are_finite = into.iter().fold(true, |all, value| all & value.is_finite());
                 if are_finite { Ok(()) } else { Err(Fault::Corrupt.at(&open.path)) }
@@ -159,9 +301,22 @@ impl Values {
         }
     }
 
-    /// Returns the number of values.
-    pub(crate) fn len(&self) -> u64 {
-        self.floats
+    /// Reads all values.
+    fn all(self) -> Result<Arc<Vec<f32>>, CheckpointError> {
+        let mut open = match self.source {
+            Source::Memory(values) => return Ok(values),
+            Source::File(open) => open,
+        };
+        let mut values = Vec::with_capacity(usize::try_from(self.floats).unwrap_or(usize::MAX));
+        let mut at = open.values.start;
+        while at < open.values.end {
+            let len = PIECE.min(open.values.end - at);
+            open.read(at, len as usize)?;
+            values.extend(floats(&open.bytes));
+            at += len;
+        }
+        open.check_rest()?;
+        Ok(Arc::new(values))
     }
 
     /// Reads what was not read yet and compares the checksum, at most once. Values that were read
@@ -197,11 +352,12 @@ impl Open {
             let len = PIECE.min(self.end - self.summed) as usize;
             self.read(self.summed, len)?;
         }
-        let mut written = [0; SUM_BYTES as usize];
+        let sum = self.sum.bytes();
+        let mut written = vec![0; sum.len()];
         self.file
             .read_exact_at(&mut written, self.end)
             .map_err(|error| lost(&error, &self.path))?;
-        if self.sum.sum() != u64::from_le_bytes(written) {
+        if sum != written {
             return Err(Fault::Corrupt.at(&self.path));
         }
         self.is_checked = true;
@@ -217,9 +373,16 @@ fn lost(error: &io::Error, path: &Path) -> CheckpointError {
     }
 }
 
+/// Returns the numbers of a multiple of four bytes.
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+    bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value))
+}
+
+/// Bytes that tell the form of a file.
+const FIRST: usize = MAGIC.len();
 /// Bytes that are read at once at first, and when nothing else says how many.
 const PIECE: u64 = 1 << 16;
-const SUM_BYTES: u64 = 8;
+const OLD_SUM_BYTES: u64 = 8;
 const GZIP: &[u8] = b"\x1f\x8b";
 
 #[cfg(test)]
@@ -233,30 +396,57 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+    use crate::data::names::Names;
     use crate::run::file::Writer;
+    use crate::run::tensors::Draft;
 
-    /// Returns a file with a head of so many names.
-    fn written(names: usize) -> Vec<u8> {
+    /// A head of so many names.
+    #[derive(Debug, PartialEq)]
+    struct List(usize);
+
+    impl Head for List {
+        fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
+            let head: usize = parts.head()?;
+            let names = parts.names("values").ok_or(Fault::Corrupt)?;
+            if names.len() == head { Ok(Self(head)) } else { Err(Fault::Corrupt) }
+        }
+
+        fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+            let names = reader.count()?;
+            (0..names).try_for_each(|_| reader.text().map(drop))?;
+            Ok(Self(names as usize))
+        }
+
+        fn tensors(&self) -> Option<Vec<Tensor>> {
+            Some(vec![Tensor::new("values", 1, 3), Tensor::new("rest", 1, 1)])
+        }
+    }
+
+    const VALUES: [f32; 4] = [0.5, -2.0, 3.0, 4.0];
+
+    /// Returns a file of either form with a head of so many names.
+    fn written(is_old: bool, names: usize) -> Vec<u8> {
+        let name = |name: usize| format!("name {name}");
         let write = || {
-            let mut writer = Writer::new(b"count", Vec::new())?;
-            writer.count(names as u64)?;
-            (0..names).try_for_each(|name| writer.text(format!("name {name}").as_bytes()))?;
-            writer.values(&[0.5, -2.0, 3.0, 4.0])
+            if is_old {
+                let mut writer = Writer::new(b"count", Vec::new())?;
+                writer.count(names as u64)?;
+                (0..names).try_for_each(|at| writer.text(name(at).as_bytes()))?;
+                return writer.values(&VALUES);
+            }
+            let mut list = Names::default();
+            (0..names).for_each(|at| list.push(name(at).as_bytes()));
+            let draft = Draft::new("count", &names)?.words("odd", &[7; 3]).names("values", &list);
+            draft.write(&List(names).tensors().unwrap_or_default(), &VALUES, Vec::new())
         };
         write().expect("memory takes all bytes")
     }
 
-    fn head(reader: &mut Reader<'_>) -> Result<u64, Fault> {
-        let names = reader.count()?;
-        (0..names).try_for_each(|_| reader.text().map(drop))?;
-        Ok(names)
-    }
-
     /// Opens a file of these bytes.
-    fn opened(name: &str, bytes: &[u8]) -> Result<(u64, Values), CheckpointError> {
+    fn opened(name: &str, bytes: &[u8]) -> Result<(List, Values), CheckpointError> {
         let path = env::temp_dir().join(format!("adapm-partial-{name}-{}", process::id()));
         fs::write(&path, bytes).expect("the folder for temporary files can be written");
-        let opened = open(&path, b"count", head);
+        let opened = open(&path, "count");
         fs::remove_file(&path).expect("it was just written");
         opened
     }
@@ -268,42 +458,58 @@ mod tests {
 
     #[test]
     fn values_are_read_at_any_place_whatever_the_length_of_the_head() {
-        for names in [0, 1, 10_000, 50_000] {
-            let (head, mut values) = opened("any", &written(names)).expect("it is whole");
-            assert_eq!((head, values.len()), (names as u64, 4));
+        let files =
+            [0, 1, 10_000, 50_000].into_iter().flat_map(|names| [(true, names), (false, names)]);
+        for (is_old, names) in files {
+            let bytes = written(is_old, names);
+            let (head, mut values) = opened("any", &bytes).expect("it is whole");
+            assert_eq!((head, values.floats), (List(names), 4));
             assert_eq!(read(&mut values, 2, 2), Ok(vec![3.0, 4.0]));
             assert_eq!(read(&mut values, 0, 3), Ok(vec![0.5, -2.0, 3.0]));
             assert_eq!(values.check_rest(), Ok(()));
             assert_eq!(values.check_rest(), Ok(()));
+            let (_, values) = opened("all", &bytes).expect("it is whole");
+            assert_eq!(values.all().as_deref().map(Vec::as_slice), Ok(VALUES.as_slice()));
+            let (_, values) =
+                parse::<List>(&bytes, Path::new("file"), "count").expect("it is whole");
+            assert_eq!(*values, VALUES);
         }
     }
 
     #[test]
     fn gzip_is_read_whole() {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(&written(3)).expect("memory takes every byte");
-        let bytes = encoder.finish().expect("memory takes every byte");
-        let (head, mut values) = opened("gzip", &bytes).expect("it is whole");
-        assert_eq!((head, read(&mut values, 1, 2)), (3, Ok(vec![-2.0, 3.0])));
-        assert_eq!(values.check_rest(), Ok(()));
+        for is_old in [true, false] {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&written(is_old, 3)).expect("memory takes every byte");
+            let bytes = encoder.finish().expect("memory takes every byte");
+            let (head, mut values) = opened("gzip", &bytes).expect("it is whole");
+            assert_eq!((head, read(&mut values, 1, 2)), (List(3), Ok(vec![-2.0, 3.0])));
+            assert_eq!(values.check_rest(), Ok(()));
+        }
     }
 
     #[test]
     fn a_file_of_another_length_is_refused_when_it_is_opened() {
-        let whole = written(5);
-        for len in 0..whole.len() {
-            assert!(opened("cut", &whole[..len]).is_err(), "cut at {len}");
+        for whole in [written(true, 5), written(false, 5)] {
+            for len in 0..whole.len() {
+                let cut = &whole[..len];
+                assert!(opened("cut", cut).is_err(), "cut at {len}");
+                assert!(parse::<List>(cut, Path::new("cut"), "count").is_err(), "cut at {len}");
+            }
+            let longer = [whole.as_slice(), &[0]].concat();
+            assert!(matches!(opened("long", &longer), Err(CheckpointError::Corrupt { .. })));
         }
-        let longer = [whole.as_slice(), &[0]].concat();
-        assert!(matches!(opened("long", &longer), Err(CheckpointError::Corrupt { .. })));
     }
 
     #[test]
     fn damage_is_seen_by_the_checksum_in_whatever_order_values_were_read() {
-        let whole = written(5);
-        for at in 0..whole.len() {
+        let files = [written(true, 5), written(false, 5)];
+        let places = files.iter().flat_map(|file| (0..file.len()).map(move |at| (file, at)));
+        for (whole, at) in places {
             let mut changed = whole.clone();
             changed[at] ^= 1;
+            let whole = parse::<List>(&changed, Path::new("file"), "count");
+            assert!(whole.is_err(), "changed at {at}");
             for order in [vec![], vec![(0, 4)], vec![(2, 2), (0, 2)], vec![(0, 3), (1, 2)]] {
                 let checked = opened("damage", &changed).and_then(|(_, mut values)| {
                     order
@@ -319,7 +525,7 @@ mod tests {
     #[test]
     fn a_number_that_is_not_finite_is_seen_where_it_is_read() {
         for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-            let mut bytes = written(1);
+            let mut bytes = written(true, 1);
             let at = bytes.len() - 8 - 4;
             bytes[at..at + 4].copy_from_slice(&odd.to_le_bytes());
             let (_, mut values) = opened("odd", &bytes).expect("the length is right");

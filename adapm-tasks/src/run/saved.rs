@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
+use crate::run::file::{CheckpointError, Fault, Reader};
+use crate::run::partial::{self, Head};
+use crate::run::tensors::{Draft, Parts, Tensor};
 
 /// Settings and trained parameters of a task, as they are saved.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,40 +18,58 @@ pub struct Saved<C> {
     pub task: &'static str,
     /// The settings, or whatever else is needed to know what the parameters are.
     pub head: C,
+    /// The tensors that the values are, one behind the other.
+    pub tensors: Vec<Tensor>,
     /// The values of all keys, in order ([`Task::best_shape`](crate::run::Task::best_shape)).
     pub values: Arc<Vec<f32>>,
 }
 
 impl<C: Serialize> Saved<C> {
-    /// Writes the file.
+    /// Writes the file: safetensors.
     ///
     /// # Errors
     ///
-    /// Errors of `inner`.
+    /// Errors of `inner`; tensors of more or fewer values.
     pub fn write_to(&self, inner: impl io::Write) -> io::Result<()> {
-        let head = serde_json::to_vec(&self.head)?;
-        let mut writer = Writer::new(self.task.as_bytes(), inner)?;
-        writer.text(&head)?;
-        writer.values(&self.values).map(drop)
+        Draft::new(self.task, &self.head)?.write(&self.tensors, &self.values, inner).map(drop)
     }
 }
 
 impl<C: DeserializeOwned> Saved<C> {
-    /// Reads the file of the task called `task` at `path`; as many bytes as it has, and once more
-    /// its values.
+    /// Reads the file of the task called `task` at `path`.
     ///
     /// # Errors
     ///
     /// A file that cannot be read, is of another task, or damaged.
     pub fn load(task: &'static str, path: &Path) -> Result<Self, CheckpointError> {
-        let bytes = file::read(path)?;
-        Self::of_bytes(task, &bytes).map_err(|fault| fault.at(path))
+        let (Settings { head, tensors }, values) = partial::load(path, task)?;
+        Ok(Self { task, head, tensors, values })
+    }
+}
+
+/// What is saved beside the values.
+struct Settings<C> {
+    head: C,
+    tensors: Vec<Tensor>,
+}
+
+impl<C: DeserializeOwned> Head for Settings<C> {
+    fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
+        Ok(Self { head: parts.head()?, tensors: parts.tensors() })
     }
 
-    fn of_bytes(task: &'static str, bytes: &[u8]) -> Result<Self, Fault> {
-        let mut reader = Reader::new(task.as_bytes(), bytes)?;
+    fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {
         let head = serde_json::from_slice(reader.text()?).map_err(|_| Fault::Corrupt)?;
-        Ok(Self { task, head, values: Arc::new(reader.values()?) })
+        Ok(Self { head, tensors: Vec::new() })
+    }
+
+    fn tensors(&self) -> Option<Vec<Tensor>> {
+        Some(self.tensors.clone())
+    }
+
+    /// The task compares the number with its head.
+    fn with(self, _: u64) -> Result<Self, Fault> {
+        Ok(self)
     }
 }
 
@@ -57,16 +77,31 @@ impl<C: DeserializeOwned> Saved<C> {
 mod tests {
     use super::*;
 
+    type Read<C> = Result<C, CheckpointError>;
+
+    fn read<C: DeserializeOwned>(task: &str, bytes: &[u8]) -> Read<(C, Vec<Tensor>, Vec<f32>)> {
+        let (Settings { head, tensors }, values) = partial::parse(bytes, Path::new("file"), task)?;
+        Ok((head, tensors, values.to_vec()))
+    }
+
     #[test]
     fn what_is_saved_is_read_and_another_task_or_head_is_refused() {
-        let saved =
-            Saved { task: "fm", head: (3_u32, "x".to_owned()), values: Arc::new(vec![0.1]) };
+        type Head = (u32, String);
+        let (head, tensors) = ((3, "x".to_owned()), vec![Tensor::new("w", 1, 2)]);
+        let values = Arc::new(vec![0.1, 0.2]);
+        let saved = Saved { task: "fm", head, tensors, values };
         let mut bytes = Vec::new();
         saved.write_to(&mut bytes).expect("memory takes all bytes");
-        assert_eq!(Saved::of_bytes("fm", &bytes), Ok(saved));
-        type Head = (u32, String);
-        assert_eq!(Saved::<Head>::of_bytes("lr", &bytes), Err(Fault::Task("fm".to_owned())));
-        assert_eq!(Saved::<Vec<u8>>::of_bytes("fm", &bytes), Err(Fault::Corrupt));
-        assert_eq!(Saved::<Head>::of_bytes("fm", &bytes[..9]), Err(Fault::Truncated));
+        let expected = (saved.head, saved.tensors, saved.values.to_vec());
+        assert_eq!(read("fm", &bytes), Ok(expected));
+        let refused =
+            |read: Read<(Head, Vec<Tensor>, Vec<f32>)>| read.expect_err("it does not fit");
+        let other = refused(read("lr", &bytes)).to_string();
+        assert_eq!(other, "file is a checkpoint of task fm; give one of the task asked for");
+        let damaged = read::<Vec<u8>>("fm", &bytes).expect_err("it has another head");
+        assert_eq!(damaged.to_string(), "file is damaged; save it again");
+        for cut in [9, bytes.len() - 1] {
+            assert!(refused(read("fm", &bytes[..cut])).to_string().starts_with("file "));
+        }
     }
 }

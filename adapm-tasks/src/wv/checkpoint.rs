@@ -1,5 +1,12 @@
 //! Word vectors in a file, both of each word, with the counts.
 //!
+//! | tensor | type, shape | what |
+//! | --- | --- | --- |
+//! | `inputs`, `outputs` | F32, `[words, dim]` | both vectors of each word; the inputs are those that are used |
+//! | `words.names`, `words.counts` | U8 and U64 | lines; how often each occurs |
+//!
+//! Older files are read, too ([`crate::run::file`]):
+//!
 //! ```text
 //!   head | dim u64 | words: count u64, each its count u64 and its bytes | floats u64 | values in key order f32 | checksum u64
 //! ```
@@ -10,9 +17,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, io};
 
+use serde::{Deserialize, Serialize};
+
 use crate::kge::Names;
-use crate::run::file::{self, CheckpointError, Fault, Reader, Writer};
-use crate::run::partial::{self, Values};
+use crate::run::file::{self, CheckpointError, Fault, Reader};
+use crate::run::partial::{self, Head, Values};
+use crate::run::tensors::{Draft, Parts, Tensor};
 use crate::wv::corpus::Vocabulary;
 use crate::wv::vectors::Vectors;
 
@@ -50,7 +60,8 @@ impl Checkpoint {
     /// A file that is missing, foreign, of another task, truncated, damaged, or of another format
     /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        Self::of_bytes(&file::read(path)?, path)
+        let (head, values) = partial::load(path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Writes a file; the same bytes for any number of nodes. An older file of that name stays as
@@ -83,8 +94,10 @@ impl Checkpoint {
     }
 
     /// Parses the bytes of the file at `path`.
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Self, CheckpointError> {
-        decode(bytes).map_err(|fault| fault.at(path))
+        let (head, values) = partial::parse(bytes, path, TASK)?;
+        Ok(Self { values, ..head })
     }
 
     /// Reads the head of a file, and opens its values.
@@ -93,14 +106,7 @@ impl Checkpoint {
     ///
     /// As [`load`](Self::load), but for values that are not as they were written.
     pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        let (head, values) = partial::open(path, TASK, head)?;
-        let fits = head.floats() == Some(values.len());
-        if fits { Ok((head, values)) } else { Err(Fault::Corrupt.at(path)) }
-    }
-
-    /// Returns the number of values, which may be elsewhere; `None` if they cannot be counted.
-    fn floats(&self) -> Option<u64> {
-        (self.words.len() as u64).checked_mul(2)?.checked_mul(self.dim as u64)
+        partial::open(path, TASK)
     }
 
     /// Writes the bytes of the file.
@@ -109,39 +115,56 @@ impl Checkpoint {
     ///
     /// What `inner` refuses.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
-        let mut writer = Writer::new(TASK, inner)?;
-        writer.count(self.dim as u64)?;
-        writer.count(self.words.len() as u64)?;
-        for (number, count) in self.counts.iter().enumerate() {
-            writer.count(*count)?;
-            writer.text(self.words.bytes(number).unwrap_or_default())?;
+        let draft = Draft::new(TASK, &Settings { dim: self.dim })?
+            .names(WORDS, &self.words)
+            .words(COUNTS, &self.counts);
+        let tensors = self.tensors().ok_or(io::ErrorKind::InvalidInput)?;
+        draft.write(&tensors, &self.values, inner)
+    }
+}
+
+/// The head of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Settings {
+    dim: usize,
+}
+
+impl Settings {
+    /// Returns the model of these words, without values.
+    fn of(self, words: Names, counts: Vec<u64>) -> Result<Checkpoint, Fault> {
+        let (dim, values) = (self.dim, Arc::default());
+        let fits = dim > 0 && counts.len() == words.len();
+        if fits { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
+    }
+}
+
+/// The values are left out.
+impl Head for Checkpoint {
+    fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
+        let (words, counts) = (parts.names(WORDS), parts.words(COUNTS));
+        parts.head::<Settings>()?.of(words.ok_or(Fault::Corrupt)?, counts.ok_or(Fault::Corrupt)?)
+    }
+
+    fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {
+        let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
+        let (mut words, mut counts) = (Names::default(), Vec::new());
+        // No memory is set aside for what the count claims.
+        for _ in 0..reader.count()? {
+            counts.push(reader.count()?);
+            words.push(reader.name()?);
         }
-        writer.values(&self.values)
+        Settings { dim }.of(words, counts)
+    }
+
+    fn tensors(&self) -> Option<Vec<Tensor>> {
+        let words = self.words.len() as u64;
+        Some(["inputs", "outputs"].map(|name| Tensor::new(name, words, self.dim)).to_vec())
     }
 }
 
-fn decode(bytes: &[u8]) -> Result<Checkpoint, Fault> {
-    let mut reader = Reader::new(TASK, bytes)?;
-    let head = head(&mut reader)?;
-    let values = Arc::new(reader.values()?);
-    let fits = head.floats() == Some(values.len() as u64);
-    if fits { Ok(Checkpoint { values, ..head }) } else { Err(Fault::Corrupt) }
-}
-
-/// Reads all before the values, which are left out.
-fn head(reader: &mut Reader<'_>) -> Result<Checkpoint, Fault> {
-    let dim = usize::try_from(reader.count()?).map_err(|_| Fault::Corrupt)?;
-    let (mut words, mut counts) = (Names::default(), Vec::new());
-    // No memory is set aside for what the count claims.
-    for _ in 0..reader.count()? {
-        counts.push(reader.count()?);
-        words.push(reader.text()?);
-    }
-    let values = Arc::default();
-    if dim > 0 { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
-}
-
-const TASK: &[u8] = b"wv";
+const TASK: &str = "wv";
+const WORDS: &str = "words";
+const COUNTS: &str = "words.counts";
 
 #[cfg(test)]
 mod tests {
@@ -151,6 +174,10 @@ mod tests {
     fn checkpoint() -> Checkpoint {
         let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b a \xff"), 1, 1).unwrap();
         Checkpoint::new(&vocabulary, 2, Arc::new((0..12).map(|i| i as f32 - 3.5).collect()))
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
+        Checkpoint::of_bytes(bytes, Path::new("file"))
     }
 
     #[test]

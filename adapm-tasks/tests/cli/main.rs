@@ -18,6 +18,7 @@ mod interrupted;
 mod json;
 mod launch;
 mod messages;
+mod models;
 mod nodes;
 mod out;
 mod partitions;

@@ -38,8 +38,8 @@ fn mrr(name: &str, launch: &[&str]) -> f64 {
 }
 
 /// Of few words, each step of which is large, the most frequent are pushed several times a
-/// microsecond: where copies lack too many changes, all nodes step on the same old values, and seeds
-/// end as low as 0.7.
+/// microsecond: where copies lack too many changes, all nodes step on the same old values, and
+/// seeds end as low as 0.7.
 #[test]
 fn contended_keys_learn_as_under_full_replication() {
     if runs("ADAPM_QUALITY_CASES", 1) < CASES.len() as u64 {
@@ -124,8 +124,8 @@ fn learns(system: &str) {
     assert_eq!((&last["system"], &last["nodes"]), (&system.into(), &2.into()));
 }
 
-/// Seeds of the runs of which a mean is taken: 40 spread from 0.94 to 1.00 under `adapm`, from 0.976
-/// under `full`, with means of 0.978 and 0.990.
+/// Seeds of the runs of which a mean is taken: 40 spread from 0.94 to 1.00 under `adapm`, from
+/// 0.976 under `full`, with means of 0.978 and 0.990.
 const SEEDS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 /// Nodes and transport; the first is what `cargo test` runs.

@@ -1,6 +1,10 @@
-//! Figures of clicks equal those of scikit-learn, where a Python that has it is installed.
+//! What Python says, where one with these packages is installed: figures of clicks equal those of
+//! scikit-learn, and `safetensors` reads a model.
 
+use std::ffi::OsString;
+use std::fs;
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use adapm_tasks::metric::ClickMetrics;
@@ -48,13 +52,17 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Returns a Python that has a package, if there is one.
+fn python_with(package: &str) -> Option<OsString> {
+    let python = std::env::var_os("ADAPM_PYTHON").unwrap_or_else(|| "python3".into());
+    let import = format!("import {package}");
+    let tried = Command::new(&python).args(["-c", &import]).stderr(Stdio::null()).status();
+    tried.is_ok_and(|status| status.success()).then_some(python)
+}
+
 /// Returns scikit-learn's figures of the cases; `None` if it is not installed.
 fn of_peer(cases: &[Case]) -> Option<Vec<[f64; 2]>> {
-    let python = std::env::var_os("ADAPM_PYTHON").unwrap_or_else(|| "python3".into());
-    let has_it =
-        Command::new(&python).args(["-c", "import sklearn"]).stderr(Stdio::null()).status();
-    has_it.ok().filter(|status| status.success())?;
-    let mut peer = Command::new(&python)
+    let mut peer = Command::new(python_with("sklearn")?)
         .args(["-c", PEER])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -93,4 +101,46 @@ fn area_and_loss_are_those_of_scikit_learn() {
         assert!((ours.auc - auc).abs() < 1e-9, "{what}");
         assert!((ours.log_loss - log_loss).abs() < 1e-9, "{what}");
     }
+}
+
+/// Reads a model, and what was exported of it; writes nothing unless they differ.
+const READER: &str = "
+import json, sys, numpy
+from safetensors import safe_open
+model, table, names = sys.argv[1:]
+with safe_open(model, 'np') as file:
+    assert json.loads(file.metadata()['adapm']) == {'version': 1, 'task': 'kge'}, file.metadata()
+    entities = file.get_tensor('entities')
+    lines = bytes(file.get_tensor('entities.names')).decode().splitlines()
+    head = json.loads(bytes(file.get_tensor('adapm.head')))
+    others = {name: file.get_tensor(name).shape for name in file.keys()}
+exported = numpy.load(table)
+assert entities.dtype == exported.dtype and (entities == exported).all()
+assert lines == open(names).read().splitlines()
+assert (head['model'], head['dim']) == ('complex', 4), head
+assert others['relations'][1] == 4 and others['inverses'] == others['relations'], others
+";
+
+#[test]
+fn a_model_is_read_by_safetensors_of_python_and_is_what_is_exported() {
+    let Some(python) = python_with("safetensors.numpy") else {
+        println!("SKIPPED safetensors: no Python that has it; name one in ADAPM_PYTHON");
+        return;
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    let files = ["model", "entities.npy", "names"].map(|name| folder.join(name));
+    let [model, table, names] = files.each_ref().map(|file| file.to_str().expect("UTF-8"));
+    let train = "train kge --model complex --reciprocal --dim 4 --epochs 1 --no-eval --save";
+    let export = "export kge --format npy --table entities --load";
+    for (words, more) in
+        [(train, vec![model]), (export, vec![model, "--output", table, "--names", names])]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
+        let ran = command.args(words.split(' ')).args(more).output().expect("the binary starts");
+        assert!(ran.status.success(), "{ran:?}");
+    }
+    let read = Command::new(python).args(["-c", READER, model, table, names]).output();
+    let read = read.expect("it has just run");
+    assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
 }
