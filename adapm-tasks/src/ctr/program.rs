@@ -62,7 +62,7 @@ pub struct DataArgs {
     numeric: Numeric,
     /// Examples of train in which a feature occurs at least to have a key of its own; others of its
     /// field share one
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = Encoding::default().min_count)]
     min_count: u64,
     /// Hash features to 2^N keys instead of reading them into a dictionary
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=31))]

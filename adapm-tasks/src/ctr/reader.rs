@@ -14,7 +14,9 @@ use crate::data::{ClickFault, DataError, Malformation, bytes};
 use crate::run::{Digest, Split};
 
 /// How files become examples.
-#[derive(Clone, Debug, Default, PartialEq)]
+///
+/// Defaults to features of at least two examples of train, in a dictionary.
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Encoding {
     /// Columns, if the files are tables.
@@ -25,6 +27,12 @@ pub struct Encoding {
     pub min_count: u64,
     /// Bits of a hash instead of a dictionary.
     pub hash_bits: Option<u32>,
+}
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Self { schema: None, numeric: Numeric::default(), min_count: 2, hash_bits: None }
+    }
 }
 
 /// The files of a data set.
@@ -341,7 +349,7 @@ mod tests {
 
     fn schema() -> Encoding {
         let schema = Some("x:num,job:cat,y:label".parse().expect("a schema"));
-        Encoding { schema, min_count: 2, ..Encoding::default() }
+        Encoding { schema, ..Encoding::default() }
     }
 
     fn table(rows: std::ops::Range<usize>) -> String {
