@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use adapm_core::clock::Clock;
 use adapm_core::policy::{Adaptive, Patience, Placement, Policy, System, View};
-use adapm_core::slot::State::{Main, Replica};
+use adapm_core::slot::State::{Main, None as Absent, Replica};
 use adapm_core::stats::Stats;
 use adapm_core::{Key, NodeId, WorkerId};
 use adapm_verify::{Setup, Violation};
@@ -214,6 +214,43 @@ fn no_change_waits_while_a_call_waits() -> Claim {
     assert_eq!(deltas(&play), 1);
     play.deliver_all()?;
     play.wait(sync)?;
+    Ok(())
+}
+
+/// A change that has left with its key, when this node became the owner, is no change of a later
+/// replica: else the node would never come to rest.
+#[test]
+fn a_change_is_forgotten_when_its_key_is_handed_over() -> Claim {
+    let (mut play, key) = shared(2)?;
+    let reach = |play: &mut Play, node: NodeId, state| {
+        for _ in 0..10 {
+            if play.state(node, key) == state {
+                break;
+            }
+            play.nodes().try_for_each(|node| play.round(node))?;
+            play.deliver_all()?;
+        }
+        assert_eq!(play.state(node, key), state, "{node}");
+        Ok::<_, Violation>(())
+    };
+    play.push(of(N0), &[key])?;
+    // By its rate so far, the next look at it is the last.
+    run_until(&mut play, PATIENCE.nanos / 4, |_| false)?;
+    play.advance_clock(of(N1), 1_000);
+    reach(&mut play, N0, Main)?;
+    // It goes, and comes back as a replica that is only read.
+    play.advance_clock(of(N0), 1_000);
+    play.intent(of(N1), &[key], 1_000..2_000)?;
+    reach(&mut play, N1, Main)?;
+    play.intent(of(N0), &[key], 1_000..2_000)?;
+    reach(&mut play, N0, Replica)?;
+    // Its intent ends as everything goes at once.
+    play.advance_clock(of(N0), 1_000);
+    let sync = play.wait_sync(of(N0))?;
+    reach(&mut play, N0, Absent)?;
+    play.wait(sync)?;
+    play.run()?;
+    assert_eq!((deltas(&play), play.member(N0).node.engine().side_entries()), (0, 0));
     Ok(())
 }
 

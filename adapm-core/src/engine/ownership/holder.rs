@@ -11,19 +11,21 @@ use crate::time::Instant;
 /// Pending reports to one other node about keys owned here, each key at most once.
 #[derive(Debug, Default)]
 pub(super) struct Holder {
-    /// Keys of which the holder lacks more changes than the policy tolerates, or with a decided
-    /// hand-over to it, oldest first, each with its number; may contain obsolete entries.
+    /// Keys of which the holder lacks more changes than the policy tolerates, or one for long
+    /// enough; that it has asked to be refreshed; or with a decided hand-over to it. Oldest first,
+    /// each with its number; may contain obsolete entries.
     due: KeyQueue<u64>,
     /// Keys with changes that the holder lacks and that are not due, with the time since which it
     /// lacks one, oldest first.
     waiting: KeyQueue<Instant>,
-    /// Numbers given to keys that are due, and the number of them when the node's mark arrived.
+    /// Numbers given to keys that are due, and the number of them when the answer to the request
+    /// with the node's mark was complete.
     numbered: u64,
     marked: Option<u64>,
     /// True if it has been notified that a request would bring something.
     told: bool,
-    /// Time of the last answer to it.
-    answered: Option<Instant>,
+    /// Time of its last request.
+    asked: Option<Instant>,
 }
 
 impl Holder {
@@ -89,10 +91,10 @@ impl Holder {
         }
     }
 
-    /// Notes an answer to the holder. Returns the time of the one before.
+    /// Notes a request of the holder. Returns the time of the one before.
     pub(super) fn note_request(&mut self, now: Instant) -> Option<Instant> {
         self.told = false;
-        self.answered.replace(now)
+        self.asked.replace(now)
     }
 
     /// Notes the holder's mark: everything that is due now has to be reported before it is

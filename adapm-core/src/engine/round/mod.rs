@@ -330,8 +330,11 @@ impl Round {
                         release: unsent.is_none() && !has_interest,
                         len: ctx.value_len(key),
                     };
-                    if !(change.is_dirty || change.has_front || change.release) {
+                    // It may have left and come back since its change waited.
+                    if !change.is_dirty {
                         self.undue.forget(key);
+                    }
+                    if !(change.is_dirty || change.has_front || change.release) {
                         continue;
                     }
                     let goes = at_once || change.has_front || change.release;
