@@ -109,14 +109,15 @@ import json, sys, numpy
 from safetensors import safe_open
 model, table, names = sys.argv[1:]
 with safe_open(model, 'np') as file:
-    assert json.loads(file.metadata()['adapm']) == {'version': 1, 'task': 'kge'}, file.metadata()
+    assert json.loads(file.metadata()['adapm']) == {'version': 3, 'task': 'kge'}, file.metadata()
     entities = file.get_tensor('entities')
-    lines = bytes(file.get_tensor('entities.names')).decode().splitlines()
+    lines = bytes(file.get_tensor('entities.names')).decode().split('\\n')[:-1]
     head = json.loads(bytes(file.get_tensor('adapm.head')))
     others = {name: file.get_tensor(name).shape for name in file.keys()}
 exported = numpy.load(table)
 assert entities.dtype == exported.dtype and (entities == exported).all()
-assert lines == open(names).read().splitlines()
+assert len(lines) == len(entities) and 'next\\u2028line' in lines, lines
+assert lines == open(names, newline='\\n').read().split('\\n')[:-1]
 assert (head['model'], head['dim']) == ('complex', 4), head
 assert others['relations'][1] == 4 and others['inverses'] == others['relations'], others
 ";
@@ -129,13 +130,16 @@ fn a_model_is_read_by_safetensors_of_python_and_is_what_is_exported() {
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python");
     fs::create_dir_all(&folder).expect("a folder can be made");
-    let files = ["model", "entities.npy", "names"].map(|name| folder.join(name));
-    let [model, table, names] = files.each_ref().map(|file| file.to_str().expect("UTF-8"));
-    let train = "train kge --model complex --reciprocal --dim 4 --epochs 1 --no-eval --save";
+    let files = ["model", "entities.npy", "names", "facts.tsv"].map(|name| folder.join(name));
+    let [model, table, names, facts] = files.each_ref().map(|file| file.to_str().expect("UTF-8"));
+    // Not every line end of Python is one of ours.
+    fs::write(facts, "a\tis\tnext\u{2028}line\nb\tis\ta\n").expect("a file can be written");
+    let train = "train kge --model complex --reciprocal --dim 4 --epochs 1 --no-eval --data";
     let export = "export kge --format npy --table entities --load";
-    for (words, more) in
-        [(train, vec![model]), (export, vec![model, "--output", table, "--names", names])]
-    {
+    for (words, more) in [
+        (train, vec![facts, "--save", model]),
+        (export, vec![model, "--output", table, "--names", names]),
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_adapm"));
         let ran = command.args(words.split(' ')).args(more).output().expect("the binary starts");
         assert!(ran.status.success(), "{ran:?}");

@@ -8,6 +8,7 @@
 //!
 //! Not here: the verbs that have these arguments ([`verbs`](crate::cli::verbs)).
 
+mod check;
 mod common;
 mod compare;
 mod data;
@@ -19,6 +20,7 @@ mod partition;
 pub(crate) mod predict;
 mod usage;
 
+pub(crate) use check::CheckModelsArgs;
 pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
 pub(crate) use compare::{CompareArgs, OF_ONE_RUN};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb};

@@ -84,6 +84,12 @@ pub(crate) enum Failure {
     /// The folder of a run cannot be used; why, and what to do.
     #[error("cannot use the folder {path} (--out): {reason}")]
     Folder { path: PathBuf, reason: String },
+    /// A folder to check has no model.
+    #[error(
+        "neither best.adapm nor last.adapm is in {path}; give the folder of a run that has ended, or a file \
+         written by --save"
+    )]
+    NoModel { path: PathBuf },
     /// Lines of a run are missing in its folder; the run is complete.
     #[error("lines are missing in {path} (--out): {reason}; the models there are complete")]
     Unlogged { path: PathBuf, reason: String },
@@ -219,6 +225,7 @@ impl Failure {
             | Self::Unwritable { .. }
             | Self::Overwrites { .. }
             | Self::Folder { .. }
+            | Self::NoModel { .. }
             | Self::SharedPipe { .. }
             | Self::Usage { .. }
             | Self::Launcher(_)

@@ -1,7 +1,8 @@
 //! The adapm command line: `demo`, `train`, `tune`, `eval`, `predict`, `export` and `partition` of
-//! each task, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`, `compare`.
+//! each task, `check`, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`,
+//! `compare`.
 //!
-//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `data`,
+//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `check`, `data`,
 //! `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what
 //! is a task's own, `args` what can be asked for, `query` what is asked of a model, `config` and
 //! `recipe` where settings come from, `progress` what is shown while a run goes, `folder` what
@@ -11,6 +12,7 @@
 //! holds JSON lines only.
 
 pub(crate) mod args;
+mod check;
 mod command;
 mod config;
 mod data;
@@ -123,6 +125,7 @@ fn run(cli: &Cli, given: &Given) -> Result<(), Failure> {
         None => demo::run(&DemoArgs::default_values(), interrupt),
         Some(Verb::Demo(args)) => demo::run(args, interrupt),
         Some(Verb::Launch(args)) => launch::run(args),
+        Some(Verb::Check(args)) => check::run(args, interrupt),
         Some(Verb::Data(args)) => data::run(args, interrupt),
         Some(Verb::Token(args)) => token::run(args),
         Some(Verb::CheckNet(args)) => measure::check_net::run(args, interrupt),

@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, ColorChoice, Command, Parser, Subcommand};
 use crate::cli::args::export::ExportTask;
 use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
-    BenchArgs, CheckNetArgs, CompareArgs, DataArgs, DemoArgs, Given, LaunchArgs,
+    BenchArgs, CheckModelsArgs, CheckNetArgs, CompareArgs, DataArgs, DemoArgs, Given, LaunchArgs,
     PARTITION_EXAMPLES, SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest, in_one_line,
     systems,
 };
@@ -99,6 +99,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: PartitionTask,
     },
+    /// Check whether saved models are whole, and show what is in them
+    Check(CheckModelsArgs),
     /// List the data sets of the recipes and where to get them, or check data
     Data(DataArgs),
     /// Run a verb as several processes, on this host or on others

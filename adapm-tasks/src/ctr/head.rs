@@ -8,8 +8,9 @@ use crate::ctr::NAME;
 use crate::ctr::clicks::{Clicks, Origin};
 use crate::ctr::config::TrainConfig;
 use crate::ctr::encoder::Encoder;
+use crate::ctr::network::Network;
 use crate::ctr::synthetic::SyntheticConfig;
-use crate::run::{CheckpointError, Config as _, Saved};
+use crate::run::{CheckpointError, Config as _, Saved, Tensor};
 
 /// The head of a model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,15 +42,23 @@ impl Head {
     pub(crate) fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
         let model: Saved<Self> = Saved::load(NAME, path)?;
         let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
-        model.head.is_sound().then_some(model).ok_or_else(corrupt)
+        let tensors = model.head.is_sound().then(|| model.head.tensors()).ok_or_else(corrupt)?;
+        model.with(tensors).ok_or_else(corrupt)
+    }
+
+    /// Returns the tensors of the parameters.
+    pub(crate) fn tensors(&self) -> Vec<Tensor> {
+        let Encoder { fields, numbers, .. } = &self.encoder;
+        Network::new(&self.config, fields.len(), numbers.len()).tensors(self.encoder.keys())
     }
 
     /// Returns true if its parts go together: a file may say anything.
     fn is_sound(&self) -> bool {
-        let Encoder { form, numeric, hash_bits, numbers, .. } = &self.encoder;
+        let Encoder { form, numeric, hash_bits, numbers, fields, .. } = &self.encoder;
         self.config.check().is_ok()
             && hash_bits.is_none_or(|bits| (1..=31).contains(&bits))
             && numbers.len() == form.numbers(*numeric).len()
+            && fields.len() + numbers.len() > 0
     }
 }
 
@@ -60,7 +69,8 @@ mod tests {
 
     #[test]
     fn a_head_whose_parts_do_not_go_together_is_refused() {
-        let (config, encoder) = (TrainConfig::default(), Encoder::default());
+        let (config, mut encoder) = (TrainConfig::default(), Encoder::default());
+        encoder.fields.push(Default::default());
         let head = Head { config, encoder, trained_on: 0, generated: None };
         let sound = |change: fn(&mut Head)| {
             let mut head = head.clone();
@@ -70,6 +80,7 @@ mod tests {
         assert!(sound(|_| {}) && sound(|head| head.encoder.hash_bits = Some(31)));
         assert!(!sound(|head| head.encoder.hash_bits = Some(64)));
         assert!(!sound(|head| head.config.dim = 0));
+        assert!(!sound(|head| head.encoder.fields.clear()), "nothing to predict by");
         assert!(!sound(|head| {
             (head.encoder.form, head.encoder.numeric) = (Form::Criteo, Numeric::Dense);
         }));

@@ -24,7 +24,7 @@ use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
-    Shape, Split, StepError, Task, TaskError, Tell, Tensor, WorkerSlot, generator,
+    Shape, Split, StepError, Task, TaskError, Tell, WorkerSlot, generator,
 };
 
 /// A model of clicks that is trained, or judged.
@@ -102,11 +102,6 @@ impl<'a> Prediction<'a> {
     /// Returns the same model judged by these examples.
     pub(crate) fn of_rows(self, rows: Range<usize>, split: Split, form: Form) -> Self {
         Self { rows, split, is_trained: form == Form::Trained, ..self }
-    }
-
-    /// Returns the tensors of the parameters.
-    pub(crate) fn tensors(&self) -> Vec<Tensor> {
-        self.network.tensors(self.clicks.encoder.keys())
     }
 
     fn shape_of(&self, halves: usize) -> Shape {

@@ -29,9 +29,8 @@ pub fn train(
     let task = |workers: Vec<usize>| Prediction::new(clicks, config).by_workers(&workers);
     let trained = run.train(NAME, clicks.digest, config, epochs, task)?;
     let head = Head::of(clicks, config);
-    let tensors = Prediction::new(clicks, config).tensors();
     Ok(trained.with((), |values| {
-        let (head, tensors) = (head.clone(), tensors.clone());
+        let (head, tensors) = (head.clone(), head.tensors());
         Saved { task: NAME, head, tensors, values }
     }))
 }

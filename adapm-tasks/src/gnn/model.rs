@@ -78,9 +78,10 @@ impl Architecture {
     /// A file that cannot be read, is of another task, or damaged.
     pub fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
         let model: Saved<Self> = Saved::load(NAME, path)?;
-        let is_sound = model.head.has(model.values.len());
         let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
-        is_sound.then_some(model).ok_or_else(corrupt)
+        let is_sound = model.head.has(model.values.len());
+        let tensors = is_sound.then(|| model.head.tensors()).ok_or_else(corrupt)?;
+        model.with(tensors).ok_or_else(corrupt)
     }
 
     /// Returns true if a model of this form has so many parameters: a file may claim any form.

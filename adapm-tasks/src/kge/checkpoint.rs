@@ -246,7 +246,7 @@ impl Settings {
 /// The values are left out.
 impl Head for Checkpoint {
     fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
-        let names = |of| parts.names(of).ok_or(Fault::Corrupt);
+        let names = |of| parts.names(of)?.ok_or(Fault::Corrupt);
         parts.head::<Settings>()?.of(names(ENTITIES)?, names(RELATIONS)?)
     }
 

@@ -282,8 +282,12 @@ impl Checkpoint {
         let fits = |(count, ids, effects): (u64, usize, usize)| {
             ids as u64 == count && (effects == 0 || effects as u64 == count)
         };
-        let is_range = self.range.0 <= self.range.1;
-        let is_sound = self.dim > 0 && is_range && lens.into_iter().all(fits);
+        let is_range =
+            self.range.0 <= self.range.1 && self.range.0.is_finite() && self.range.1.is_finite();
+        let effects = self.means.rows.iter().chain(&self.means.columns);
+        let are_finite =
+            [self.means.mean, self.scale].iter().chain(effects).all(|number| number.is_finite());
+        let is_sound = self.dim > 0 && is_range && are_finite && lens.into_iter().all(fits);
         if is_sound { Ok(self) } else { Err(Fault::Corrupt) }
     }
 }

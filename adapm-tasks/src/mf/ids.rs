@@ -74,7 +74,7 @@ impl Ids {
     }
 
     /// Adds them to a file, as those of the rows of a tensor.
-    pub(crate) fn add_to_file<'a>(&self, of: &str, draft: Draft<'a>) -> Draft<'a> {
+    pub(crate) fn add_to_file<'a>(&'a self, of: &str, draft: Draft<'a>) -> Draft<'a> {
         match self {
             Self::Indices(_) => draft,
             Self::Numbers(ids) => draft.words(ids_of(of), ids),
@@ -86,12 +86,14 @@ impl Ids {
     ///
     /// # Errors
     ///
-    /// Ids that do not ascend, or are no text.
+    /// Ids that do not ascend, or are no text; numbers and names.
     pub(crate) fn of_parts(parts: &Parts<'_>, of: &str, rows: u64) -> Result<Self, Fault> {
-        let numbers = parts.words(&ids_of(of)).map(Self::Numbers);
-        let ids = numbers.or_else(|| parts.names(of).map(Self::Names));
-        let indices = || u32::try_from(rows).map(Self::Indices).map_err(|_| Fault::Corrupt);
-        ids.map_or_else(indices, Ok)?.sound()
+        match (parts.words(&ids_of(of))?, parts.names(of)?) {
+            (Some(numbers), None) => Self::Numbers(numbers).sound(),
+            (None, Some(names)) => Self::Names(names).sound(),
+            (None, None) => u32::try_from(rows).map(Self::Indices).map_err(|_| Fault::Corrupt),
+            (Some(_), Some(_)) => Err(Fault::Corrupt),
+        }
     }
 
     /// Reads those of a file of the older form: a form, how many there are, and each.

@@ -177,6 +177,20 @@ impl Fault {
     }
 }
 
+/// Returns the task of a file of a model that begins with these bytes.
+///
+/// # Errors
+///
+/// Bytes of something else, or too few.
+pub(crate) fn task_of(bytes: &[u8]) -> Result<String, Fault> {
+    // No task has this name, so the reader says which one it has found.
+    match Reader::new(b"", bytes) {
+        Err(Fault::Task(task)) => Ok(task),
+        Err(fault) => Err(fault),
+        Ok(_) => Err(Fault::Corrupt),
+    }
+}
+
 /// Takes apart what a file holds.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {

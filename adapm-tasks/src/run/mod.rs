@@ -85,6 +85,7 @@ pub use flags::Manager;
 pub use hot::HotKeysError;
 pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
 pub use parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
+pub use partial::{Inspected, inspect};
 pub use queue::{Cursor, Over, Queue, Round};
 pub use random::generator;
 pub use report::{EvalReport, TrainReport};

@@ -12,7 +12,7 @@
 //! any position (gzip, a pipe) is read whole, and its checksum is checked.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,17 @@ pub(crate) trait Head: Sized {
     /// Returns the tensors of its parameters, in key order; `None` if they cannot be counted.
     fn tensors(&self) -> Option<Vec<Tensor>>;
 
+    /// Reads it, and checks that the file's tensors of parameters are its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`of_parts`](Self::of_parts), and other tensors.
+    fn of(parts: &Parts<'_>) -> Result<Self, Fault> {
+        let head = Self::of_parts(parts)?;
+        let own = head.tensors().ok_or(Fault::Corrupt)?;
+        if are_alike(&own, &parts.header.tensors()) { Ok(head) } else { Err(Fault::Corrupt) }
+    }
+
     /// Returns itself, if it has so many parameters.
     ///
     /// # Errors
@@ -54,6 +65,15 @@ pub(crate) trait Head: Sized {
         let has = self.tensors().and_then(counts) == Some(floats);
         if has { Ok(self) } else { Err(Fault::Corrupt) }
     }
+}
+
+/// Returns true if these are the same tensors in the same order; that of tensors without numbers
+/// does not count, as they have one place in a file.
+pub(crate) fn are_alike(these: &[Tensor], those: &[Tensor]) -> bool {
+    let has_numbers = |tensor: &&Tensor| tensor.rows > 0 && tensor.len > 0;
+    these.len() == those.len()
+        && these.iter().filter(has_numbers).eq(those.iter().filter(has_numbers))
+        && these.iter().all(|tensor| those.contains(tensor))
 }
 
 /// The values of a file, in key order.
@@ -161,8 +181,8 @@ pub(crate) fn parse<H: Head>(
     let read = || match bytes.first_chunk() {
         Some(first) if *first != MAGIC => {
             let len = bytes.len() as u64;
-            let header = Header::len(*first, len).ok_or(Fault::Foreign)?;
-            let header = Header::parse(&bytes[..header as usize], task, len)?;
+            let header = Header::len(*first, len)?;
+            let header = Header::parse(&bytes[..header as usize], len)?.of(task)?;
             let [start, end, data] =
                 [header.values().start, header.values().end, header.data()].map(|at| at as usize);
             let (summed, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
@@ -170,7 +190,7 @@ pub(crate) fn parse<H: Head>(
                 return Err(Fault::Corrupt);
             }
             let (before, behind) = (&bytes[data..start], &bytes[end..]);
-            let head = H::of_parts(&Parts { header: &header, before, behind })?;
+            let head = H::of(&Parts { header: &header, before, behind })?;
             Ok((head, floats(&bytes[start..end]).collect::<Vec<f32>>()))
         }
         _ => {
@@ -181,6 +201,84 @@ pub(crate) fn parse<H: Head>(
     let (head, values) = read().map_err(|fault: Fault| fault.at(path))?;
     let head = head.with(values.len() as u64).map_err(|fault| fault.at(path))?;
     Ok((head, Arc::new(values)))
+}
+
+/// What the file of a model tells by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inspected {
+    /// The name of its task.
+    pub task: String,
+    /// Its bytes, as they are read: those of gzip once they are decompressed.
+    pub bytes: u64,
+    /// The tensors of parameters; none of a file of the older form, which does not name them.
+    pub tensors: Vec<Tensor>,
+}
+
+/// Reads the whole file of a model of any task, and compares its checksum. Holds a piece of it at a
+/// time, unless it is compressed or a pipe.
+///
+/// # Errors
+///
+/// What the operating system refuses; a file of something else, or one that is not as it was
+/// written.
+pub fn inspect(path: &Path) -> Result<Inspected, CheckpointError> {
+    let at = |fault: Fault| fault.at(path);
+    let lost = |error: io::Error| lost(&error, path);
+    let is_regular = std::fs::metadata(path).map_err(lost)?.is_file();
+    // A pipe can be opened but once.
+    let file = if is_regular { Some(files::open(path).map_err(lost)?) } else { None };
+    let is_plain = file.as_ref().map_or(Ok(false), |file| is_gzip(file).map(|is| !is));
+    let (mut source, len): (Box<dyn io::Read>, u64) = match file {
+        Some(file) if is_plain.map_err(lost)? => {
+            let len = file.metadata().map_err(lost)?.len();
+            (Box::new(file), len)
+        }
+        _ => {
+            let bytes = file::read(path)?;
+            let len = bytes.len() as u64;
+            (Box::new(io::Cursor::new(bytes)), len)
+        }
+    };
+    let mut first = Vec::new();
+    source.by_ref().take(FIRST_OF_OLD).read_to_end(&mut first).map_err(lost)?;
+    let header = match first.first_chunk() {
+        Some(begin) if *begin != MAGIC => {
+            let wanted = Header::len(*begin, len).map_err(at)?;
+            let rest = wanted.saturating_sub(first.len() as u64);
+            source.by_ref().take(rest).read_to_end(&mut first).map_err(lost)?;
+            let header = first.get(..wanted as usize).ok_or_else(|| at(Fault::Truncated))?;
+            Some(Header::parse(header, len).map_err(at)?)
+        }
+        _ => None,
+    };
+    let (task, tensors, mut sum) = match &header {
+        Some(header) => (header.task(), header.tensors(), Sum::Crc(0)),
+        None => (file::task_of(&first), Vec::new(), Sum::Old(Checksum::default())),
+    };
+    let task = task.map_err(at)?;
+    let end = sum.bytes().len();
+    // The last bytes, which may be the checksum, wait until it is known that more follow.
+    let mut piece = first;
+    loop {
+        let summed = piece.len().saturating_sub(end);
+        sum.add(&piece[..summed]);
+        piece.drain(..summed);
+        if source.by_ref().take(PIECE).read_to_end(&mut piece).map_err(lost)? == 0 {
+            break;
+        }
+    }
+    if piece == sum.bytes() {
+        Ok(Inspected { task, bytes: len, tensors })
+    } else {
+        Err(at(Fault::Corrupt))
+    }
+}
+
+fn is_gzip(file: &File) -> io::Result<bool> {
+    let mut first = [0; GZIP.len()];
+    let read = file.read_at(&mut first, 0)?;
+    Ok(first[..read] == *GZIP)
 }
 
 /// [`open`] of safetensors that can be read at any position: a file, its length, its first bytes.
@@ -195,14 +293,14 @@ fn open_tensors<H: Head>(
         Ok::<_, CheckpointError>(bytes)
     };
     let at = |fault: Fault| fault.at(path);
-    let header = Header::len(first, len).ok_or_else(|| at(Fault::Foreign))?;
+    let header = Header::len(first, len).map_err(at)?;
     let bytes = read(0..header)?;
-    let header = Header::parse(&bytes, task, len).map_err(at)?;
+    let header = Header::parse(&bytes, len).and_then(|header| header.of(task)).map_err(at)?;
     let values = header.values();
     let (before, behind) = (read(header.data()..values.start)?, read(values.end..len)?);
     let parts = Parts { header: &header, before: &before, behind: &behind };
     let floats = (values.end - values.start) / 4;
-    let head = H::of_parts(&parts).and_then(|head: H| head.with(floats)).map_err(at)?;
+    let head = H::of(&parts).and_then(|head: H| head.with(floats)).map_err(at)?;
     let sum = Sum::Crc(crc32c::crc32c_append(crc32c::crc32c(&bytes), &before));
     let open = Open {
         file,
@@ -380,6 +478,8 @@ fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
 
 /// Bytes that tell the form of a file.
 const FIRST: usize = MAGIC.len();
+/// Bytes of a file of the older form in which its task is named.
+const FIRST_OF_OLD: u64 = 64;
 /// Bytes that are read at once at first, and when nothing else says how many.
 const PIECE: u64 = 1 << 16;
 const OLD_SUM_BYTES: u64 = 8;
@@ -407,7 +507,7 @@ mod tests {
     impl Head for List {
         fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
             let head: usize = parts.head()?;
-            let names = parts.names("values").ok_or(Fault::Corrupt)?;
+            let names = parts.names("values")?.ok_or(Fault::Corrupt)?;
             if names.len() == head { Ok(Self(head)) } else { Err(Fault::Corrupt) }
         }
 
@@ -470,10 +570,61 @@ mod tests {
             assert_eq!(values.check_rest(), Ok(()));
             let (_, values) = opened("all", &bytes).expect("it is whole");
             assert_eq!(values.all().as_deref().map(Vec::as_slice), Ok(VALUES.as_slice()));
+            let path = env::temp_dir().join(format!("adapm-inspected-{}", process::id()));
+            fs::write(&path, &bytes).expect("the folder for temporary files can be written");
+            let inspected = inspect(&path).expect("it is whole");
+            assert_eq!((&*inspected.task, inspected.bytes), ("count", bytes.len() as u64));
+            assert_eq!(inspected.tensors.len(), if is_old { 0 } else { 2 });
+            fs::remove_file(&path).expect("it was just written");
             let (_, values) =
                 parse::<List>(&bytes, Path::new("file"), "count").expect("it is whole");
             assert_eq!(*values, VALUES);
         }
+    }
+
+    #[test]
+    fn tensors_are_those_of_the_head_in_its_order() {
+        let read = |tensors: &[Tensor]| {
+            let list = Names::default();
+            let draft = Draft::new("count", &0_usize)?.names("values", &list);
+            let file = draft.write(tensors, &VALUES, Vec::new())?;
+            Ok(parse::<List>(&file, Path::new("file"), "count").map(|(list, _)| list))
+        };
+        let tensors =
+            |names: [(&'static str, usize); 2]| names.map(|(name, len)| Tensor::new(name, 1, len));
+        let file = |names| read(&tensors(names)).map_err(|error: io::Error| error.to_string());
+        let corrupt = || CheckpointError::Corrupt { path: "file".into() };
+        assert_eq!(file([("values", 3), ("rest", 1)]), Ok(Ok(List(0))));
+        assert_eq!(file([("rest", 1), ("values", 3)]), Ok(Err(corrupt())));
+        assert_eq!(file([("values", 2), ("rest", 2)]), Ok(Err(corrupt())));
+        // What cannot be read is not written.
+        for (names, why) in [
+            ([("values", 3), ("values", 1)], "two tensors have one name"),
+            ([("values", 3), ("__metadata__", 1)], "a name of adapm"),
+            ([("values", 3), ("rest", 2)], "fewer values than tensors"),
+            ([("values", 2), ("rest", 1)], "more values than tensors"),
+        ] {
+            let refused = file(names).expect_err("it cannot be written");
+            assert!(refused.contains(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_file_says_whose_it_is_even_if_it_is_cut_or_broken() {
+        let error = |bytes: &[u8]| {
+            let read = parse::<List>(bytes, Path::new("file"), "count");
+            read.expect_err("it is not whole").to_string()
+        };
+        let whole = written(false, 3);
+        assert_eq!(error(&whole[..100]), "file ends early; save it again");
+        let mut broken = whole.clone();
+        broken[60] = b'{';
+        assert_eq!(error(&broken), "file is damaged; save it again");
+        let foreign = "file is no checkpoint of adapm; give a file written by --save";
+        assert_eq!(error(b"\x02\0\0\0\0\0\0\0{}"), foreign);
+        // A header that no model has would take a hundred times as much memory.
+        let header = (2_u64 << 20).to_le_bytes();
+        assert_eq!(error(&[&header[..], &vec![b' '; 2 << 20]].concat()), foreign);
     }
 
     #[test]
@@ -510,6 +661,10 @@ mod tests {
             changed[at] ^= 1;
             let whole = parse::<List>(&changed, Path::new("file"), "count");
             assert!(whole.is_err(), "changed at {at}");
+            let path = env::temp_dir().join(format!("adapm-inspect-{}", process::id()));
+            fs::write(&path, &changed).expect("the folder for temporary files can be written");
+            assert!(inspect(&path).is_err(), "changed at {at}");
+            fs::remove_file(&path).expect("it was just written");
             for order in [vec![], vec![(0, 4)], vec![(2, 2), (0, 2)], vec![(0, 3), (1, 2)]] {
                 let checked = opened("damage", &changed).and_then(|(_, mut values)| {
                     order

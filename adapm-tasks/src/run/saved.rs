@@ -18,7 +18,8 @@ pub struct Saved<C> {
     pub task: &'static str,
     /// The settings, or whatever else is needed to know what the parameters are.
     pub head: C,
-    /// The tensors that the values are, one behind the other.
+    /// The tensors that the values are, one behind the other: all values, each name once. None
+    /// once a file is loaded that was written before models were safetensors.
     pub tensors: Vec<Tensor>,
     /// The values of all keys, in order ([`Task::best_shape`](crate::run::Task::best_shape)).
     pub values: Arc<Vec<f32>>,
@@ -32,6 +33,15 @@ impl<C: Serialize> Saved<C> {
     /// Errors of `inner`; tensors of more or fewer values.
     pub fn write_to(&self, inner: impl io::Write) -> io::Result<()> {
         Draft::new(self.task, &self.head)?.write(&self.tensors, &self.values, inner).map(drop)
+    }
+}
+
+impl<C> Saved<C> {
+    /// Returns it with these tensors, if it is a file of the older form, which does not name them,
+    /// or they are its own; `None` if they are others.
+    pub(crate) fn with(self, tensors: Vec<Tensor>) -> Option<Self> {
+        let are_own = self.tensors.is_empty() || partial::are_alike(&self.tensors, &tensors);
+        are_own.then_some(Self { tensors, ..self })
     }
 }
 
@@ -55,7 +65,7 @@ struct Settings<C> {
 
 impl<C: DeserializeOwned> Head for Settings<C> {
     fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
-        Ok(Self { head: parts.head()?, tensors: parts.tensors() })
+        Ok(Self { head: parts.head()?, tensors: parts.header.tensors() })
     }
 
     fn of_old(reader: &mut Reader<'_>) -> Result<Self, Fault> {

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | the task's | F32, `[rows, numbers of a row]` | parameters, in key order, one behind the other |
 //! | `NAME.names` | U8 | a name for each row of `NAME`, and a line end behind each |
-//! | others of the task | U64 or F64 | a number for each row |
+//! | others of the task | U64 or F64 | numbers, mostly one for each row |
 //! | `adapm.head` | U8 | all else that it takes to use the parameters, as JSON |
 //! | `adapm.crc32c` | U8, `[4]` | the last one: CRC-32C of all bytes before, little-endian |
 //!
@@ -67,7 +67,8 @@ struct Part<'a> {
 #[derive(Debug)]
 enum Data<'a> {
     Bytes(Vec<u8>),
-    Words(Vec<u64>),
+    Words(Cow<'a, [u64]>),
+    Names(&'a Names),
     Floats(&'a [f32]),
 }
 
@@ -76,7 +77,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     ///
-    /// A head that is no JSON.
+    /// A head that cannot be written as JSON.
     pub(crate) fn new(task: &str, head: &impl Serialize) -> io::Result<Self> {
         let origin = Origin { version: VERSION, task: task.to_owned() };
         let draft = Self { origin, parts: Vec::new() };
@@ -84,8 +85,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds numbers of 64 bits.
-    pub(crate) fn words(mut self, name: impl Into<Cow<'a, str>>, words: &[u64]) -> Self {
-        let (shape, data) = (vec![words.len()], Data::Words(words.to_vec()));
+    pub(crate) fn words(mut self, name: impl Into<Cow<'a, str>>, words: &'a [u64]) -> Self {
+        let (shape, data) = (vec![words.len()], Data::Words(words.into()));
         self.parts.push(Part { name: name.into(), dtype: Dtype::U64, shape, data });
         self
     }
@@ -99,10 +100,11 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds the names of the rows of a tensor.
-    pub(crate) fn names(self, of: &str, names: &Names) -> Self {
-        let all = (0..names.len()).filter_map(|index| names.bytes(index));
-        let lines = all.flat_map(|name| name.iter().chain(b"\n")).copied().collect();
-        self.bytes(names_of(of).into(), lines)
+    pub(crate) fn names(mut self, of: &str, names: &'a Names) -> Self {
+        let bytes = lines(names).map(|line| line.len() + 1).sum();
+        let (name, shape, data) = (names_of(of).into(), vec![bytes], Data::Names(names));
+        self.parts.push(Part { name, dtype: Dtype::U8, shape, data });
+        self
     }
 
     fn bytes(mut self, name: Cow<'a, str>, bytes: Vec<u8>) -> Self {
@@ -115,7 +117,7 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     ///
-    /// More or fewer parameters than the tables have, and what `inner` refuses.
+    /// Tensors of more or fewer values, of one name, or with a name of ours; what `inner` refuses.
     pub(crate) fn write<W: io::Write>(
         mut self,
         tensors: &'a [Tensor],
@@ -126,13 +128,18 @@ impl<'a> Draft<'a> {
         for Tensor { name, rows, len } in tensors {
             let count = rows.checked_mul(*len).and_then(|count| usize::try_from(count).ok());
             let split = count.and_then(|count| rest.split_at_checked(count));
-            let (data, behind) = split.ok_or(io::ErrorKind::InvalidInput)?;
+            let (data, behind) =
+                split.ok_or_else(|| refused("there are fewer values than tensors have"))?;
             let (shape, data) = (vec![*rows as usize, *len as usize], Data::Floats(data));
             self.parts.push(Part { name: (&**name).into(), dtype: Dtype::F32, shape, data });
             rest = behind;
         }
         if !rest.is_empty() {
-            return Err(io::ErrorKind::InvalidInput.into());
+            return Err(refused("there are more values than tensors have"));
+        }
+        let names = || self.parts.iter().map(|part| &*part.name);
+        if names().any(|name| name == SUM || name == RESERVED) || has_twins(names()) {
+            return Err(refused("two tensors have one name, or one has a name of adapm"));
         }
         self.parts.sort_by_key(|part| Reverse(part.dtype.bitsize()));
         let mut out = Summed { inner, sum: 0 };
@@ -141,6 +148,10 @@ impl<'a> Draft<'a> {
             match &part.data {
                 Data::Bytes(bytes) => out.write(bytes)?,
                 Data::Words(words) => out.write_all(words, u64::to_le_bytes)?,
+                Data::Names(names) => {
+                    lines(names)
+                        .try_for_each(|line| out.write(line).and_then(|()| out.write(b"\n")))?;
+                }
                 Data::Floats(floats) => out.write_all(floats, f32::to_le_bytes)?,
             }
         }
@@ -165,6 +176,9 @@ impl<'a> Draft<'a> {
         let metadata = Metadata::new(Some([entry].into_iter().collect()), infos);
         let mut header = serde_json::to_vec(&metadata.map_err(io::Error::other)?)?;
         header.resize(header.len().next_multiple_of(ALIGNMENT), b' ');
+        if header.len() as u64 > HEADER_MAX {
+            return Err(refused("there are too many tensors"));
+        }
         let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
         bytes.append(&mut header);
         Ok(bytes)
@@ -199,6 +213,7 @@ impl<W: io::Write> Summed<W> {
 /// Where everything is in a file.
 #[derive(Debug)]
 pub(crate) struct Header {
+    task: String,
     metadata: Metadata,
     /// Position of the data.
     data: u64,
@@ -208,29 +223,36 @@ pub(crate) struct Header {
 
 impl Header {
     /// Returns the number of bytes to read before [`Header::parse`], from the first eight of a file
-    /// of `len` bytes; `None` if no file of this form begins so.
-    pub(crate) fn len(first: [u8; 8], len: u64) -> Option<u64> {
+    /// of `len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// No file of this form begins so, or it ends early.
+    pub(crate) fn len(first: [u8; 8], len: u64) -> Result<u64, Fault> {
         let header = u64::from_le_bytes(first);
-        let all = header.checked_add(8)?;
-        (header <= HEADER_MAX && all <= len).then_some(all)
+        match header.checked_add(8) {
+            Some(all) if header <= HEADER_MAX && all <= len => Ok(all),
+            Some(_) if header <= HEADER_MAX => Err(Fault::Truncated),
+            _ => Err(Fault::Foreign),
+        }
     }
 
-    /// Takes apart the first bytes of a file of `len` bytes, of a model of `task`.
+    /// Takes apart the first bytes of a file of `len` bytes, of a model of any task.
     ///
     /// # Errors
     ///
     /// Bytes of something else, or of another version; a file longer or shorter than they say.
-    pub(crate) fn parse(bytes: &[u8], task: &str, len: u64) -> Result<Self, Fault> {
+    pub(crate) fn parse(bytes: &[u8], len: u64) -> Result<Self, Fault> {
         let text = bytes.get(8..).ok_or(Fault::Foreign)?;
-        let metadata: Metadata = serde_json::from_slice(text).map_err(|_| Fault::Foreign)?;
+        // What is damaged may still say whose it is.
+        let is_ours = text.windows(ENTRY.len()).any(|window| window == ENTRY.as_bytes());
+        let broken = || if is_ours { Fault::Corrupt } else { Fault::Foreign };
+        let metadata: Metadata = serde_json::from_slice(text).map_err(|_| broken())?;
         let entry = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
         let origin = entry.and_then(|entry| serde_json::from_str(entry).ok());
-        let Origin { version, task: of } = origin.ok_or(Fault::Foreign)?;
+        let Origin { version, task } = origin.ok_or_else(broken)?;
         if version != VERSION {
             return Err(Fault::Version { found: version, read: VERSION });
-        }
-        if of != task {
-            return Err(Fault::of_task(of.as_bytes()));
         }
         let data = bytes.len() as u64;
         match data.checked_add(metadata.data_len() as u64) {
@@ -242,7 +264,38 @@ impl Header {
         let is_summed = last.as_deref() == Some(SUM)
             && metadata.info(SUM).is_some_and(|info| info.shape == [SUM_BYTES]);
         let values = is_summed.then(|| values_of(&metadata)).flatten().ok_or(Fault::Corrupt)?;
-        Ok(Self { metadata, data, values })
+        Ok(Self { task, metadata, data, values })
+    }
+
+    /// Returns itself if it is of a model of `task`.
+    ///
+    /// # Errors
+    ///
+    /// It is of another one.
+    pub(crate) fn of(self, task: &str) -> Result<Self, Fault> {
+        if self.task == task { Ok(self) } else { Err(Fault::of_task(self.task.as_bytes())) }
+    }
+
+    /// Returns the name of the task.
+    ///
+    /// # Errors
+    ///
+    /// What is no name.
+    pub(crate) fn task(&self) -> Result<String, Fault> {
+        match Fault::of_task(self.task.as_bytes()) {
+            Fault::Task(task) => Ok(task),
+            fault => Err(fault),
+        }
+    }
+
+    /// Returns the tensors of parameters, in order.
+    pub(crate) fn tensors(&self) -> Vec<Tensor> {
+        let of = |name: String| {
+            let info = self.metadata.info(&name).filter(|info| info.dtype == Dtype::F32)?;
+            let [rows, len] = *info.shape.first_chunk()?;
+            Some(Tensor::new(name, rows as u64, len))
+        };
+        self.metadata.offset_keys().into_iter().filter_map(of).collect()
     }
 
     /// Returns the positions of the parameters.
@@ -256,14 +309,15 @@ impl Header {
     }
 }
 
-/// Returns the places of the parameters, which are one behind the other.
+/// Returns the places of the parameters, which are one behind the other, each in rows.
 fn values_of(metadata: &Metadata) -> Option<Range<u64>> {
     let mut all: Option<Range<u64>> = None;
     for name in metadata.offset_keys() {
-        let TensorInfo { dtype, data_offsets: (begin, end), .. } = metadata.info(&name)?;
+        let TensorInfo { dtype, shape, data_offsets: (begin, end) } = metadata.info(&name)?;
         let (begin, end) = (*begin as u64, *end as u64);
         match &mut all {
             _ if *dtype != Dtype::F32 => {}
+            _ if shape.len() != 2 => return None,
             None => all = Some(begin..end),
             Some(before) if before.end == begin => before.end = end,
             Some(_) => return None,
@@ -288,55 +342,55 @@ impl Parts<'_> {
     ///
     /// One that is none of the task's.
     pub(crate) fn head<H: DeserializeOwned>(&self) -> Result<H, Fault> {
-        let bytes = self.bytes(HEAD, Dtype::U8).ok_or(Fault::Corrupt)?;
+        let bytes = self.bytes(HEAD, Dtype::U8)?.ok_or(Fault::Corrupt)?;
         serde_json::from_slice(bytes).map_err(|_| Fault::Corrupt)
     }
 
     /// Returns numbers of 64 bits, `None` if there is no such tensor.
-    pub(crate) fn words(&self, name: &str) -> Option<Vec<u64>> {
-        self.bytes(name, Dtype::U64).map(words)
+    ///
+    /// # Errors
+    ///
+    /// One of another type.
+    pub(crate) fn words(&self, name: &str) -> Result<Option<Vec<u64>>, Fault> {
+        Ok(self.bytes(name, Dtype::U64)?.map(words))
     }
 
     /// Returns real numbers.
     ///
     /// # Errors
     ///
-    /// No such tensor.
+    /// No such tensor, or one of another type; a number that is NaN or infinite.
     pub(crate) fn numbers(&self, name: &str) -> Result<Vec<f64>, Fault> {
-        let bytes = self.bytes(name, Dtype::F64).ok_or(Fault::Corrupt)?;
-        Ok(words(bytes).into_iter().map(f64::from_bits).collect())
+        let bytes = self.bytes(name, Dtype::F64)?.ok_or(Fault::Corrupt)?;
+        let numbers: Vec<f64> = words(bytes).into_iter().map(f64::from_bits).collect();
+        let are_finite = numbers.iter().all(|number| number.is_finite());
+        if are_finite { Ok(numbers) } else { Err(Fault::Corrupt) }
     }
 
     /// Returns the names of the rows of a tensor, `None` if they have none.
-    pub(crate) fn names(&self, of: &str) -> Option<Names> {
-        let lines = self.bytes(&names_of(of), Dtype::U8)?;
+    ///
+    /// # Errors
+    ///
+    /// A tensor of another type, a last line without its end.
+    pub(crate) fn names(&self, of: &str) -> Result<Option<Names>, Fault> {
+        let Some(lines) = self.bytes(&names_of(of), Dtype::U8)? else { return Ok(None) };
         let mut names = Names::default();
-        lines.split_inclusive(|byte| *byte == b'\n').for_each(|line| {
-            names.push(line.strip_suffix(b"\n").unwrap_or(line));
-        });
-        Some(names)
-    }
-
-    /// Returns the tensors of parameters, in order.
-    pub(crate) fn tensors(&self) -> Vec<Tensor> {
-        let metadata = &self.header.metadata;
-        let of = |name: String| {
-            let info = metadata.info(&name).filter(|info| info.dtype == Dtype::F32)?;
-            let [rows, len] = *info.shape.first_chunk()?;
-            Some(Tensor::new(name, rows as u64, len))
-        };
-        metadata.offset_keys().into_iter().filter_map(of).collect()
-    }
-
-    /// Returns the bytes of a tensor of this type, if there is one.
-    fn bytes(&self, name: &str, dtype: Dtype) -> Option<&[u8]> {
-        let info = self.header.metadata.info(name).filter(|info| info.dtype == dtype)?;
-        let (begin, end) = info.data_offsets;
-        let values = &self.header.values;
-        match begin.checked_sub(values.end as usize) {
-            Some(begin) => self.behind.get(begin..end - values.end as usize),
-            None => self.before.get(begin..end),
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            names.push(line.strip_suffix(b"\n").ok_or(Fault::Corrupt)?);
         }
+        Ok(Some(names))
+    }
+
+    /// Returns the bytes of a tensor, which has to be of this type, if there is one.
+    fn bytes(&self, name: &str, dtype: Dtype) -> Result<Option<&[u8]>, Fault> {
+        let Some(info) = self.header.metadata.info(name) else { return Ok(None) };
+        let (begin, end) = info.data_offsets;
+        let values = self.header.values.end as usize;
+        let bytes = match begin.checked_sub(values) {
+            Some(begin) => self.behind.get(begin..end - values),
+            None => self.before.get(begin..end),
+        };
+        bytes.filter(|_| info.dtype == dtype).map(Some).ok_or(Fault::Corrupt)
     }
 }
 
@@ -344,17 +398,36 @@ fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
+fn has_twins<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.windows(2).any(|two| two[0] == two[1])
+}
+
+/// Returns all names.
+fn lines(names: &Names) -> impl Iterator<Item = &[u8]> {
+    (0..names.len()).filter_map(|index| names.bytes(index))
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}
+
 fn names_of(tensor: &str) -> String {
     format!("{tensor}.names")
 }
 
-const VERSION: u32 = 1;
+/// Files of our own form had versions 1 and 2.
+const VERSION: u32 = 3;
 const ENTRY: &str = "adapm";
 const HEAD: &str = "adapm.head";
 const SUM: &str = "adapm.crc32c";
+/// The name of what is no tensor in a header.
+const RESERVED: &str = "__metadata__";
 /// Bytes of the checksum.
 pub(crate) const SUM_BYTES: usize = 4;
-/// Bytes of the longest header that other programs read.
-const HEADER_MAX: u64 = 100_000_000;
+/// Bytes of the longest header: room for ten thousand tensors. It is read before it is known whose
+/// it is, into many times as much memory.
+const HEADER_MAX: u64 = 1 << 20;
 /// Bytes of which the header is a multiple, so that data begin at one.
 const ALIGNMENT: usize = 8;

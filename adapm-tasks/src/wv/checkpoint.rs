@@ -141,7 +141,7 @@ impl Settings {
 /// The values are left out.
 impl Head for Checkpoint {
     fn of_parts(parts: &Parts<'_>) -> Result<Self, Fault> {
-        let (words, counts) = (parts.names(WORDS), parts.words(COUNTS));
+        let (words, counts) = (parts.names(WORDS)?, parts.words(COUNTS)?);
         parts.head::<Settings>()?.of(words.ok_or(Fault::Corrupt)?, counts.ok_or(Fault::Corrupt)?)
     }
 

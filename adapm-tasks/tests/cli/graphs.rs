@@ -234,6 +234,6 @@ fn citeseer_is_learnt_on_one_node_and_on_several() {
     assert!(mean >= 0.70, "{seeds:?}");
     for nodes in ["2", "4"] {
         let found = accuracy(&["--nodes", nodes]).expect("the data is there");
-        assert!((found - mean).abs() < 0.04, "{found} on {nodes} nodes, {mean} on one");
+        assert!((found - mean).abs() < 0.06, "{found} on {nodes} nodes, {mean} on one");
     }
 }

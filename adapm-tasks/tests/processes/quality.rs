@@ -39,13 +39,16 @@ fn mrr(name: &str, launch: &[&str]) -> f64 {
 
 /// Of few words, each step of which is large, the most frequent are pushed several times a
 /// microsecond: where copies lack too many changes, all nodes step on the same old values, and
-/// seeds end as low as 0.7.
+/// seeds end as low as 0.7. A coarse guard, as means of runs of one build differ by up to 0.03 with
+/// how evenly the machine runs the nodes.
 #[test]
 fn contended_keys_learn_as_under_full_replication() {
     if runs("ADAPM_QUALITY_CASES", 1) < CASES.len() as u64 {
         return skip("contended keys", "ADAPM_QUALITY_CASES is less than 5");
     }
-    let mean = |system: &str| SEEDS.map(|seed| accuracy(system, seed)).iter().sum::<f64>() / 8.0;
+    let mean = |system: &str| {
+        SEEDS.map(|seed| accuracy(system, seed)).iter().sum::<f64>() / SEEDS.len() as f64
+    };
     let [found, expected] = ["adapm", "full"].map(mean);
     println!("word vectors on 4 nodes: {found:.4} under adapm, {expected:.4} under full");
     assert!(found > expected - 0.05, "{found} under adapm, {expected} under full");

@@ -1,0 +1,24 @@
+//! Flags of the verb `check`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_override_self = true)]
+pub(crate) struct CheckModelsArgs {
+    /// Saved models, or folders of runs (--out)
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Print one JSON object per model; tables go to stderr
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const EXAMPLES: &str = "\
+Reads each model whole and compares its checksum. The first one that is damaged, cut short or
+of something else ends it with exit code 2.
+
+Examples:
+  adapm check umls.adapm
+  adapm check runs/a runs/b --json";
