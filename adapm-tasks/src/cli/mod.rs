@@ -2,8 +2,8 @@
 //! each task, `check`, `data`, `launch`, `token`, `check-net`, `simulate`, `trace`, `bench`,
 //! `compare`.
 //!
-//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `check`, `data`,
-//! `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what
+//! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `check`,
+//! `data`, `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what
 //! is a task's own, `args` what can be asked for, `query` what is asked of a model, `config` and
 //! `recipe` where settings come from, `progress` what is shown while a run goes, `folder` what
 //! stays of it, `painter` its bar, `terminal` who looks at it, `report` the tables, `json` the same
