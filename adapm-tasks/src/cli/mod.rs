@@ -3,13 +3,13 @@
 //! `compare`.
 //!
 //! A verb a file (`demo`, `train`, `tune`, `eval`, `predict`, `export`, `partition`, `check`,
-//! `data`, `launch`, `token`), those that measure in a folder (`measure`); what they share: `program` what
-//! is a task's own, `args` what can be asked for, `query` what is asked of a model, `config` and
-//! `recipe` where settings come from, `progress` what is shown while a run goes, `folder` what
-//! stays of it, `painter` its bar, `terminal` who looks at it, `report` the tables, `json` the same
-//! for programs, `failure` how it ends badly, `exit` with which code, `interrupt` how it ends
-//! early. Plans, epochs and tables go to stdout, bars and errors to stderr; with `--json` stdout
-//! holds JSON lines only.
+//! `data`, `launch`, `token`), those that measure in a folder (`measure`); what they share:
+//! `program` what is a task's own, `args` what can be asked for, `query` what is asked of a model,
+//! `config` and `recipe` where settings come from, `progress` what is shown while a run goes,
+//! `folder` what stays of it, `painter` its bar, `terminal` who looks at it, `report` the tables,
+//! `json` the same for programs, `failure` how it ends badly, `exit` with which code, `interrupt`
+//! how it ends early. Plans, epochs and tables go to stdout, bars and errors to stderr; with
+//! `--json` stdout holds JSON lines only.
 
 pub(crate) mod args;
 mod check;
