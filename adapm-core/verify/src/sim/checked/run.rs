@@ -50,7 +50,7 @@ pub enum Conditions {
     /// node is given up.
     SlowLinks,
     /// On one link large packets never arrive, though handshakes or single bytes do: its ends give
-    /// each other up.
+    /// each other up. Where no packet is large, each may pass just in time; nobody is given up then.
     DeadLink,
     /// As `Any`; also the engine of one node stops while its links stay alive (in the glossary:
     /// unresponsive), and nodes that wait for it notice.
@@ -305,7 +305,11 @@ impl Run {
             }
             step
         };
-        let result = simulation.run(&mut then_quiesce as &mut dyn Program, TIME_MAX);
+        let time_max = match self.conditions {
+            Conditions::DeadLink => TIME_MAX_OVER_A_DEAD_LINK,
+            _ => TIME_MAX,
+        };
+        let result = simulation.run(&mut then_quiesce as &mut dyn Program, time_max);
         report.operations = program.operations();
         result?;
         check_at_rest(simulation)
@@ -378,6 +382,9 @@ impl fmt::Display for Report {
 
 /// Virtual time within which a phase must end.
 const TIME_MAX: Duration = Duration::from_secs(20);
+/// The same over a link that is nearly dead: where each packet passes just before its sender would
+/// be given up, nobody is, and each operation takes about a dead time.
+const TIME_MAX_OVER_A_DEAD_LINK: Duration = Duration::from_secs(20 * 60);
 /// Dead times of the links after which a peer whose engine does not answer counts as unresponsive:
 /// the factor of clusters of processes.
 const UNRESPONSIVE_DEAD_TIMES: u64 = 6;
