@@ -121,8 +121,16 @@ impl Layout {
     /// Hash partitioning; its bits are independent of [`Layout::channel`]'s.
     #[must_use]
     pub fn home(key: Key, nodes: usize) -> NodeId {
-        let mixed = mix(key.0 ^ 0x5851_f42d_4c95_7f2d);
-        NodeId(scale(mixed, nodes))
+        NodeId(scale(Self::home_hash(key), nodes))
+    }
+
+    /// Returns the hash of a key by which it has its [`home`](Self::home).
+    ///
+    /// For any number of nodes homes ascend with hashes: of keys sorted by their hash, those at
+    /// home on one node are one after the other. Different keys have different hashes.
+    #[must_use]
+    pub fn home_hash(key: Key) -> u64 {
+        mix(key.0 ^ 0x5851_f42d_4c95_7f2d)
     }
 
     /// Returns the channel that manages `key` on every node (multiplicative hash).
@@ -198,6 +206,16 @@ mod tests {
         }
         for cell in counts.iter().flatten() {
             assert!((850..1_150).contains(cell), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn sorted_by_their_hash_keys_of_one_home_are_neighbours() {
+        let mut keys: Vec<Key> = (0..5_000).map(Key).collect();
+        keys.sort_unstable_by_key(|key| Layout::home_hash(*key));
+        assert!(keys.windows(2).all(|two| Layout::home_hash(two[0]) < Layout::home_hash(two[1])));
+        for nodes in [1, 2, 3, 7, 64, 1_000] {
+            assert!(keys.iter().map(|key| Layout::home(*key, nodes)).is_sorted(), "{nodes} nodes");
         }
     }
 

@@ -85,6 +85,8 @@
 
 mod builder;
 mod channel;
+#[cfg(feature = "checkpoint")]
+pub mod checkpoint;
 mod cluster;
 #[cfg(all(debug_assertions, not(test)))]
 mod compiled;
@@ -109,6 +111,7 @@ pub mod sampling;
 mod stats;
 mod store;
 mod sync;
+pub mod tables;
 mod ticket;
 pub mod trace;
 mod worker;

@@ -329,6 +329,22 @@ impl<V: Value, S> Builder<V, S> {
         self
     }
 
+    /// Has `write` write initial values, and what was set before those of keys for which it returns
+    /// false.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn initial_before(
+        mut self,
+        write: impl Fn(Key, &mut [V]) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let before = self.settings.initial;
+        self.settings.initial = Arc::new(move |key, value| {
+            if !write(key, value) {
+                before(key, value);
+            }
+        });
+        self
+    }
+
     /// Sets the distribution of [`crate::Worker::prepare_sample`]. Defaults to none.
     #[must_use]
     pub fn sampling(mut self, sampling: Sampling) -> Self {

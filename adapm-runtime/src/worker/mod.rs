@@ -382,6 +382,12 @@ impl<V: Value, S: Store<Value = V>> Worker<V, S> {
         self.shared().all_workers
     }
 
+    /// Returns the node where a key has its home.
+    #[must_use]
+    pub fn home(&self, key: Key) -> NodeId {
+        self.shared().homes.home(key)
+    }
+
     /// Returns the number of workers of its node.
     #[must_use]
     pub fn workers(&self) -> usize {

@@ -1,0 +1,322 @@
+//! Checkpoints: the tables of a cluster on a disk, so that a program can go on from there, on any
+//! number of nodes.
+//!
+//! ```text
+//! checkpoints/
+//!   latest                            the name of the last complete one: what commits it
+//!   step-00012000/
+//!     manifest.json                   tables, files with their checksums, what the program adds
+//!     rows-000-of-004.safetensors     of one part of the cluster, sorted by home (see Layout::home_hash)
+//!   step-00012500.partial/            being written
+//! ```
+//!
+//! # Writing
+//! All workers call [`Worker::checkpoint`](crate::Worker::checkpoint): everything pushed is applied,
+//! nobody pushes, and each worker copies its part of the keys at home on its node. Training goes on
+//! while a thread of each node writes its file, brings it to the disk, and leaves a report. Once all
+//! reports are there, that of node 0 writes the manifest, gives the folder its name, and replaces
+//! `latest`: at any moment the last complete checkpoint is readable. The last two are kept.
+//!
+//! ```
+//! # use adapm_runtime::prelude::*;
+//! use adapm_runtime::checkpoint::{Checkpoint, Checkpoints};
+//! use adapm_runtime::tables::{Table, Tables};
+//!
+//! # let folder = std::env::temp_dir().join(format!("adapm-doc-{}", std::process::id()));
+//! let tables = Tables::new([Table::new("rows", 1_000, 8)])?;
+//! let checkpoints = Checkpoints::new(&folder, &tables);
+//! let cluster = tables.builder()?.nodes(2).workers(2).build()?;
+//! cluster.try_run(|mut worker| {
+//!     worker.push(&[Key(7)], &[1.0; 8])?;
+//!     worker.checkpoint(&checkpoints, 1, r#"{"epoch": 1}"#)
+//! })?;
+//! checkpoints.wait()?;
+//! # drop(cluster);
+//!
+//! // Another program, on another number of nodes.
+//! let found = Checkpoint::latest(&folder)?.expect("one was written");
+//! assert_eq!(found.program(), r#"{"epoch":1}"#);
+//! let rows = found.read(&tables, (0, 1), &|_| true)?;
+//! let cluster = tables.builder()?.restore(&rows).build()?;
+//! let mut row = [0.0; 8];
+//! cluster.read(&[Key(7)], &mut row)?;
+//! assert_eq!(row, [4.0; 8]);
+//! # std::fs::remove_dir_all(folder)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The copies are a cut: no update is in it half, or missing while a later one of the same worker is
+//! in (each worker quiesces before, and no worker goes on before all have copied).
+//!
+//! # Reading
+//! [`Checkpoint::read`] reads what is at home on one of any number of nodes, by positioned reads of
+//! one slice of each tensor, and checks what it reads. [`Builder::restore`](crate::Builder::restore)
+//! takes it for initial values. A byte that has changed is
+//! an error that names the file and the tensor.
+//!
+//! Not here: what a program has to know to go on, such as its place in the data. It gives that as
+//! text ([`Save::program`]).
+
+mod disk;
+mod manifest;
+mod restored;
+mod rows;
+#[cfg(all(test, not(adapm_loom)))]
+mod tests;
+mod worker;
+mod writer;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adapm_transport::error::SystemError;
+
+use crate::tables::Tables;
+use manifest::{MANIFEST, Manifest};
+use rows::RowsFile;
+
+pub use restored::Restored;
+pub use rows::Part;
+pub use worker::Checkpoints;
+pub use writer::{Place, Save, Saved, Writer};
+
+/// A checkpoint that is complete.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    folder: PathBuf,
+    tables: Tables,
+    manifest: Arc<Manifest>,
+}
+
+/// A tensor of a checkpoint, over all its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TensorInfo {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: u64,
+    /// Numbers a row.
+    pub len: usize,
+}
+
+impl Checkpoint {
+    /// Opens the last complete checkpoint of a folder; `None` if there is none. Reads its manifest.
+    ///
+    /// # Errors
+    /// What cannot be read, or is damaged.
+    pub fn latest(folder: &Path) -> Result<Option<Self>, CheckpointError> {
+        manifest::read_latest(folder)?.map(|path| Self::open(&path)).transpose()
+    }
+
+    /// Opens the checkpoint in a folder of its own. Reads its manifest.
+    ///
+    /// # Errors
+    /// What cannot be read, or is damaged.
+    pub fn open(folder: &Path) -> Result<Self, CheckpointError> {
+        let path = folder.join(MANIFEST);
+        let manifest = Manifest::read(&path)?;
+        let tables = manifest.tables(&path)?;
+        Ok(Self { folder: folder.to_path_buf(), tables, manifest: Arc::new(manifest) })
+    }
+
+    /// Returns the complete checkpoints of a folder, by name.
+    ///
+    /// # Errors
+    /// A folder that cannot be read.
+    pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.extension().is_none() && path.join(MANIFEST).is_file() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Returns the folder.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the name: that of the folder.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+    }
+
+    /// Returns the tables.
+    #[must_use]
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// Returns the number of bytes of all files of rows.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.manifest.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Returns the number of files: of parts that wrote it.
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.manifest.files.len()
+    }
+
+    /// Returns when it was written, in seconds since 1970.
+    #[must_use]
+    pub fn time(&self) -> u64 {
+        self.manifest.time
+    }
+
+    /// Returns the names of other checkpoints of the same folder that it refers to.
+    #[must_use]
+    pub fn needs(&self) -> &[String] {
+        &self.manifest.needs
+    }
+
+    /// Returns what the program has added, as JSON.
+    #[must_use]
+    pub fn program(&self) -> String {
+        self.manifest.program.to_string()
+    }
+
+    /// Checks that tables can be restored from this checkpoint: the same ones, which may have more
+    /// rows.
+    ///
+    /// # Errors
+    /// The first that differs.
+    pub fn check(&self, tables: &Tables) -> Result<(), CheckpointError> {
+        let other = |what: String| Err(CheckpointError::new(&self.folder, Fault::Other(what)));
+        let (own, wanted) = (self.tables.as_slice(), tables.as_slice());
+        if own.len() != wanted.len() {
+            return other(format!("{} tables, {} are wanted", own.len(), wanted.len()));
+        }
+        for (own, wanted) in own.iter().zip(wanted) {
+            let alike = own.name() == wanted.name()
+                && own.dim() == wanted.dim()
+                && own.state() == wanted.state()
+                && own.rows() <= wanted.rows();
+            if !alike {
+                return other(format!("table {own:?}, {wanted:?} is wanted"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all of it, and compares all checksums.
+    ///
+    /// # Errors
+    /// The first file and tensor that is damaged.
+    pub fn verify(&self) -> Result<(), CheckpointError> {
+        for info in &self.manifest.files {
+            RowsFile::open(&self.folder.join(&info.name), info, &self.tables)?.verify()?;
+        }
+        Ok(())
+    }
+}
+
+/// A checkpoint that cannot be written or read. Its text is one line: what, where, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointError {
+    path: PathBuf,
+    fault: Fault,
+}
+
+/// What is wrong with a file or folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The operating system refuses a call.
+    Refused(SystemError),
+    /// This part of it is not as it was written.
+    Damaged(String),
+    Length {
+        found: u64,
+        expected: u64,
+    },
+    Version {
+        found: u32,
+        read: u32,
+    },
+    /// It is of something else.
+    Other(String),
+    /// No report of a part has come.
+    Missing {
+        part: usize,
+        parts: usize,
+    },
+    /// A part could not be written elsewhere.
+    Elsewhere(String),
+}
+
+impl Fault {
+    fn of(error: &io::Error) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+impl CheckpointError {
+    fn new(path: &Path, fault: Fault) -> Self {
+        Self { path: path.to_path_buf(), fault }
+    }
+
+    fn refused(path: &Path) -> impl Fn(io::Error) -> Self {
+        move |error| Self::new(path, Fault::of(&error))
+    }
+
+    /// Returns the file or folder.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the kind of the operating system's refusal, if it is one.
+    #[must_use]
+    pub fn kind(&self) -> Option<io::ErrorKind> {
+        match &self.fault {
+            Fault::Refused(error) => Some(error.kind()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for CheckpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.fault {
+            Fault::Refused(error) => write!(f, "{path}: {}; check it", error.reason()),
+            Fault::Damaged(what) => {
+                write!(f, "{path} is damaged: {what}; use another checkpoint of the folder")
+            }
+            Fault::Length { found, expected } => write!(
+                f,
+                "{path} is damaged: it has {found} bytes instead of {expected}; use another checkpoint of the folder"
+            ),
+            Fault::Version { found, read } => write!(
+                f,
+                "{path} is of version {found}, this program reads version {read}; use the program that wrote it"
+            ),
+            Fault::Other(what) => write!(f, "{path} is of something else: {what}"),
+            Fault::Missing { part, parts } => write!(
+                f,
+                "{path}: part {part} of {parts} was not written in time; see what its node says"
+            ),
+            Fault::Elsewhere(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for CheckpointError {}
+
+/// Returns the range of hashes ([`Layout::home_hash`]) of the keys at home on one of `nodes` nodes.
+fn hashes_of(node: usize, nodes: usize) -> std::ops::Range<u128> {
+    // The first upper half with which `node` is the home.
+    let first = |node: usize| ((node as u128) << 32).div_ceil(nodes as u128) << 32;
+    debug_assert!(node < nodes && nodes <= usize::from(u16::MAX) + 1);
+    first(node)..first(node + 1)
+}

@@ -1,0 +1,440 @@
+//! The file of rows that one part of a cluster writes: safetensors.
+//!
+//! | tensor | type, shape | what |
+//! | --- | --- | --- |
+//! | `T.keys` | I64 `[m]` | rows of table `T` by the hash of their key ([`Layout::home_hash`]) |
+//! | `T.rows` | F32 `[m, dim]` | their parameters |
+//! | `T.state.NAME` | F32 `[m, n]` | what the optimizer keeps of them |
+//! | `adapm.crc32c` | U32 | CRC-32C of each MiB of the data before this tensor |
+//!
+//! What is at home on one of any number of nodes is one slice of each tensor. The checksum of the
+//! header and of the last tensor is in the manifest: so no byte can change unseen, and a reader
+//! checks what it reads and no more.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use adapm_core::{Key, Layout};
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde::{Deserialize, Serialize};
+
+use super::disk::Disk;
+use super::{CheckpointError, Fault};
+use crate::tables::{self, Table, Tables};
+
+/// Keys of one worker, ascending, with their values one behind the other.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// The keys.
+    pub keys: Vec<Key>,
+    /// Their values, each as long as the tables say.
+    pub values: Vec<f32>,
+}
+
+/// What the manifest says of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct FileInfo {
+    pub(super) name: String,
+    /// Rows of each table.
+    pub(super) rows: Vec<u64>,
+    pub(super) bytes: u64,
+    /// Of the header and of the tensor of checksums.
+    pub(super) crc32c: String,
+}
+
+/// Returns the name of the file of one of so many parts.
+pub(super) fn name_of(part: usize, parts: usize) -> String {
+    format!("rows-{part:03}-of-{parts:03}.safetensors")
+}
+
+/// Writes the file of these parts, each once, and brings it to the disk.
+pub(super) fn write(
+    disk: &dyn Disk,
+    (folder, name): (&Path, &str),
+    tables: &Tables,
+    parts: &[Part],
+) -> io::Result<FileInfo> {
+    let places = Places::of(tables, parts);
+    let rows: Vec<u64> = places.by_table.iter().map(|rows| rows.len() as u64).collect();
+    let (header, data_len) = header(tables, &rows)?;
+    let mut out = Summed {
+        file: disk.create(&folder.join(name))?,
+        disk,
+        sums: Vec::new(),
+        sum: 0,
+        room: BLOCK,
+        buffer: Vec::with_capacity(BUFFER),
+    };
+    disk.write(&mut out.file, &header)?;
+    for (table, rows) in tables.as_slice().iter().zip(&places.by_table) {
+        for place in rows {
+            let row = tables.locate(parts[place.part as usize].keys[place.key as usize]);
+            let (_, row) = row.expect("keys of parts are keys of tables");
+            out.put(&(row as i64).to_le_bytes())?;
+        }
+        debug_assert!(rows.len() as u64 <= table.rows());
+    }
+    for (table, rows) in tables.as_slice().iter().zip(&places.by_table) {
+        for range in columns(table) {
+            for place in rows {
+                let start = place.value + range.start;
+                let values = &parts[place.part as usize].values[start..start + range.len()];
+                out.put_floats(values)?;
+            }
+        }
+    }
+    out.end(&header, name, rows, header.len() as u64 + data_len)
+}
+
+/// The places of rows among parts: for each table by the hash of their keys.
+struct Places {
+    by_table: Vec<Vec<Place>>,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    part: u32,
+    /// Its place among the keys of its part.
+    key: u32,
+    /// Where its value begins.
+    value: usize,
+}
+
+impl Places {
+    fn of(tables: &Tables, parts: &[Part]) -> Self {
+        let mut by_table = vec![Vec::new(); tables.as_slice().len()];
+        for (part, of) in (0..).zip(parts) {
+            let mut value = 0;
+            for (at, key) in (0..).zip(&of.keys) {
+                let (table, _) = tables.locate(*key).expect("keys of parts are keys of tables");
+                by_table[table].push(Place { part, key: at, value });
+                value += tables.as_slice()[table].row_len();
+            }
+            assert_eq!(value, of.values.len(), "a part has the values of its keys");
+        }
+        let hash =
+            |place: &Place| Layout::home_hash(parts[place.part as usize].keys[place.key as usize]);
+        by_table.iter_mut().for_each(|rows| rows.sort_unstable_by_key(hash));
+        Self { by_table }
+    }
+}
+
+/// Returns the places of parameters and of each state in a row.
+fn columns(table: &Table) -> Vec<Range<usize>> {
+    let mut start = 0;
+    let lens = [table.dim()].into_iter().chain(table.state().iter().map(|state| state.len));
+    let ranges = lens.map(|len| {
+        start += len;
+        start - len..start
+    });
+    ranges.collect()
+}
+
+/// Returns the names of parameters and of each state of a table.
+fn names(table: &Table) -> Vec<String> {
+    let states = table.state().iter().map(|state| tables::state_of(&state.name));
+    let names = [tables::ROWS.to_owned()].into_iter().chain(states);
+    names.map(|name| format!("{}.{name}", table.name())).collect()
+}
+
+fn keys_of(table: &Table) -> String {
+    format!("{}.{}", table.name(), tables::KEYS)
+}
+
+/// Returns the tensors of a file with so many rows of each table, without that of checksums.
+fn infos(tables: &Tables, rows: &[u64]) -> Vec<(String, TensorInfo)> {
+    let mut end = 0;
+    let mut info = |dtype: Dtype, shape: Vec<usize>| {
+        let begin = end;
+        end += shape.iter().product::<usize>() * dtype.bitsize() / 8;
+        TensorInfo { dtype, shape, data_offsets: (begin, end) }
+    };
+    let all = || tables.as_slice().iter().zip(rows);
+    let keys: Vec<_> = all()
+        .map(|(table, rows)| (keys_of(table), info(Dtype::I64, vec![*rows as usize])))
+        .collect();
+    let rows = all().flat_map(|(table, rows)| {
+        let named = names(table).into_iter().zip(columns(table));
+        named.map(|(name, range)| (name, [*rows as usize, range.len()]))
+    });
+    let rows: Vec<_> = rows.map(|(name, shape)| (name, info(Dtype::F32, shape.to_vec()))).collect();
+    keys.into_iter().chain(rows).collect()
+}
+
+/// Returns the bytes before the data, and how many those of the data are.
+fn header(tables: &Tables, rows: &[u64]) -> io::Result<(Vec<u8>, u64)> {
+    let mut infos = infos(tables, rows);
+    let end = infos.last().map_or(0, |(_, info)| info.data_offsets.1);
+    let sums = end.div_ceil(BLOCK);
+    let data_offsets = (end, end + sums * size_of::<u32>());
+    infos
+        .push((SUMS.to_owned(), TensorInfo { dtype: Dtype::U32, shape: vec![sums], data_offsets }));
+    let metadata = Metadata::new(None, infos).map_err(io::Error::other)?;
+    let mut text = serde_json::to_vec(&metadata)?;
+    text.resize(text.len().next_multiple_of(8), b' ');
+    let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
+    bytes.append(&mut text);
+    Ok((bytes, data_offsets.1 as u64))
+}
+
+/// Writes data, and sums up each block of them.
+struct Summed<'a> {
+    file: File,
+    disk: &'a dyn Disk,
+    sums: Vec<u32>,
+    /// Of the running block, of which so many bytes are missing.
+    sum: u32,
+    room: usize,
+    buffer: Vec<u8>,
+}
+
+impl Summed<'_> {
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.buffer.len() + bytes.len() > BUFFER {
+            self.flush()?;
+        }
+        self.buffer.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn put_floats(&mut self, values: &[f32]) -> io::Result<()> {
+        for values in values.chunks(BUFFER / size_of::<f32>()) {
+            if self.buffer.len() + size_of_val(values) > BUFFER {
+                self.flush()?;
+            }
+            self.buffer.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let mut rest = self.buffer.as_slice();
+        while !rest.is_empty() {
+            let (bytes, behind) = rest.split_at(rest.len().min(self.room));
+            self.sum = crc32c::crc32c_append(self.sum, bytes);
+            self.room -= bytes.len();
+            if self.room == 0 {
+                self.sums.push(std::mem::take(&mut self.sum));
+                self.room = BLOCK;
+            }
+            rest = behind;
+        }
+        self.disk.write(&mut self.file, &self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn end(
+        mut self,
+        header: &[u8],
+        name: &str,
+        rows: Vec<u64>,
+        bytes: u64,
+    ) -> io::Result<FileInfo> {
+        self.flush()?;
+        if self.room < BLOCK {
+            self.sums.push(self.sum);
+        }
+        let sums: Vec<u8> = self.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        self.disk.write(&mut self.file, &sums)?;
+        self.disk.sync(&self.file)?;
+        let crc32c = hex(crc32c::crc32c_append(crc32c::crc32c(header), &sums));
+        Ok(FileInfo { name: name.to_owned(), rows, bytes, crc32c })
+    }
+}
+
+/// A checksum as text.
+pub(super) fn hex(sum: u32) -> String {
+    format!("{sum:08x}")
+}
+
+/// An open file of rows, whose header is as the manifest says.
+#[derive(Debug)]
+pub(super) struct RowsFile<'a> {
+    file: File,
+    path: &'a Path,
+    tables: &'a Tables,
+    rows: &'a [u64],
+    infos: Vec<(String, TensorInfo)>,
+    /// Where the data begin.
+    data: u64,
+    sums: Vec<u32>,
+}
+
+impl<'a> RowsFile<'a> {
+    /// Opens a file, and checks its length, its header and its checksums.
+    pub(super) fn open(
+        path: &'a Path,
+        info: &'a FileInfo,
+        tables: &'a Tables,
+    ) -> Result<Self, CheckpointError> {
+        let refused = |fault| CheckpointError::new(path, fault);
+        let read = |error: io::Error| refused(Fault::of(&error));
+        let file = File::open(path).map_err(read)?;
+        let len = file.metadata().map_err(read)?.len();
+        if len != info.bytes {
+            return Err(refused(Fault::Length { found: len, expected: info.bytes }));
+        }
+        let damaged = || refused(Fault::Damaged("its header".to_owned()));
+        let (expected, data_len) =
+            header(tables, &info.rows).map_err(|error| refused(Fault::of(&error)))?;
+        if expected.len() as u64 + data_len != len {
+            return Err(damaged());
+        }
+        let infos = infos(tables, &info.rows);
+        let end = infos.last().map_or(0, |(_, info)| info.data_offsets.1) as u64;
+        let mut found = vec![0; expected.len()];
+        file.read_exact_at(&mut found, 0).map_err(read)?;
+        let mut sums = vec![0; (data_len - end) as usize];
+        file.read_exact_at(&mut sums, expected.len() as u64 + end).map_err(read)?;
+        if hex(crc32c::crc32c_append(crc32c::crc32c(&found), &sums)) != info.crc32c
+            || found != expected
+        {
+            return Err(damaged());
+        }
+        let (words, _) = sums.as_chunks();
+        let sums = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let data = expected.len() as u64;
+        Ok(Self { file, path, tables, rows: &info.rows, infos, data, sums })
+    }
+
+    /// Reads all bytes and compares their checksums.
+    pub(super) fn verify(&self) -> Result<(), CheckpointError> {
+        let end = self.infos.last().map_or(0, |(_, info)| info.data_offsets.1);
+        self.read(0..end, &mut |_| ())
+    }
+
+    /// Passes the bytes of the data at `range` to `take`, in order, once they are checked.
+    fn read(
+        &self,
+        range: Range<usize>,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), CheckpointError> {
+        let end = self.infos.last().map_or(0, |(_, info)| info.data_offsets.1);
+        if range.is_empty() {
+            return Ok(());
+        }
+        let (mut bytes, mut start) = (Vec::new(), range.start / BLOCK * BLOCK);
+        while start < range.end {
+            let len = (end - start)
+                .min(BLOCKS_AT_ONCE * BLOCK)
+                .min((range.end - start).next_multiple_of(BLOCK));
+            bytes.resize(len, 0);
+            let refused = |error: io::Error| CheckpointError::new(self.path, Fault::of(&error));
+            self.file.read_exact_at(&mut bytes, self.data + start as u64).map_err(refused)?;
+            for (block, bytes) in (start / BLOCK..).zip(bytes.chunks(BLOCK)) {
+                if crc32c::crc32c(bytes) != self.sums[block] {
+                    let damaged = self.tensors_in(block * BLOCK..(block + 1) * BLOCK);
+                    return Err(CheckpointError::new(self.path, Fault::Damaged(damaged)));
+                }
+            }
+            let (from, to) = (range.start.saturating_sub(start), (range.end - start).min(len));
+            take(&bytes[from..to]);
+            start += len;
+        }
+        Ok(())
+    }
+
+    /// Names the tensors of which there are bytes at `range`.
+    fn tensors_in(&self, range: Range<usize>) -> String {
+        let is_in = |info: &TensorInfo| {
+            info.data_offsets.0 < range.end && range.start < info.data_offsets.1
+        };
+        let found: Vec<&str> =
+            self.infos.iter().filter(|(_, info)| is_in(info)).map(|(name, _)| &**name).collect();
+        format!("tensor {}", found.join(", or "))
+    }
+
+    /// Finds the places of the rows of a table whose keys' hashes are in `hashes`, and reads which
+    /// rows they are.
+    pub(super) fn find(
+        &self,
+        table: usize,
+        hashes: &Range<u128>,
+    ) -> Result<(Range<usize>, Vec<u64>), CheckpointError> {
+        let (of, count) = (&self.tables.as_slice()[table], self.rows[table] as usize);
+        let begin = self.offset(&keys_of(of));
+        let hash = |at: usize| -> Result<u128, CheckpointError> {
+            let mut row = 0;
+            self.read(begin + 8 * at..begin + 8 * at + 8, &mut |bytes| row = word_of(bytes))?;
+            Ok(self.hash(table, row))
+        };
+        let places = bound(count, hashes.start, &hash)?..bound(count, hashes.end, &hash)?;
+        let mut rows = Vec::with_capacity(places.len());
+        self.read(begin + 8 * places.start..begin + 8 * places.end, &mut |bytes| {
+            rows.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
+        })?;
+        if let Some(row) = rows.iter().find(|row| **row >= of.rows()) {
+            let wrong = format!("tensor {}: there is no row {row}", keys_of(of));
+            return Err(CheckpointError::new(self.path, Fault::Damaged(wrong)));
+        }
+        Ok((places, rows))
+    }
+
+    /// Reads the rows at these places: passes the values of each part of a row in turn to `take`,
+    /// with the number of the part, one row behind the other.
+    pub(super) fn values(
+        &self,
+        table: usize,
+        places: &Range<usize>,
+        take: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), CheckpointError> {
+        let of = &self.tables.as_slice()[table];
+        let mut floats = Vec::new();
+        for (part, (name, range)) in names(of).iter().zip(columns(of)).enumerate() {
+            let (begin, len) = (self.offset(name), 4 * range.len());
+            self.read(begin + len * places.start..begin + len * places.end, &mut |bytes| {
+                floats.clear();
+                floats.extend(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)));
+                take(part, &floats);
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the hash of the key of a row.
+    fn hash(&self, table: usize, row: u64) -> u128 {
+        self.tables.key(table, row).map_or(0, |key| u128::from(Layout::home_hash(key)))
+    }
+
+    fn offset(&self, name: &str) -> usize {
+        let info = self.infos.iter().find(|(other, _)| other == name);
+        info.map_or(0, |(_, info)| info.data_offsets.0)
+    }
+}
+
+/// Returns the first of `count` places whose hash is not below `hash`: hashes ascend.
+fn bound(
+    count: usize,
+    hash: u128,
+    of: &dyn Fn(usize) -> Result<u128, CheckpointError>,
+) -> Result<usize, CheckpointError> {
+    if hash == 0 {
+        return Ok(0);
+    }
+    if hash > u128::from(u64::MAX) {
+        return Ok(count);
+    }
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if of(middle)? < hash { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
+fn word_of(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
+}
+
+const SUMS: &str = "adapm.crc32c";
+/// Bytes of data that have one checksum.
+const BLOCK: usize = 1 << 20;
+/// Blocks that are read at once; a multiple of what a value takes, so that none is cut.
+const BLOCKS_AT_ONCE: usize = 8;
+/// Bytes that are written at once.
+const BUFFER: usize = 1 << 20;

@@ -1,0 +1,333 @@
+//! The thread of a process that writes checkpoints while training goes on.
+//!
+//! Parts of a cluster meet in the folder alone: each leaves a report beside its file, and part 0
+//! waits for all of them, writes the manifest and commits. A process that dies in between leaves a
+//! `.partial`, which the next start removes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use adapm_transport::threads;
+
+use super::disk::{Disk, Os};
+use super::manifest::{self, FORMAT, LATEST, MANIFEST, Manifest, TableInfo};
+use super::rows::{self, FileInfo, Part};
+use super::{Checkpoint, CheckpointError, Fault};
+use crate::tables::Tables;
+
+/// Which part of a cluster a writer writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The part: a node, or a process.
+    pub part: usize,
+    /// Parts of the cluster.
+    pub parts: usize,
+    /// Workers that copy for this part.
+    pub workers: usize,
+}
+
+/// What is to be saved, equal for all workers of all parts.
+#[derive(Clone, Debug)]
+pub struct Save {
+    /// The name of the checkpoint: of a folder, without full stops.
+    pub name: String,
+    /// The tables.
+    pub tables: Tables,
+    /// Names of other checkpoints of the folder that it refers to: kept as long as it is.
+    pub needs: Vec<String>,
+    /// What the program adds, as JSON; that of part 0 counts.
+    pub program: String,
+    /// It becomes the latest one. Else it is kept as long as one refers to it that does.
+    pub is_latest: bool,
+}
+
+/// A save that part 0 has committed, or another part has written.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Saved {
+    /// The name of the checkpoint.
+    pub name: String,
+    /// Seconds that this part has written.
+    pub seconds: f64,
+    /// Bytes that this part has written.
+    pub bytes: u64,
+}
+
+/// Writes one part of the checkpoints of a folder.
+pub struct Writer {
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+struct Shared {
+    folder: PathBuf,
+    place: Place,
+    disk: Box<dyn Disk>,
+    /// How long nothing may move in a folder before its reports count as missing.
+    patience: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    /// Saves for which parts of workers are missing.
+    gathering: Vec<(Save, Vec<Option<Part>>)>,
+    running: Option<JoinHandle<Outcome>>,
+    /// Of the last save that ended.
+    outcome: Option<Outcome>,
+}
+
+type Outcome = Result<Saved, CheckpointError>;
+
+impl Writer {
+    /// Returns the writer of a part into `folder`, which all parts see.
+    #[must_use]
+    pub fn new(folder: &Path, place: Place) -> Self {
+        Self::by(folder, place, Box::new(Os), PATIENCE)
+    }
+
+    pub(super) fn by(folder: &Path, place: Place, disk: Box<dyn Disk>, patience: Duration) -> Self {
+        let shared = Shared { folder: folder.to_path_buf(), place, disk, patience };
+        Self { shared: Arc::new(shared), state: Mutex::default() }
+    }
+
+    /// Makes the folder, and removes what nothing refers to: all if the run is a `fresh` one, else
+    /// what earlier writers left unfinished. Once, by part 0, before any part submits.
+    ///
+    /// # Errors
+    /// Refusals of the operating system; a folder whose latest checkpoint cannot be read.
+    pub fn begin(&self, fresh: bool) -> Result<(), CheckpointError> {
+        let Shared { folder, disk, .. } = &*self.shared;
+        let refused = CheckpointError::refused(folder);
+        disk.make_folder(folder).map_err(&refused)?;
+        let kept = if fresh { None } else { Checkpoint::latest(folder)? };
+        if fresh && folder.join(LATEST).exists() {
+            disk.remove(&folder.join(LATEST)).map_err(&refused)?;
+        }
+        self.shared.retain(&kept.into_iter().collect::<Vec<_>>(), true).map_err(&refused)?;
+        disk.sync_folder(folder).map_err(refused)
+    }
+
+    /// Takes the part of one of the workers. With that of the last worker the save begins, after
+    /// those before it; nobody waits for it.
+    ///
+    /// # Panics
+    /// Keys that are none of the tables, values that are not as long, or more parts than workers.
+    pub fn submit(&self, worker: usize, save: &Save, part: Part) {
+        let mut state = self.state();
+        let at = state.gathering.iter().position(|(other, _)| other.name == save.name);
+        let at = at.unwrap_or_else(|| {
+            let parts = (0..self.shared.place.workers).map(|_| None).collect();
+            state.gathering.push((save.clone(), parts));
+            state.gathering.len() - 1
+        });
+        state.gathering[at].1[worker] = Some(part);
+        if state.gathering[at].1.iter().any(Option::is_none) {
+            return;
+        }
+        let (save, parts) = state.gathering.remove(at);
+        let parts: Vec<Part> = parts.into_iter().flatten().collect();
+        let (shared, before) = (Arc::clone(&self.shared), state.running.take());
+        // A save that refers to one that failed fails, too: so it is joined first.
+        let work = move || {
+            let before = before.map(|thread| thread.join());
+            match before {
+                Some(Ok(Err(error))) if !save.needs.is_empty() => Err(error),
+                _ => shared.save(&save, &parts),
+            }
+        };
+        match threads::spawn("adapm checkpoint", work) {
+            Ok(thread) => state.running = Some(thread),
+            Err(refusal) => {
+                let error = io::Error::other(refusal.to_string());
+                state.outcome = Some(Err(CheckpointError::refused(&self.shared.folder)(error)));
+            }
+        }
+    }
+
+    /// Returns true while a save goes on.
+    pub fn is_busy(&self) -> bool {
+        let mut state = self.state();
+        if state.running.as_ref().is_some_and(JoinHandle::is_finished) {
+            state.join();
+        }
+        state.running.is_some() || !state.gathering.is_empty()
+    }
+
+    /// Waits until no save goes on.
+    pub fn wait(&self) {
+        self.state().join();
+    }
+
+    /// Returns how the last save ended, once.
+    pub fn take_outcome(&self) -> Option<Result<Saved, CheckpointError>> {
+        self.state().outcome.take()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn join(&mut self) {
+        if let Some(thread) = self.running.take() {
+            let panicked = |_| {
+                Err(CheckpointError::new(
+                    Path::new("a checkpoint"),
+                    Fault::Elsewhere("its thread panicked".to_owned()),
+                ))
+            };
+            self.outcome = Some(thread.join().unwrap_or_else(panicked));
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.state().join();
+    }
+}
+
+impl Shared {
+    fn save(&self, save: &Save, parts: &[Part]) -> Outcome {
+        let began = Instant::now();
+        let partial = self.folder.join(format!("{}.{PARTIAL}", save.name));
+        let refused = CheckpointError::refused(&partial);
+        let written = self.write_part(save, parts, &partial).map_err(&refused);
+        let seconds = began.elapsed().as_secs_f64();
+        if self.place.part > 0 {
+            if let Err(error) = &written {
+                let text = format!("{error}");
+                let report = partial.join(format!("{}.{FAILED}", self.name_of(self.place.part)));
+                let _ = self.disk.replace(&report, text.as_bytes());
+            }
+        } else {
+            let files = written.clone().and_then(|own| self.reports(&partial, own));
+            let commit = |files| self.commit(save, &partial, files).map_err(&refused);
+            if let Err(error) = files.and_then(commit) {
+                // It would hold room that the next one needs.
+                let _ = self.disk.remove_folder(&partial);
+                return Err(error);
+            }
+        }
+        Ok(Saved { name: save.name.clone(), seconds, bytes: written?.bytes })
+    }
+
+    fn name_of(&self, part: usize) -> String {
+        rows::name_of(part, self.place.parts)
+    }
+
+    /// Writes the file of this part, then its report, which part 0 needs none of for itself.
+    fn write_part(&self, save: &Save, parts: &[Part], partial: &Path) -> io::Result<FileInfo> {
+        self.disk.make_folder(partial)?;
+        let name = self.name_of(self.place.part);
+        let info = rows::write(&*self.disk, (partial, &name), &save.tables, parts)?;
+        if self.place.part > 0 {
+            let report = partial.join(format!("{name}.{REPORT}"));
+            self.disk.replace(&report, &serde_json::to_vec(&info)?)?;
+        }
+        Ok(info)
+    }
+
+    /// Waits for the reports of all parts.
+    fn reports(&self, partial: &Path, own: FileInfo) -> Result<Vec<FileInfo>, CheckpointError> {
+        let (mut files, mut moved, mut size) = (vec![own], Instant::now(), 0);
+        while files.len() < self.place.parts {
+            let part = files.len();
+            let name = self.name_of(part);
+            let read = |end: &str| fs::read(partial.join(format!("{name}.{end}"))).ok();
+            if let Some(info) = read(REPORT).and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+                files.push(info);
+                continue;
+            }
+            if let Some(reason) = read(FAILED) {
+                let reason = String::from_utf8_lossy(&reason).into_owned();
+                return Err(CheckpointError::new(partial, Fault::Elsewhere(reason)));
+            }
+            let now = size_of_folder(partial);
+            if now != size {
+                (size, moved) = (now, Instant::now());
+            }
+            if moved.elapsed() >= self.patience {
+                let parts = self.place.parts;
+                return Err(CheckpointError::new(partial, Fault::Missing { part, parts }));
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(files)
+    }
+
+    /// Makes the save a complete checkpoint.
+    fn commit(&self, save: &Save, partial: &Path, files: Vec<FileInfo>) -> io::Result<()> {
+        let layout = save.tables.layout().map_err(io::Error::other)?;
+        let manifest = Manifest {
+            format: FORMAT,
+            adapm: env!("CARGO_PKG_VERSION").to_owned(),
+            layout: manifest::digest(&layout),
+            tables: save.tables.as_slice().iter().map(TableInfo::of).collect(),
+            files,
+            needs: save.needs.clone(),
+            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
+            program: serde_json::from_str(&save.program)?,
+        };
+        for part in 1..self.place.parts {
+            let _ = self.disk.remove(&partial.join(format!("{}.{REPORT}", self.name_of(part))));
+        }
+        self.disk.replace(&partial.join(MANIFEST), &manifest.to_bytes()?)?;
+        let folder = self.folder.join(&save.name);
+        if folder.exists() {
+            // Of a run that went on from an earlier checkpoint than this one.
+            self.disk.remove_folder(&folder)?;
+        }
+        self.disk.rename(partial, &folder)?;
+        self.disk.sync_folder(&self.folder)?;
+        if save.is_latest {
+            let before = Checkpoint::latest(&self.folder);
+            self.disk
+                .replace(&self.folder.join(LATEST), manifest::latest(&save.name).as_bytes())?;
+            // The checkpoint is complete: what is too much can go the next time, too.
+            if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(&folder)) {
+                let _ = self.retain(&before.into_iter().chain([saved]).collect::<Vec<_>>(), false);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all checkpoints but these and those that they refer to; with `unfinished` also what
+    /// is not complete, which other parts may be writing.
+    fn retain(&self, kept: &[Checkpoint], unfinished: bool) -> io::Result<()> {
+        let names: Vec<&str> = kept
+            .iter()
+            .flat_map(|kept| {
+                [kept.name()].into_iter().chain(kept.needs().iter().map(|name| &**name))
+            })
+            .collect();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let is_partial = path.extension().is_some_and(|end| end == PARTIAL);
+            let goes = if is_partial { unfinished } else { path.join(MANIFEST).is_file() };
+            if path.is_dir() && goes && !names.contains(&name) {
+                self.disk.remove_folder(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn size_of_folder(path: &Path) -> u64 {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len() + 1).sum()
+}
+
+/// The end of the name of a folder that is being written.
+const PARTIAL: &str = "partial";
+/// Ends of the names of reports.
+const REPORT: &str = "json";
+const FAILED: &str = "failed";
+const LOOK: Duration = Duration::from_millis(20);
+const PATIENCE: Duration = Duration::from_secs(60);
