@@ -16,12 +16,13 @@ use std::sync::Arc;
 
 use adapm_core::update::{AdaGrad, UpdateRule as _};
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::{Table, Tables};
 use adapm_tasks::cli::{self, Error, EvalArgs, Files, Labels, Program, Source, TrainArgs};
 use adapm_tasks::files;
 use adapm_tasks::metric::Auc;
 use adapm_tasks::run::{
     ClusterConfig, Config, ConfigError, Course, Cursor, Digest, EvalReport, Evaluation, Form,
-    Initial, IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Shape, Split,
+    Initial, IntentSignaler, Over, Parameters, Plain, Queue, Run, RunConfig, Saved, Split,
     StepError, Task, TaskError, Tell, Tensor, TrainReport, WorkerSlot, checks, generator,
 };
 use clap::Args;
@@ -154,10 +155,6 @@ impl<'a> Machine<'a> {
         Self { rows, settings, part, split: split.unwrap_or_default(), value_len }
     }
 
-    fn shape(&self, halves: usize) -> Shape {
-        Shape::new(&[(self.rows.count, halves * (1 + self.settings.dim))])
-    }
-
     /// Returns the score of a row, and the sums of its factors, which its gradient needs.
     fn score(&self, row: u32, keys: &[Key], values: &[f32]) -> (f32, Vec<f32>) {
         let (mut score, mut sums) = (0.0, vec![0.0; self.settings.dim]);
@@ -183,12 +180,10 @@ impl<'a> Task for Machine<'a> {
     type WorkerState = ();
     type Evaluation = Machine<'a>;
 
-    fn shape(&self) -> Shape {
-        self.shape(2)
-    }
-
-    fn best_shape(&self) -> Shape {
-        self.shape(1)
+    fn tables(&self) -> Tables {
+        let len = 1 + self.settings.dim;
+        let features = Table::new("features", self.rows.count, len).with_state("adagrad", len);
+        Tables::new([features]).expect("it has a name")
     }
 
     fn initial(&self) -> Initial {
@@ -397,7 +392,7 @@ impl Program for FactorizationMachine {
         run: &Run<'_, Auc>,
     ) -> Result<EvalReport<Auc>, TaskError> {
         let machine = Machine::new(rows, &model.head, Some(Split::Test), Form::Best);
-        let shape = machine.shape(1);
+        let shape = machine.best_shape();
         run.evaluate(Self::NAME, rows.digest, cluster, &machine, shape, &model.values)
     }
 }

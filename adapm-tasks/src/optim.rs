@@ -6,6 +6,9 @@ use adapm_core::update::AdaGrad;
 
 use crate::simd::{self, Kernel};
 
+/// The name of AdaGrad's state, an accumulator for each parameter, in tables.
+pub(crate) const ADAGRAD: &str = "adagrad";
+
 /// Does what [`AdaGrad::step_among`] does, to the same bits.
 ///
 /// # Shapes

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::{Table, Tables};
 use rand::RngExt as _;
 use rand_distr::{Distribution as _, StandardNormal};
 
@@ -18,13 +19,13 @@ use crate::ctr::config::TrainConfig;
 use crate::ctr::network::{Network, Pass, Placed, Rows};
 use crate::dense::{Chunks, Dropout, WholeRunIntent, add_scaled};
 use crate::metric::ClickMetrics;
-use crate::optim;
+use crate::optim::{self, ADAGRAD};
 use crate::partition::PartitionFile;
 use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
 use crate::run::{
     Course, Cursor, Evaluation, Form, Initial, IntentSignaler, Over, Parameters, Plain, Queue,
-    Shape, Split, StepError, Task, TaskError, Tell, WorkerSlot, generator,
+    Split, StepError, Task, TaskError, Tell, WorkerSlot, generator,
 };
 
 /// A model of clicks that is trained, or judged.
@@ -102,11 +103,6 @@ impl<'a> Prediction<'a> {
     /// Returns the same model judged by these examples.
     pub(crate) fn of_rows(self, rows: Range<usize>, split: Split, form: Form) -> Self {
         Self { rows, split, is_trained: form == Form::Trained, ..self }
-    }
-
-    fn shape_of(&self, halves: usize) -> Shape {
-        let features = (self.clicks.encoder.keys(), halves * self.network.feature_len());
-        Shape::new(&[&[features][..], &self.chunks.groups(halves)].concat())
     }
 
     /// Lays out examples: the keys of their features, ascending, each once.
@@ -192,12 +188,12 @@ impl<'a> Task for Prediction<'a> {
     type WorkerState = WorkerState;
     type Evaluation = Prediction<'a>;
 
-    fn shape(&self) -> Shape {
-        self.shape_of(2)
-    }
-
-    fn best_shape(&self) -> Shape {
-        self.shape_of(1)
+    fn tables(&self) -> Tables {
+        let len = self.network.feature_len();
+        let features = Table::new("features", self.clicks.encoder.keys(), len);
+        let features = features.with_state(ADAGRAD, len);
+        Tables::new([features].into_iter().chain(self.chunks.tables()))
+            .expect("names are there once")
     }
 
     fn initial(&self) -> Initial {

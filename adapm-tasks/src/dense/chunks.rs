@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::Table;
 
-use crate::optim;
+use crate::optim::{self, ADAGRAD};
 use crate::run::{IntentSignaler, Over, Parameters, WorkerSlot};
 
 /// So many parameters in chunks, which are the keys from `first` on.
@@ -17,11 +18,12 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// Returns the keys and the length of their values as groups of a shape; `halves` is 2 with
-    /// accumulators, 1 without.
-    pub(crate) fn groups(self, halves: usize) -> [(u64, usize); 2] {
+    /// Returns the tables of whole chunks and of the last one, if it is shorter, with an
+    /// accumulator for each parameter.
+    pub(crate) fn tables(self) -> [Table; 2] {
         let (whole, rest) = (self.parameters / self.len(), self.parameters % self.len());
-        [(whole as u64, halves * self.len()), (u64::from(rest > 0), halves * rest)]
+        let table = |name, rows, len| Table::new(name, rows, len).with_state(ADAGRAD, len);
+        [table("layers", whole as u64, self.len()), table("layers.rest", u64::from(rest > 0), rest)]
     }
 
     /// Returns the keys, ascending.
@@ -135,13 +137,15 @@ const KEYS_MIN: usize = 16;
 mod tests {
     use super::*;
     use crate::run::Shape;
+    use adapm_runtime::tables::Tables;
 
     #[test]
     fn all_parameters_are_in_one_key_each_and_come_back() {
         for parameters in [1, LEN - 1, LEN, LEN + 1, 3 * LEN + 5] {
             let chunks = Chunks { first: 7, parameters };
             let keys: Vec<Key> = chunks.keys().collect();
-            let shape = Shape::new(&[&[(7, 3)][..], &chunks.groups(2)].concat());
+            let tables = [Table::new("features", 7, 3)].into_iter().chain(chunks.tables());
+            let shape = Shape::of(&Tables::new(tables).expect("names are there once"));
             assert_eq!((keys[0], keys.len() as u64 + 7), (Key(7), shape.keys()));
             let ranges: Vec<_> = keys.iter().flat_map(|key| chunks.parameters_of(*key)).collect();
             assert!(ranges.into_iter().eq(0..parameters));

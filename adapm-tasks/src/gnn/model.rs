@@ -10,12 +10,14 @@
 
 use std::path::Path;
 
+use adapm_runtime::tables::{Table, Tables};
 use serde::{Deserialize, Serialize};
 
 use crate::dense::{Chunks, Dropout, Perceptron, PerceptronPass, add_scaled};
 use crate::gnn::NAME;
 use crate::gnn::graph::{Features, SparseRows};
 use crate::gnn::sampling::Block;
+use crate::optim::ADAGRAD;
 use crate::run::{CheckpointError, Saved, Shape, Tensor};
 
 /// The form of a model, which is saved with its parameters.
@@ -99,9 +101,15 @@ impl Architecture {
     }
 
     /// Returns the shape of the parameters: `halves` is 2 with accumulators, 1 without.
-    pub(crate) fn shape(&self, halves: usize) -> Shape {
-        let of_nodes = [(self.nodes, halves * self.width)];
-        Shape::new(&[&of_nodes[..], &self.chunks().groups(halves)].concat())
+    pub(crate) fn tables(&self) -> Tables {
+        let nodes = Table::new("nodes", self.nodes, self.width).with_state(ADAGRAD, self.width);
+        Tables::new([nodes].into_iter().chain(self.chunks().tables()))
+            .expect("names are there once")
+    }
+
+    /// Returns the shape of parameters without accumulators.
+    pub(crate) fn best_shape(&self) -> Shape {
+        Shape::of(&self.tables().parameters())
     }
 
     /// Returns the tensors of the parameters: learned features of nodes, and the layers.
@@ -441,7 +449,7 @@ mod tests {
             hidden: 4,
             classes: 2,
         };
-        let parameters = model.shape(1).total();
+        let parameters = model.best_shape().total();
         let has = |change: fn(&mut Architecture)| {
             let mut model = model.clone();
             change(&mut model);

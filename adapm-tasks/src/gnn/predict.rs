@@ -63,7 +63,7 @@ impl<'g> Predictor<'g> {
             return Err(TaskError::Own(text.to_owned()));
         }
         let features = training::features_of(graph, &model.head);
-        let parameters = Arrays::of(model.head.shape(1), Arc::unwrap_or_clone(model.values));
+        let parameters = Arrays::of(model.head.best_shape(), Arc::unwrap_or_clone(model.values));
         let evaluator = Evaluator::default();
         Ok(Self { graph, features, model: model.head, parameters, evaluator })
     }

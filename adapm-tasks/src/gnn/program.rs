@@ -271,7 +271,7 @@ impl Program for Gnn {
 
     fn sizes(graph: &Graph, config: &TrainConfig) -> Vec<(&'static str, u64)> {
         let model = config.architecture(graph);
-        vec![("--save", model.map_or(0, |model| 4 * model.shape(1).total() as u64))]
+        vec![("--save", model.map_or(0, |model| 4 * model.best_shape().total() as u64))]
     }
 
     fn files(flags: &TrainFlags) -> Files<'_> {

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::Tables;
 use rand::RngExt as _;
 use rand::seq::SliceRandom as _;
 
@@ -23,7 +24,7 @@ use crate::optim;
 use crate::partition::{self, PartitionFile};
 use crate::run::config::batches_ahead;
 use crate::run::hot::batches_with;
-use crate::run::parameters::{IntentSignaler, Parameters, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters};
 use crate::run::{
     Course, Cursor, Form, Initial, KeyChoice, Over, Plain, Queue, Split, StepError, Task,
     TaskError, Tell, UnknownKey, WorkerSlot, chosen_keys, generator,
@@ -178,12 +179,8 @@ impl<'a> Task for Network<'a> {
     type WorkerState = WorkerState;
     type Evaluation = Classification<'a>;
 
-    fn shape(&self) -> Shape {
-        self.model.shape(2)
-    }
-
-    fn best_shape(&self) -> Shape {
-        self.model.shape(1)
+    fn tables(&self) -> Tables {
+        self.model.tables()
     }
 
     fn initial(&self) -> Initial {
@@ -350,7 +347,7 @@ pub(crate) fn traced_keys(
     model: &Architecture,
     choices: &[KeyChoice],
 ) -> Result<Vec<(Key, String)>, UnknownKey> {
-    let keys = model.shape(1).keys() as usize;
+    let keys = model.best_shape().keys() as usize;
     let counts: Vec<u64> =
         (0..model.nodes).map(|node| graph.around(node as u32).len() as u64).collect();
     let named = |_: &'static str, name: &str| {

@@ -59,7 +59,7 @@ pub fn evaluate(
     let features = &*features_of(graph, &model.head);
     let (nodes, form) = (graph.held_out(split), Form::Best);
     let of = Classification { graph, features, model: &model.head, nodes, split, form };
-    run.evaluate(NAME, graph.digest(), cluster, &of, model.head.shape(1), &model.values)
+    run.evaluate(NAME, graph.digest(), cluster, &of, model.head.best_shape(), &model.values)
 }
 
 /// Checks that a model is one of this graph.

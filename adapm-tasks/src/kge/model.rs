@@ -10,11 +10,13 @@
 
 use adapm_core::Key;
 use adapm_core::update::AdaGrad;
+use adapm_runtime::tables::{Table, Tables};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::kge::comparison::Comparison;
 use crate::kge::graph::Graph;
+use crate::optim::ADAGRAD;
 use crate::run;
 use crate::run::config::named;
 use crate::run::parameters::SamplingDistribution;
@@ -194,6 +196,14 @@ impl Shape {
             (self.entities, self.entity_len),
             (self.relations, self.relation_len),
         ])
+    }
+
+    /// Returns the tables of parameters of this shape, with an accumulator for each.
+    pub(crate) fn tables(self) -> Tables {
+        let table = |name, rows, len| Table::new(name, rows, len).with_state(ADAGRAD, len);
+        let entities = table("entities", self.entities, self.entity_len);
+        Tables::new([entities, table("relations", self.relations, self.relation_len)])
+            .expect("names are there once")
     }
 
     /// Negatives are drawn from the entities.

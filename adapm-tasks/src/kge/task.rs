@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::Tables;
 use adapm_runtime::{Scheme, System};
 
 use crate::data::names::Names;
@@ -20,7 +21,6 @@ use crate::kge::ranking::Ranking;
 use crate::kge::step::{IndependentStep, Recipe, SharedStep};
 use crate::metric::RankMetrics;
 use crate::partition::PartitionFile;
-use crate::run;
 use crate::run::config::Split;
 use crate::run::error::TaskError;
 use crate::run::hot::batches_with;
@@ -87,12 +87,8 @@ impl<'a> Task for Embeddings<'a> {
     type WorkerState = Step;
     type Evaluation = Ranking<'a>;
 
-    fn shape(&self) -> run::parameters::Shape {
-        self.shape_of(2).groups()
-    }
-
-    fn best_shape(&self) -> run::parameters::Shape {
-        self.shape_of(1).groups()
+    fn tables(&self) -> Tables {
+        self.shape_of(1).tables()
     }
 
     fn initial(&self) -> Initial {

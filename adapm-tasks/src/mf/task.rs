@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::{Table, Tables};
 
 use crate::data::RatingId;
 use crate::mf::config::TrainConfig;
@@ -17,11 +18,12 @@ use crate::mf::ratings::Ratings;
 use crate::mf::selection::Prepared;
 use crate::mf::step::{Load, Start, Weights, WorkerState};
 use crate::mf::tiles::CHUNK_CELLS;
+use crate::optim::ADAGRAD;
 use crate::partition::PartitionFile;
 use crate::run::config::{Split, batches_ahead};
 use crate::run::error::TaskError;
 use crate::run::observer::Epoch;
-use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Course, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
@@ -63,10 +65,6 @@ impl<'a> Factorization<'a> {
             weights: Weights::new(residuals, config.penalty),
         }
     }
-
-    fn shape_of(&self, value_len: usize) -> Shape {
-        self.ratings.shape(value_len)
-    }
 }
 
 /// Returns the errors on the cells that are selected on, of the epochs after which these were
@@ -81,12 +79,13 @@ impl<'a> Task for Factorization<'a> {
     type WorkerState = WorkerState;
     type Evaluation = Prediction<'a>;
 
-    fn shape(&self) -> Shape {
-        self.shape_of(Rule::of(self.config).value_len())
-    }
-
-    fn best_shape(&self) -> Shape {
-        self.shape_of(self.config.dim)
+    fn tables(&self) -> Tables {
+        let (dim, value_len) = (self.config.dim, Rule::of(self.config).value_len());
+        let table = |name, rows: u32| {
+            Table::new(name, rows.into(), dim).with_state(ADAGRAD, value_len - dim)
+        };
+        let Ratings { rows, columns, .. } = *self.ratings;
+        Tables::new([table("rows", rows), table("columns", columns)]).expect("names are there once")
     }
 
     fn initial(&self) -> Initial {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::tables::Tables;
 use adapm_runtime::{Random, Sampling, Scheme};
 
 use crate::run::error::TaskError;
@@ -188,6 +189,14 @@ impl Shape {
             group
         });
         Self { groups: groups.collect() }
+    }
+
+    /// Returns the shape of the rows of tables.
+    #[must_use]
+    pub fn of(tables: &Tables) -> Self {
+        let groups: Vec<_> =
+            tables.as_slice().iter().map(|table| (table.rows(), table.row_len())).collect();
+        Self::new(&groups)
     }
 
     /// Returns the number of keys.

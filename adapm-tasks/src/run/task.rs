@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::Scheme;
+use adapm_runtime::tables::Tables;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,11 +41,19 @@ pub trait Task: Sync {
     /// The evaluation of parameters.
     type Evaluation: Evaluation + Send;
 
+    /// Returns the tables of the parameters that are trained, with the state of the update rule:
+    /// keys are their rows.
+    fn tables(&self) -> Tables;
+
     /// Returns the shape of the parameters that are trained, with the state of the update rule.
-    fn shape(&self) -> Shape;
+    fn shape(&self) -> Shape {
+        Shape::of(&self.tables())
+    }
 
     /// Returns the shape of the best parameters: of every key the first floats of its value.
-    fn best_shape(&self) -> Shape;
+    fn best_shape(&self) -> Shape {
+        Shape::of(&self.tables().parameters())
+    }
 
     /// Writes the value of a key before the first step: a pure function, so that any node can
     /// compute any of them.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use adapm_core::update::AdaGrad;
 use adapm_core::{Clock, Key};
+use adapm_runtime::tables::{Table, Tables};
 use adapm_runtime::{AliasTable, Random, Scheme};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
+use crate::optim::ADAGRAD;
 use crate::run::config::{Split, batches_ahead};
 use crate::run::error::TaskError;
-use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution};
 use crate::run::queue::{Cursor, Over, Queue};
 use crate::run::task::{Batch, Course, FiguresOf, Form, Initial, StepError, Task, Tell};
 use crate::run::topology::WorkerSlot;
@@ -134,12 +136,11 @@ impl<'a> Task for WordVectors<'a> {
     type WorkerState = Step;
     type Evaluation = Answering<'a>;
 
-    fn shape(&self) -> Shape {
-        Shape::new(&[(2 * self.keys().words, self.recipe().value_len())])
-    }
-
-    fn best_shape(&self) -> Shape {
-        Shape::new(&[(2 * self.keys().words, self.config.dim)])
+    fn tables(&self) -> Tables {
+        let (words, dim) = (self.keys().words, self.config.dim);
+        let state = self.recipe().value_len() - dim;
+        let table = |name| Table::new(name, words, dim).with_state(ADAGRAD, state);
+        Tables::new(["inputs", "outputs"].map(table)).expect("names are there once")
     }
 
     fn initial(&self) -> Initial {

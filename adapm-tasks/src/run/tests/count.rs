@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
+use adapm_runtime::tables::{Table, Tables};
 
 use crate::run::config::{ConfigError, Split};
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
@@ -113,12 +114,9 @@ impl Task for Count {
         Some((0..BLOCKS + SAMPLED).map(of).collect())
     }
 
-    fn shape(&self) -> Shape {
-        Shape::new(&[(BLOCKS, 2), (SAMPLED, 1)])
-    }
-
-    fn best_shape(&self) -> Shape {
-        Shape::new(&[(BLOCKS, 1), (SAMPLED, 1)])
+    fn tables(&self) -> Tables {
+        let blocks = Table::new("blocks", BLOCKS, 1).with_state("rest", 1);
+        Tables::new([blocks, Table::new("sampled", SAMPLED, 1)]).expect("names are there once")
     }
 
     fn initial(&self) -> Initial {
