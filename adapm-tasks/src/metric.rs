@@ -37,7 +37,7 @@ impl Rank {
 }
 
 /// Means over the ranks of all queries.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankMetrics {
     /// Number of queries (two per triple: object side and subject side).
     pub queries: u64,
@@ -83,7 +83,7 @@ impl RankMetrics {
 
 /// The area under the ROC curve: the share of pairs of a positive and a negative item whose scores
 /// are in the right order, ties counted half.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Auc {
     /// Number of items.
     pub items: u64,
@@ -110,7 +110,7 @@ impl Auc {
 }
 
 /// How well clicks are predicted, by logits.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClickMetrics {
     /// Number of examples.
     pub items: u64,

@@ -265,8 +265,14 @@ impl CheckpointError {
         Self { path: path.to_path_buf(), fault }
     }
 
+    /// Returns the error of a refusal of the operating system at `path`.
+    #[must_use]
+    pub fn of(path: &Path, error: &io::Error) -> Self {
+        Self::new(path, Fault::of(error))
+    }
+
     fn refused(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |error| Self::new(path, Fault::of(&error))
+        move |error| Self::of(path, &error)
     }
 
     /// Returns the file or folder.

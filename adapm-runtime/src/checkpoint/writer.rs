@@ -33,7 +33,8 @@ pub struct Place {
 /// What is to be saved, equal for all workers of all parts.
 #[derive(Clone, Debug)]
 pub struct Save {
-    /// The name of the checkpoint: of a folder, without full stops.
+    /// The name of the checkpoint: of a folder, without full stops. One of this name that is
+    /// complete stays as it is.
     pub name: String,
     /// The tables.
     pub tables: Tables,
@@ -280,10 +281,11 @@ impl Shared {
         self.disk.replace(&partial.join(MANIFEST), &manifest.to_bytes()?)?;
         let folder = self.folder.join(&save.name);
         if folder.exists() {
-            // Of a run that went on from an earlier checkpoint than this one.
-            self.disk.remove_folder(&folder)?;
+            // The same one, which `latest` may name or need.
+            self.disk.remove_folder(partial)?;
+        } else {
+            self.disk.rename(partial, &folder)?;
         }
-        self.disk.rename(partial, &folder)?;
         self.disk.sync_folder(&self.folder)?;
         if save.is_latest {
             let before = Checkpoint::latest(&self.folder);

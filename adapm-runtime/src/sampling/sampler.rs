@@ -58,6 +58,13 @@ impl Sampler {
         Self { sampling, seeds: of(node | u64::from(worker.0) << 32 | stream), pool }
     }
 
+    /// Leaves out so many samples, as if they had been prepared. Pools are not gone through.
+    pub(crate) fn skip(&mut self, samples: u64) {
+        for _ in 0..samples {
+            self.seeds.bits();
+        }
+    }
+
     /// Prepares a sample of `n` keys for its owner.
     pub(crate) fn prepare(
         &mut self,

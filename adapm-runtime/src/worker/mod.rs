@@ -519,6 +519,13 @@ where
     V: Value,
     S: Store<Value = V> + Send + Sync + 'static,
 {
+    /// Leaves out so many samples, as if they had been prepared: where a program goes on that has
+    /// used them. Costs a nanosecond each. Under scheme `pool` the keys that follow are others, as
+    /// its pools begin anew.
+    pub fn skip_samples(&mut self, samples: u64) {
+        self.sampler.skip(samples);
+    }
+
     /// Prepares a sample of `n` keys that the worker will pull in `clocks`; see
     /// [`crate::Worker::prepare_sample`].
     ///

@@ -124,6 +124,20 @@ impl ConfigFile {
         Ok(Self { path: path.to_owned(), entries, left_out: Vec::new() })
     }
 
+    /// Returns the task whose settings a file has, empty if it does not say that.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub(crate) fn task_of(path: &Path) -> Result<String, ConfigFileError> {
+        let text = fs::read_to_string(path)
+            .map_err(|error| ConfigFileError::Unreadable(path.to_owned(), error.into()))?;
+        let table = DeTable::parse(&text).ok();
+        let task = table.as_ref().and_then(|table| table.get_ref().get(TASK));
+        let task = task.and_then(|task| task.get_ref().as_str()).unwrap_or_default();
+        Ok(task.to_owned())
+    }
+
     /// Returns the same file without what it says of `flags`.
     pub(crate) fn without(mut self, flags: &[&str]) -> Self {
         let left_out = self.entries.extract_if(.., |entry| flags.contains(&entry.flag.as_str()));

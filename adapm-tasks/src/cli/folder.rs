@@ -5,10 +5,11 @@
 //! | `config.toml` | all settings: `--config DIR/config.toml` starts the run again | at the start |
 //! | `log.jsonl` | an object an epoch, as `--json` prints them | epoch by epoch |
 //! | `metrics.csv` | the numbers of these objects, an epoch a line | epoch by epoch |
+//! | `checkpoints/` | what the run goes on from, if it ends before its time (`--resume`) | now and then |
 //! | `best.adapm`, `last.adapm` | parameters of the chosen epoch, and as training ended | in the end |
 //!
-//! A folder that is there is refused, unless it is empty or `--overwrite` is given; one that is of
-//! no run is never written to.
+//! A folder that is there is refused, unless it is empty, `--overwrite` is given, or its run goes
+//! on; one that is of no run is never written to.
 
 use std::fs;
 use std::io;
@@ -27,6 +28,8 @@ pub(crate) struct RunFolder {
     path: PathBuf,
     /// The settings that start the run again, as a file.
     settings: String,
+    /// The run that is there goes on.
+    goes_on: bool,
     lines: Mutex<Option<Lines>>,
     /// The first error of a line.
     failure: Mutex<Option<Failure>>,
@@ -64,6 +67,25 @@ pub(crate) fn check(path: &Path, overwrite: bool) -> Result<(), Failure> {
     }
 }
 
+/// Checks that there is a run in the folder at `path` that can go on.
+///
+/// # Errors
+///
+/// A folder that has none.
+pub(crate) fn check_run(path: &Path) -> Result<(), Failure> {
+    if is_of_a_run(path) {
+        return Ok(());
+    }
+    let reason =
+        "there is no run in it to go on from; give a folder that --out has made".to_owned();
+    Err(Failure::Folder { path: path.to_path_buf(), reason })
+}
+
+/// Returns the path of the settings of the run in a folder.
+pub(crate) fn settings_of(path: &Path) -> PathBuf {
+    path.join(CONFIG)
+}
+
 /// Returns true if a run has begun in this folder.
 fn is_of_a_run(path: &Path) -> bool {
     let settings = fs::read_to_string(path.join(CONFIG));
@@ -71,20 +93,21 @@ fn is_of_a_run(path: &Path) -> bool {
 }
 
 impl RunFolder {
-    /// Makes the folder, unless it is there, for a run with these settings; changes nothing in it.
+    /// Makes the folder, unless it is there, for a run with these settings, which begins or
+    /// `goes_on`; changes nothing in it.
     ///
     /// # Errors
     ///
     /// Refusals of the operating system.
-    pub(crate) fn make(path: &Path, settings: String) -> Result<Self, Failure> {
+    pub(crate) fn make(path: &Path, settings: String, goes_on: bool) -> Result<Self, Failure> {
         let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
-        let folder = Self { path, settings, lines, failure };
+        let folder = Self { path, settings, goes_on, lines, failure };
         fs::create_dir_all(&folder.path).map_err(|error| folder.refused(&error))?;
         Ok(folder)
     }
 
-    /// Begins the folder, in place of what an earlier run has left there; does nothing if it has
-    /// begun.
+    /// Begins the folder, in place of what an earlier run has left there, or goes on with it; does
+    /// nothing if it has begun.
     ///
     /// # Errors
     ///
@@ -94,7 +117,7 @@ impl RunFolder {
         if lines.is_some() {
             return Ok(());
         }
-        for name in [BEST, LAST] {
+        for name in [BEST, LAST].into_iter().filter(|_| !self.goes_on) {
             match fs::remove_file(self.path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(self.refused(&error));
@@ -106,11 +129,41 @@ impl RunFolder {
         let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
         let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
         save().map_err(|error| Failure::Unwritable { flag: "--out", path: path.clone(), error })?;
+        *lines = Some(if self.goes_on { self.lines_before(u32::MAX)? } else { self.no_lines()? });
+        Ok(())
+    }
+
+    /// Goes on with the lines of epochs before this one: later ones are done again.
+    ///
+    /// # Errors
+    ///
+    /// Refusals of the operating system.
+    pub(crate) fn keep_epochs(&self, before: u32) -> Result<(), Failure> {
+        *lock(&self.lines) = Some(self.lines_before(before)?);
+        Ok(())
+    }
+
+    fn no_lines(&self) -> Result<Lines, Failure> {
         let begin = |name: &str| {
             LineFile::begin(&self.path.join(name)).map_err(|error| self.refused(&error))
         };
-        *lines = Some(Lines { log: begin(LOG)?, metrics: begin(METRICS)?, columns: Vec::new() });
-        Ok(())
+        Ok(Lines { log: begin(LOG)?, metrics: begin(METRICS)?, columns: Vec::new() })
+    }
+
+    fn lines_before(&self, epoch: u32) -> Result<Lines, Failure> {
+        let is_before = |found: Option<u64>| found.is_none_or(|found| found < u64::from(epoch));
+        let keeps_object = |line: &str| {
+            let object = serde_json::from_str::<Value>(line).unwrap_or_default();
+            is_before(object.get(EPOCH).and_then(Value::as_u64))
+        };
+        // The first line has the names of columns.
+        let keeps_row = |line: &str| is_before(line.split(',').next().and_then(|n| n.parse().ok()));
+        let refused = |error: io::Error| self.refused(&error);
+        let log = LineFile::go_on(&self.path.join(LOG), keeps_object).map_err(refused)?;
+        let metrics = LineFile::go_on(&self.path.join(METRICS), keeps_row).map_err(refused)?;
+        let text = fs::read_to_string(self.path.join(METRICS)).map_err(refused)?;
+        let columns = text.lines().next().into_iter().flat_map(|line| line.split(','));
+        Ok(Lines { log, metrics, columns: columns.map(str::to_owned).collect() })
     }
 
     /// Adds an epoch, as an object of numbers by name.
@@ -186,7 +239,7 @@ mod tests {
     }
 
     fn begun(path: &Path, settings: &str) -> RunFolder {
-        let run = RunFolder::make(path, settings.to_owned()).expect("can be made");
+        let run = RunFolder::make(path, settings.to_owned(), false).expect("can be made");
         run.begin().expect("can be written");
         run
     }
@@ -223,13 +276,13 @@ mod tests {
         }
         fs::remove_file(path.join("thesis.tex")).expect("can be removed");
         // Made, but not begun, it is still empty.
-        RunFolder::make(&path, String::new()).expect("can be made");
+        RunFolder::make(&path, String::new(), false).expect("can be made");
         assert_eq!(refused(false), Ok(()));
         begun(&path, config::HEAD);
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));
         assert_eq!(refused(true), Ok(()));
-        let run = RunFolder::make(&path, config::HEAD.to_owned()).expect("can be made");
+        let run = RunFolder::make(&path, config::HEAD.to_owned(), false).expect("can be made");
         assert!(path.join(BEST).exists(), "nothing is lost before the run begins");
         run.begin().expect("can be written");
         assert!(!path.join(BEST).exists());

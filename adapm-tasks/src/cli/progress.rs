@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::run::{Epoch, Observer, Split, Training, Work};
+use crate::run::{Epoch, Observer, Resumption, Split, Training, Work};
+use adapm_runtime::checkpoint::{CheckpointError, Saved};
 use adapm_transport::threads;
 
 use crate::cli::epoch::EpochDone;
@@ -196,6 +197,7 @@ impl<F: Figures> Observer<F> for Screen<'_> {
             Work::Dividing => vec!["dividing the data among workers".to_owned()],
             Work::Settling => vec!["placing parameters".to_owned()],
             Work::Copying => vec!["copying the best parameters".to_owned(), of(done, all)],
+            Work::Checkpointing => vec!["writing a last checkpoint".to_owned(), of(done, all)],
         };
         self.show(done, all, beside, Vec::new());
     }
@@ -205,6 +207,33 @@ impl<F: Figures> Observer<F> for Screen<'_> {
         let (replicas, keys) = (format::count(replicas), format::count(keys));
         let held = format!("a node holds replicas of at most {replicas} of {keys} keys");
         self.print(|| self.output.sentence(&format!("partitioned in {seconds:.1} s: {held}")));
+    }
+
+    fn resumed(&self, from: &Resumption) {
+        self.open();
+        self.folder.iter().for_each(|folder| self.print(|| folder.keep_epochs(from.epoch)));
+        let Resumption { checkpoint, epoch, done, again, left_out, .. } = from;
+        let examples = |count: u64| format!("{} {}", format::count(count), self.labels.examples);
+        let mut text = format!("goes on from {checkpoint}: epoch {epoch}");
+        if from.has_others {
+            text += &match (again, left_out) {
+                (0, 0) => ", with other workers".to_owned(),
+                (0, left_out) => {
+                    format!(", with other workers: {} are left out", examples(*left_out))
+                }
+                (again, _) => format!(", with other workers: {} are done again", examples(*again)),
+            };
+        } else if *done > 0 {
+            text += &format!(", after {}", examples(*done));
+        }
+        self.print(|| self.output.sentence(&text));
+    }
+
+    fn checkpointed(&self, outcome: &Result<Saved, CheckpointError>, _: f64) {
+        if let Err(error) = outcome {
+            let text = format!("warning: no checkpoint, training goes on: {error}");
+            self.print(|| self.output.sentence(&text));
+        }
     }
 
     fn replicating(&self, hot: u64, keys: u64) {

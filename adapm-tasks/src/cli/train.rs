@@ -30,7 +30,7 @@ use crate::cli::{input, recipe};
 use crate::files::OutputError;
 use crate::run::flags::name_of;
 use crate::run::hot::HotChoice;
-use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice};
+use crate::run::{CheckpointFolder, ClusterConfig, Config as _, Keep, KeyChoice, Run};
 
 /// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
 /// recipes.
@@ -63,8 +63,13 @@ fn train<P: Program>(
     let output = processes.output(args.output.json);
     args.config.check()?;
     check_manager(args.config.cluster(), processes)?;
-    let folder = args.output.out.as_deref().filter(|_| processes.is_first());
-    folder.map_or(Ok(()), |path| folder::check(path, args.output.overwrite))?;
+    let folder = args.output.folder().filter(|_| processes.is_first());
+    let goes_on = args.output.resume.is_some();
+    match folder {
+        Some(path) if goes_on => folder::check_run(path)?,
+        Some(path) => folder::check(path, args.output.overwrite)?,
+        None => {}
+    }
     let (mut outputs, choices) = prepare(args, processes, interrupt)?;
     let read = || P::read(args).map_err(|error| *error.0);
     let (data, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
@@ -74,13 +79,18 @@ fn train<P: Program>(
     let tracing = tracing.transpose()?;
     let config = configured(args, processes, tracing.as_ref())?;
     let preface = preface(args, &config, (&data, &source), given, processes)?;
-    let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME)));
+    let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME), goes_on));
     let folder = folder.transpose()?;
     add_models(folder.as_ref(), P::sizes(&data, &config), &mut outputs)?;
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
-    let trained = P::train(&data, &config, &processes.run(&screen, interrupt.stop()));
+    let checkpoints = args.output.folder();
+    let checkpoints =
+        checkpoints.map(|run| CheckpointFolder { run: run.to_path_buf(), resume: goes_on });
+    let run = processes.run(&screen, interrupt.stop());
+    let run = checkpoints.iter().fold(run, Run::checkpointed_in);
+    let trained = P::train(&data, &config, &run);
     let traced = tracing.map_or(Ok(None), |tracing| tracing.finish(trained.is_ok()));
     let report = trained?;
     screen.open();
@@ -109,6 +119,12 @@ fn train<P: Program>(
             summary: &summary,
             saved: outputs.saved(SAVE_FLAG).map(|path| path.display().to_string()),
         })
+    });
+    let told = told.and_then(|()| match args.output.folder().filter(|_| report.stopped) {
+        Some(run) => {
+            output.sentence(&format!("go on with: adapm train --resume {}", run.display()))
+        }
+        None => Ok(()),
     });
     outputs.finish()?;
     folder.map_or(Ok(()), RunFolder::finish)?;
@@ -163,7 +179,7 @@ fn configured<P: Program>(
     cluster.nodes = Some(processes.nodes(cluster.nodes));
     let needs_best = args.output.save.is_some() || P::needs_model(&args.flags);
     run.trace = tracing.map(|tracing| tracing.tracer.clone());
-    run.keep = match (&args.output.out, needs_best) {
+    run.keep = match (args.output.folder(), needs_best) {
         (Some(_), _) => Keep::BestAndLast,
         (None, true) => Keep::Best,
         (None, false) => Keep::Nothing,

@@ -16,6 +16,7 @@ use crate::cli::args::{
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
+use crate::cli::folder;
 use crate::cli::partition::PartitionArgs;
 use crate::cli::program::{EvalArgs, Program, TrainArgs};
 use crate::cli::recipe::{self, Recipe, UnknownRecipe};
@@ -263,8 +264,27 @@ impl Cli {
     ///
     /// Words that are no command, and a recipe that there is not.
     pub(crate) fn read(words: Vec<OsString>) -> Result<(Self, Given), Failure> {
-        read(words, |verbs| verbs.last().copied().unwrap_or_default())
+        read(with_task(words)?, |verbs| verbs.last().copied().unwrap_or_default())
     }
+}
+
+/// Returns `train --resume FOLDER` with the task of the run in that folder, if it has none.
+fn with_task(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
+    let text = |at: usize| words.get(at).map(|word| word.to_string_lossy());
+    let has_none = text(1).is_some_and(|verb| verb == "train")
+        && text(2).is_some_and(|word| word.starts_with('-'));
+    let given = |word: &OsString| {
+        word.to_string_lossy().strip_prefix(RESUME)?.strip_prefix('=').map(PathBuf::from)
+    };
+    let is_flag = |word: &OsString| *word == *RESUME;
+    let behind = || words.get(1 + words.iter().position(is_flag)?).map(PathBuf::from);
+    let Some(folder) = words.iter().find_map(given).or_else(behind).filter(|_| has_none) else {
+        return Ok(words);
+    };
+    folder::check_run(&folder)?;
+    let task = ConfigFile::task_of(&folder::settings_of(&folder))?;
+    words.insert(2, task.into());
+    Ok(words)
 }
 
 impl<P: Program> OwnCli<P> {
@@ -343,10 +363,10 @@ fn config_asked(
     flags: &ArgMatches,
     given: &Given,
 ) -> Result<Option<ConfigFile>, ConfigFileError> {
-    let Some(path) = flags.try_get_one::<PathBuf>("config").ok().flatten() else {
-        return Ok(None);
-    };
-    ConfigFile::read(path, task, given.command()).map(Some)
+    let path = |flag| flags.try_get_one::<PathBuf>(flag).ok().flatten();
+    let resumed = path("resume_run").map(|folder| folder::settings_of(folder));
+    let Some(path) = resumed.or_else(|| path("config").cloned()) else { return Ok(None) };
+    ConfigFile::read(&path, task, given.command()).map(Some)
 }
 
 fn with_systems(examples: &str) -> String {
@@ -362,6 +382,9 @@ fn compared(example: &str) -> String {
         "{systems}\n\n{COMPARE_HELP}\n\nExamples:\n  adapm compare {example} --out cmp\n{COMPARE_EXAMPLES}"
     )
 }
+
+/// The flag of a run that goes on.
+const RESUME: &str = "--resume";
 
 /// Longer lines are hard to read.
 const HELP_WIDTH_MAX: usize = 120;

@@ -4,6 +4,7 @@
 //! many at a time. Each sum runs over nodes in ascending order, so that a node's class depends on
 //! no other node of its batch.
 
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 use adapm_core::Key;
@@ -15,7 +16,7 @@ use crate::run::parameters::Parameters;
 use crate::run::{Evaluation, Form, Split};
 
 /// Figures of classified nodes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Accuracy {
     /// Nodes.

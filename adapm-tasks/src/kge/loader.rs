@@ -255,6 +255,8 @@ mod tests {
             Ok(())
         }
 
+        fn skip_samples(&mut self, _: u64) {}
+
         fn prepare_sample(&mut self, n: usize, _: Range<Clock>) -> Result<usize, OpError> {
             self.1 += n;
             Ok(n)

@@ -100,6 +100,23 @@ impl Chosen {
         }
     }
 
+    /// Returns it as text.
+    pub(crate) fn kept(&self) -> String {
+        let (mrr, weight) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        format!("{} {:016x}", weight.place(), mrr.to_bits())
+    }
+
+    /// Takes over what [`kept`](Self::kept) has returned. Returns false if it is none of that.
+    pub(crate) fn restore(&self, kept: &str) -> bool {
+        let read = kept.split_once(' ').and_then(|(place, mrr)| {
+            let weight = Weight::at(place.parse().ok()?)?;
+            Some((f64::from_bits(u64::from_str_radix(mrr, 16).ok()?), weight))
+        });
+        let Some(read) = read else { return false };
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = read;
+        true
+    }
+
     /// Returns the best weight; that of frequency that does not count if there was none.
     pub(crate) fn weight(&self) -> Weight {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1

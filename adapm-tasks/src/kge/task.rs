@@ -228,6 +228,14 @@ impl<'a> Task for Embeddings<'a> {
         (!self.graph.part(split).is_empty()).then(ranking)
     }
 
+    fn kept(&self) -> String {
+        self.chosen.kept()
+    }
+
+    fn restore(&self, kept: &str) -> bool {
+        self.chosen.restore(kept)
+    }
+
     fn is_better(&self, figures: &RankMetrics, best: &RankMetrics) -> bool {
         figures.mrr > best.mrr
     }

@@ -30,6 +30,7 @@
 //! error, between 0 and 1 times the predictions: nothing where it might as well be noise, nearly
 //! all of it where there are many cells.
 
+use serde::{Deserialize, Serialize};
 use std::iter;
 use std::ops::Range;
 
@@ -165,7 +166,7 @@ impl Evaluation for Prediction<'_> {
 }
 
 /// Figures over data points that were predicted.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RatingMetrics {
     /// Data points.

@@ -297,13 +297,7 @@ impl<'a> Fit<'a> {
             weights: Weights::new(&residuals, config.penalty),
             residuals,
             worker_state: WorkerState::default(),
-            arrays: Arrays::fill(
-                shape,
-                None,
-                seed,
-                |key, value| start.value(key, value),
-                &|_, _| {},
-            ),
+            arrays: Arrays::fill(shape, None, |key, value| start.value(key, value), &|_, _| {}),
             rule,
         }
     }

@@ -218,7 +218,7 @@ mod tests {
     fn arrays(rule: Rule) -> Arrays {
         let start = Start { seed: 3, dim: 5, deviation: 0.6 };
         let shape = Shape::new(&[(9, rule.value_len())]);
-        Arrays::new(shape, None, 1, |key, value| start.value(key, value))
+        Arrays::new(shape, None, |key, value| start.value(key, value))
     }
 
     /// Returns the cells of some columns, in order.

@@ -54,6 +54,13 @@ impl RunFingerprint {
         Self::of(format!("evaluate {name}"), data, cluster, settings, Keep::Nothing)
     }
 
+    /// Returns one of a run in a test.
+    #[cfg(test)]
+    pub(crate) fn of_test() -> Self {
+        let first = Self { data: "data".to_owned(), settings: Vec::new(), keep: Keep::Best };
+        first.with(TASK, "train count").with("seed", "1")
+    }
+
     fn of(
         task: String,
         data: String,
@@ -70,6 +77,22 @@ impl RunFingerprint {
             let is_known = ["system", "nodes", "workers"].contains(&name.as_str());
             if is_known { fingerprint } else { fingerprint.with(&name, value) }
         })
+    }
+
+    /// Returns what differs for different data.
+    pub(crate) fn data(&self) -> &str {
+        &self.data
+    }
+
+    /// Returns names and values, in order.
+    pub(crate) fn settings(&self) -> &[(String, String)] {
+        &self.settings
+    }
+
+    /// Returns what is done: `train kge`.
+    pub(crate) fn task(&self) -> &str {
+        let task = self.settings.iter().find(|(name, _)| name == TASK);
+        task.map_or("", |(_, task)| task)
     }
 
     /// Returns the same, with one more setting.

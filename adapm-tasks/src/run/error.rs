@@ -10,6 +10,7 @@ use adapm_transport::threads::SpawnError;
 
 use crate::data::DataError;
 use crate::partition::PartitionError;
+use crate::run::checkpoints::ResumeError;
 use crate::run::config::ConfigError;
 use crate::run::file::CheckpointError;
 use crate::run::shortage::Shortage;
@@ -27,6 +28,9 @@ pub enum TaskError {
     /// The checkpoint cannot be used.
     #[error("{0}")]
     Checkpoint(#[from] CheckpointError),
+    /// The run cannot have its checkpoints, or go on from one.
+    #[error("{0}")]
+    Resume(#[from] ResumeError),
     /// The partition of keys and samples cannot be used.
     #[error("{0}")]
     Partition(#[from] PartitionError),

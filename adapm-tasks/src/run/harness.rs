@@ -83,8 +83,16 @@ pub(crate) fn train_each_and<T: Task>(
         .collect();
     let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
-    let job =
-        |(task, state)| Job { task, settings, valid: valid.as_ref(), test: &test, keep, state };
+    let job = |(task, state)| Job {
+        task,
+        settings,
+        valid: valid.as_ref(),
+        test: &test,
+        keep,
+        state,
+        checkpoints: None,
+        resumed: None,
+    };
     let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&states).map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());

@@ -30,6 +30,8 @@ impl IntentSignaler for &mut Loaded {
         Ok(())
     }
 
+    fn skip_samples(&mut self, _: u64) {}
+
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<usize, OpError> {
         self.sampled.push((n, clocks));
         Ok(n)

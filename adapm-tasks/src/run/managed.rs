@@ -113,6 +113,11 @@ impl IntentSignaler for ManagedSignaler {
         }
     }
 
+    fn skip_samples(&mut self, samples: u64) {
+        let (Self::Intent(handle) | Self::Localize(handle)) = self;
+        handle.skip_samples(samples);
+    }
+
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Sample, OpError> {
         let (Self::Intent(handle) | Self::Localize(handle)) = self;
         handle.prepare_sample(n, clocks)
@@ -125,27 +130,24 @@ pub(crate) struct Arrays {
     shape: Shape,
     values: Vec<f32>,
     distribution: Option<SamplingDistribution>,
-    random: Random,
 }
 
 impl Arrays {
-    /// Fills the values by `initial`, called once per key; `seed` is the seed of the sampled keys.
+    /// Fills the values by `initial`, called once per key.
     #[cfg(test)]
     pub(crate) fn new(
         shape: Shape,
         distribution: Option<SamplingDistribution>,
-        seed: u64,
         initial: impl Fn(Key, &mut [f32]),
     ) -> Self {
-        Self::fill(shape, distribution, seed, initial, &|_, _| {})
+        Self::fill(shape, distribution, initial, &|_, _| {})
     }
 
     /// Fills the values by `initial`, called once per key, and reports to `tell` how many keys have
-    /// theirs; `seed` is the seed of the sampled keys.
+    /// theirs.
     pub(crate) fn fill(
         shape: Shape,
         distribution: Option<SamplingDistribution>,
-        seed: u64,
         initial: impl Fn(Key, &mut [f32]),
         tell: &Tell<'_>,
     ) -> Self {
@@ -159,20 +161,20 @@ impl Arrays {
                 tell(key.0 + 1, shape.keys());
             }
         }
-        Self { shape, values, distribution, random: Random::new(seed) }
+        Self { shape, values, distribution }
     }
 }
 
 impl Arrays {
     /// Returns these values of all keys, in order, as many as the shape has.
     pub(crate) fn of(shape: Shape, values: Vec<f32>) -> Self {
-        Self { shape, values, distribution: None, random: Random::new(0) }
+        Self { shape, values, distribution: None }
     }
 }
 
 impl Parameters for Arrays {
     type Error = Infallible;
-    type Sample = ();
+    type Sample = Random;
 
     fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Infallible> {
         let mut rest = values;
@@ -203,13 +205,13 @@ impl Parameters for Arrays {
     /// If the task has no sampling distribution.
     fn pull_sample(
         &mut self,
-        _: &mut (),
+        sample: &mut Random,
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Infallible> {
         let distribution =
             self.distribution.as_ref().expect("a task that samples has a distribution");
-        keys.fill_with(|| distribution.draw(&mut self.random));
+        keys.fill_with(|| distribution.draw(sample));
         self.pull(keys, values)
     }
 

@@ -63,6 +63,13 @@ impl Need {
         Self { hot: here, ..self }
     }
 
+    /// Returns the need with a copy of the parameters of this shape that are at home in this
+    /// process: that of a checkpoint while it is written.
+    pub(crate) fn with_checkpoint(self, topology: Topology<'_>, shape: Option<&Shape>) -> Self {
+        let processes = topology.peers.processes() as u64;
+        Self { checkpoint: shape.map_or(0, |shape| bytes_of(shape) / processes), ..self }
+    }
+
     /// Bytes of main copies, directories and, where a system has them of all keys, replicas in one
     /// of so many processes.
     fn parameters(system: Option<System>, nodes: usize, processes: usize, shape: &Shape) -> u64 {
@@ -120,6 +127,7 @@ fn shortage(needs: &[Need], free: Available) -> Option<Shortage> {
         parameters: sum(|need| need.parameters),
         hot: sum(|need| need.hot),
         best: sum(|need| need.best),
+        checkpoint: sum(|need| need.checkpoint),
         partition: sum(|need| need.partition),
         data: sum(|need| need.data),
     };

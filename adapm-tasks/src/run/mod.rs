@@ -30,6 +30,7 @@
 //!
 //! Not here: the meaning of keys.
 
+pub(crate) mod checkpoints;
 #[cfg(test)]
 pub(crate) mod circle;
 pub(crate) mod config;
@@ -75,6 +76,7 @@ pub mod checks {
 }
 
 pub use crate::partition::{PartitionError, PartitionFile};
+pub use checkpoints::{CheckpointFolder, ResumeError};
 pub use config::{
     ClusterConfig, Config, ConfigError, Keep, RunConfig, Split, UnknownChoice, Wanted,
 };
@@ -83,7 +85,7 @@ pub use error::{Mismatch, TaskError};
 pub use file::CheckpointError;
 pub use flags::Manager;
 pub use hot::HotKeysError;
-pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Training, Work};
+pub use observer::{Epoch, ManagerStats, NoProgress, Observer, Resumption, Training, Work};
 pub use parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 pub use partial::{Inspected, inspect};
 pub use queue::{Cursor, Over, Queue, Round};

@@ -4,6 +4,7 @@
 
 use adapm_core::stats::{BUCKETS, Histogram};
 use adapm_runtime::Stats;
+use adapm_runtime::checkpoint::{CheckpointError, Saved};
 use serde::{Deserialize, Serialize};
 
 use crate::run::config::Split;
@@ -57,6 +58,26 @@ pub enum Work {
     Settling,
     /// Copies the best parameters; counted in keys.
     Copying,
+    /// Copies all parameters for a last checkpoint, and waits until it is written; counted in keys.
+    Checkpointing,
+}
+
+/// Where a run goes on, passed to [`Observer::resumed`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resumption {
+    /// The name of the checkpoint.
+    pub checkpoint: String,
+    /// The epoch that goes on, from 1.
+    pub epoch: u32,
+    /// Training examples of it that are done.
+    pub done: u64,
+    /// The workers are others than those that wrote it: their places in the data count for nothing.
+    pub has_others: bool,
+    /// Training examples that are done again for that.
+    pub again: u64,
+    /// Training examples that are left out for that.
+    pub left_out: u64,
 }
 
 /// One epoch of a run, whose evaluations give `F`.
@@ -110,6 +131,17 @@ pub trait Observer<F>: Sync {
     /// of all `keys` beside its own at most, for the whole run; told under a system that needs one.
     fn partitioned(&self, replicas: u64, keys: u64, seconds: f64) {
         let _ = (replicas, keys, seconds);
+    }
+
+    /// The run goes on from a checkpoint.
+    fn resumed(&self, from: &Resumption) {
+        let _ = from;
+    }
+
+    /// A checkpoint was written, as far as this process takes part in that, after workers had
+    /// waited so many seconds for its copies; or it could not be. Training goes on.
+    fn checkpointed(&self, outcome: &Result<Saved, CheckpointError>, pause: f64) {
+        let _ = (outcome, pause);
     }
 
     /// An epoch, and its evaluation if any, is done.

@@ -91,6 +91,9 @@ pub trait IntentSignaler {
     /// Once the worker has ended.
     fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError>;
 
+    /// Leaves out so many samples, as if they had been prepared: where a run goes on.
+    fn skip_samples(&mut self, samples: u64);
+
     /// Prepares a sample of `n` keys for these clocks.
     ///
     /// # Errors
@@ -99,19 +102,32 @@ pub trait IntentSignaler {
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Self::Sample, OpError>;
 }
 
-/// A signaler without a manager.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NoSignaler;
+/// A signaler without a manager, whose samples are the seeds of their draws.
+#[derive(Debug)]
+pub(crate) struct NoSignaler(Random);
+
+impl NoSignaler {
+    /// Returns one whose samples follow from a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+}
 
 impl IntentSignaler for NoSignaler {
-    type Sample = ();
+    type Sample = Random;
 
     fn signal_intent(&mut self, _: &[Key], _: Range<Clock>) -> Result<(), OpError> {
         Ok(())
     }
 
-    fn prepare_sample(&mut self, _: usize, _: Range<Clock>) -> Result<(), OpError> {
-        Ok(())
+    fn skip_samples(&mut self, samples: u64) {
+        for _ in 0..samples {
+            self.0.bits();
+        }
+    }
+
+    fn prepare_sample(&mut self, _: usize, _: Range<Clock>) -> Result<Random, OpError> {
+        Ok(Random::new(self.0.bits()))
     }
 }
 

@@ -28,13 +28,16 @@
 //! none waits.
 
 mod ending;
+mod meeting;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Instant;
 
+use adapm_core::Clock;
 use adapm_transport::threads;
 
+use crate::run::checkpoints::{Checkpointing, Meeting, Resumed, Seat};
 use crate::run::config::Keep;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
@@ -42,7 +45,7 @@ use crate::run::parameters::{IntentSignaler, Parameters};
 use crate::run::queue::{self, Batches, Cursor, Queue, Round};
 use crate::run::settings::Settings;
 use crate::run::state::{Answers, RunState, Share};
-use crate::run::task::{Batch, Course, Evaluation, StepError, Task};
+use crate::run::task::{Batch, Course, Evaluation, FiguresOf, StepError, Task};
 use crate::run::topology::WorkerSlot;
 
 /// The state that all workers of a run share.
@@ -57,6 +60,10 @@ pub(crate) struct Job<'a, T: Task> {
     /// The parameters that are wanted.
     pub(crate) keep: Keep,
     pub(crate) state: &'a RunState<'a, T::Evaluation>,
+    /// Checkpoints, if the run has any.
+    pub(crate) checkpoints: Option<&'a Checkpointing>,
+    /// What a run that goes on begins with.
+    pub(crate) resumed: Option<&'a Resumed<FiguresOf<T>>>,
 }
 
 /// One worker of a run.
@@ -68,6 +75,10 @@ pub(crate) struct Session<'a, T: Task, P> {
     copies: Copies,
     /// Phases that have ended.
     phase: u64,
+    /// The place in the data, and what is done of the epoch.
+    seat: Seat,
+    /// Where all workers meet next.
+    meeting: Option<Meeting>,
 }
 
 /// Copies of the parameters of a worker's keys ([`WorkerSlot::copied`]); none if they are not
@@ -78,13 +89,6 @@ pub(crate) struct Copies {
     pub(crate) best: Vec<f32>,
     /// As they were at the end.
     pub(crate) last: Vec<f32>,
-}
-
-/// A worker's progress in the running phase.
-struct Progress {
-    done: u64,
-    loss: f64,
-    told: Instant,
 }
 
 impl<'a, T, P> Session<'a, T, P>
@@ -101,6 +105,8 @@ where
             worker_state: job.task.worker_state(),
             copies: Copies::default(),
             phase: 0,
+            seat: job.resumed.map_or(Seat::START, |resumed| resumed.seat(slot.number)),
+            meeting: None,
         }
     }
 
@@ -116,20 +122,25 @@ where
         if is_first { peers.told_of(live) } else { live() }
     }
 
-    fn live<A>(mut self, signaler: A) -> Result<Copies, TaskError>
+    fn live<A>(mut self, mut signaler: A) -> Result<Copies, TaskError>
     where
         A: IntentSignaler<Sample = P::Sample> + Send,
     {
+        self.take_up();
+        signaler.skip_samples(self.seat.samples);
         let (task, epochs) = (self.job.task, self.job.settings.epochs);
         let state = self.job.state;
         let loader =
             task.loader(self.slot, &|done, all| state.observer.working(Work::Dividing, done, all));
         let (queue, batches) = queue::queue(task.prefetch_depth());
+        let Seat { epoch, index, batches: batch, .. } = self.seat;
+        let batch = usize::try_from(batch).unwrap_or(usize::MAX);
+        let start = Cursor { round: Round { epoch, index }, batch, clock: Clock(0) };
         let parts = Mutex::new(Some((loader, signaler, queue)));
         let take = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
         let load = || {
             let (loader, signaler, queue) = take().expect("they are taken once");
-            load(task, Cursor::START, epochs, loader, signaler, queue);
+            load(task, start, epochs, loader, signaler, queue);
         };
         thread::scope(|scope| {
             let name = format!("adapm loader {}", self.slot.index);
@@ -146,8 +157,16 @@ where
 
     /// Runs all epochs. Takes the queue, so that the loader ends when this does.
     fn epochs(&mut self, mut batches: Batches<T::Batch<P::Sample>>) -> Result<(), TaskError> {
-        for epoch in 1..=self.job.settings.epochs {
-            if epoch == 1 && self.slot.is_first() {
+        let first = self.first_round();
+        // A run that has ended by itself does so again.
+        let begins_epoch = first.index == 0 && self.seat.batches == 0;
+        let epochs = if first.epoch > 1 && begins_epoch && self.is_over(first.epoch - 1) {
+            0
+        } else {
+            self.job.settings.epochs
+        };
+        for epoch in first.epoch..=epochs {
+            if epoch == first.epoch && self.slot.is_first() {
                 self.job.state.observer.working(Work::Settling, 0, 0);
             }
             // All have copied what they wanted to, and what was signaled meanwhile and is due has
@@ -171,13 +190,16 @@ where
             }
             let is_cut = self.end_phase()?;
             if is_cut || self.select(epoch)? {
+                self.record_end()?;
                 return self.end(true);
             }
+            self.seat = self.seat.at(epoch + 1, 0);
             // All read the same: no worker adds an epoch before all have begun the next one.
             if self.is_over(epoch) {
                 break;
             }
         }
+        self.record_end()?;
         self.end(false)
     }
 
@@ -210,23 +232,41 @@ where
         batches: &mut Batches<T::Batch<P::Sample>>,
     ) -> Result<(), TaskError> {
         let state = self.job.state;
-        state.reset(self.slot.index);
+        let first = self.first_round();
+        let first = if first.epoch == epoch { first.index } else { 0 };
+        state.tally(self.slot.index, self.seat.done, f64::from_bits(self.seat.loss));
         let losses: Vec<f64> = {
             let epochs = &state.verdicts().epochs;
             self.job.task.prepare(&mut self.worker_state, epochs);
             epochs.iter().map(|epoch| epoch.loss).collect()
         };
-        let mut progress = Progress { done: 0, loss: 0.0, told: Instant::now() };
-        let mut goes_on = true;
-        for index in 0..self.job.task.rounds() {
-            if index > 0 {
+        let (mut told, mut goes_on) = (Instant::now(), true);
+        for index in first..self.job.task.rounds() {
+            if index > first {
                 self.parameters.quiesce()?;
                 self.parameters.settle()?;
             }
             let round = Round { epoch, index };
-            goes_on = goes_on && self.train_round(round, batches, &losses, &mut progress)?;
+            self.note_round(true);
+            // Of a run that goes on, some workers may have been further.
+            if goes_on && index >= self.seat.index {
+                if index > self.seat.index {
+                    self.seat = Seat { index, batches: 0, ..self.seat };
+                }
+                goes_on = self.train_round(round, batches, &losses, &mut told)?;
+            }
+            while self.meets_in(round) {
+                self.meet(true)?;
+            }
+            self.note_round(false);
         }
         Ok(())
+    }
+
+    /// Notes that a round begins or ends, for the time until the next meeting.
+    fn note_round(&self, begins: bool) {
+        let checkpoints = self.job.checkpoints.filter(|_| self.slot.is_first());
+        checkpoints.into_iter().for_each(|checkpoints| checkpoints.note_round(begins));
     }
 
     /// Trains on this worker's part of a round. Returns true if it has come to its end.
@@ -235,14 +275,18 @@ where
         round: Round,
         batches: &mut Batches<T::Batch<P::Sample>>,
         losses: &[f64],
-        progress: &mut Progress,
+        told: &mut Instant,
     ) -> Result<bool, TaskError> {
         let state = self.job.state;
         let mut next = match self.next(round, batches) {
             Ok(next) => next,
             Err(error) => return self.leave(error),
         };
-        while let Some(mut batch) = next.take() {
+        loop {
+            if self.meets(round) {
+                self.meet(next.is_none())?;
+            }
+            let Some(mut batch) = next.take() else { return Ok(true) };
             next = match self.next(round, batches) {
                 Ok(next) => next,
                 Err(error) => return self.leave(error),
@@ -252,7 +296,7 @@ where
             }
             let learning_rate = self.learning_rate(round.epoch, losses);
             let (task, worker_state) = (self.job.task, &mut self.worker_state);
-            progress.loss +=
+            let loss =
                 match task.train(worker_state, &mut batch, learning_rate, &mut self.parameters) {
                     Ok(loss) => loss,
                     Err(StepError::NotFinite(key)) => {
@@ -266,14 +310,14 @@ where
                     }
                     Err(StepError::Access(error)) => return self.leave(error.into()),
                 };
-            progress.done += batch.examples();
-            state.tally(self.slot.index, progress.done, progress.loss);
-            if self.slot.is_first() && progress.told.elapsed().as_millis() >= PROGRESS_MILLIS {
-                progress.told = Instant::now();
+            let has_sample = batch.sample().is_some();
+            self.seat.add(batch.examples(), loss, has_sample);
+            state.tally(self.slot.index, self.seat.done, f64::from_bits(self.seat.loss));
+            if self.slot.is_first() && told.elapsed().as_millis() >= PROGRESS_MILLIS {
+                *told = Instant::now();
                 self.tell(round.epoch);
             }
         }
-        Ok(true)
     }
 
     /// Takes the next batch of a round, and settles on its sample one step before it is trained on.

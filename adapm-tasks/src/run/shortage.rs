@@ -15,6 +15,8 @@ pub(crate) struct Need {
     pub(crate) hot: u64,
     /// The copy of the best parameters.
     pub(crate) best: u64,
+    /// The copy of a checkpoint while it is written.
+    pub(crate) checkpoint: u64,
     /// Counts for a partition, which is made before there are parameters.
     pub(crate) partition: u64,
     /// In memory already.
@@ -59,7 +61,8 @@ pub(crate) enum Bound {
 impl Need {
     /// Bytes in all.
     pub(crate) fn total(self) -> u64 {
-        let parts = [self.parameters, self.hot, self.best, self.partition, self.data];
+        let parts =
+            [self.parameters, self.hot, self.best, self.checkpoint, self.partition, self.data];
         parts.into_iter().fold(0, u64::saturating_add)
     }
 
@@ -70,8 +73,10 @@ impl Need {
         }
         let hot = || format!(", replicas of hot keys {}", Gigabytes(self.hot));
         let best = || format!(", the best of them {}", Gigabytes(self.best));
+        let copy = || format!(", the copy of a checkpoint {}", Gigabytes(self.checkpoint));
         let (hot, best) = (said_if(self.hot > 0, hot), said_if(self.best > 0, best));
-        format!("parameters {}{hot}{best}", Gigabytes(self.parameters))
+        let copy = said_if(self.checkpoint > 0, copy);
+        format!("parameters {}{hot}{best}{copy}", Gigabytes(self.parameters))
     }
 
     fn advice(self) -> &'static str {

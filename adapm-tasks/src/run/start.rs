@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_transport::group::Group;
 
 use crate::files::NEVER;
+use crate::run::checkpoints::CheckpointFolder;
 use crate::run::config::{ClusterConfig, Config, ConfigError};
 use crate::run::consistency::{self, Digest, RunFingerprint};
 use crate::run::error::TaskError;
@@ -34,6 +35,7 @@ pub struct Run<'a, F> {
     observer: &'a dyn Observer<F>,
     stop: &'a AtomicBool,
     survey: Option<&'a Survey>,
+    checkpoints: Option<&'a CheckpointFolder>,
 }
 
 impl<'a, F> Run<'a, F> {
@@ -51,7 +53,7 @@ impl<'a, F> Run<'a, F> {
 
     /// Returns a run of these processes.
     pub(crate) fn by(peers: Peers<'a>) -> Self {
-        Self { peers, observer: &NoProgress, stop: &NEVER, survey: None }
+        Self { peers, observer: &NoProgress, stop: &NEVER, survey: None, checkpoints: None }
     }
 
     /// Returns the same run, reported to `observer`.
@@ -65,6 +67,13 @@ impl<'a, F> Run<'a, F> {
     #[must_use]
     pub fn stopped_by(self, stop: &'a AtomicBool) -> Self {
         Self { stop, ..self }
+    }
+
+    /// Returns the same run, which writes checkpoints into a folder while it trains, or goes on from
+    /// the last one there. Where nodes are processes all see the folder.
+    #[must_use]
+    pub fn checkpointed_in(self, folder: &'a CheckpointFolder) -> Self {
+        Self { checkpoints: Some(folder), ..self }
     }
 
     /// Returns the same run, which notes in `survey` what it would train on, and ends as if it was
@@ -171,7 +180,9 @@ impl<'a, F> Run<'a, F> {
                 .map_err(TaskError::from)
                 .and(checked)
                 .map(|()| fingerprint().with("nodes", nodes.to_string()));
+            let agreed = own.as_ref().ok().cloned();
             let keep = consistency::check(&self.peers, own)?;
+            let fingerprint = &agreed.expect("who has none has failed");
             let peers = &self.peers;
             // Plain arrays have one worker.
             let workers = match system {
@@ -180,8 +191,8 @@ impl<'a, F> Run<'a, F> {
             };
             let (nodes, workers) = (workers.len(), &*workers);
             let topology = Topology { system, nodes, workers, pacing, peers };
-            let Self { observer, stop, survey, .. } = *self;
-            work(&Started { keep, topology, observer, stop, survey })
+            let Self { observer, stop, survey, checkpoints, .. } = *self;
+            work(&Started { keep, topology, observer, stop, survey, checkpoints, fingerprint })
         })
     }
 

@@ -197,10 +197,15 @@ impl<'a, E: Evaluation> RunState<'a, E> {
     ) -> Result<Totals, TaskError> {
         let totals = self.merge(phase, stats, evaluated);
         if totals.is_err() {
-            self.has_failed.store(true, Ordering::Relaxed);
-            self.cut(phase);
+            self.give_up(phase);
         }
         totals
+    }
+
+    /// Declares that an exchange in `phase` has reported that the run fails.
+    pub(crate) fn give_up(&self, phase: u64) {
+        self.has_failed.store(true, Ordering::Relaxed);
+        self.cut(phase);
     }
 
     /// Returns the manager's counts of the nodes in this process.

@@ -196,6 +196,17 @@ pub trait Task: Sync {
         false
     }
 
+    /// Returns what evaluations of valid have left behind in the task itself, as text for a
+    /// checkpoint. Defaults to none.
+    fn kept(&self) -> String {
+        String::new()
+    }
+
+    /// Takes over what [`kept`](Self::kept) has returned. Returns false if it is none of that.
+    fn restore(&self, kept: &str) -> bool {
+        kept.is_empty()
+    }
+
     /// Returns the evaluation of parameters in this form on a part of the data; `best` are the
     /// figures on valid by which they were chosen, if they were. `None` without such data.
     fn evaluation(
@@ -216,7 +227,7 @@ pub trait Evaluation: Sync {
     /// The answer for one item; crosses between processes, so that it may hold anything.
     type Answer: Clone + Default + Send + Serialize + DeserializeOwned;
     /// The figures of all answers.
-    type Figures: Clone + Send;
+    type Figures: Clone + Send + Sync + Serialize + DeserializeOwned;
     /// The state of a worker from batch to batch.
     type Evaluator;
 

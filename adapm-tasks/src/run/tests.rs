@@ -15,6 +15,7 @@ use adapm_runtime::System;
 
 use self::count::{BLOCKS, Count, Figures, SAMPLED};
 use crate::run::config::{ClusterConfig, Config as _, ConfigError, Keep, Pacing, Split};
+use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
 use crate::run::harness::{Ended, NODES, WORKERS, flags, train_each};
 use crate::run::hot::HotChoice;
@@ -79,7 +80,10 @@ fn try_train(
     let workers = &*cluster.workers.expect("are given").of_each(nodes);
     let (system, pacing) = (cluster.system, Pacing::default());
     let topology = Topology { system, nodes, workers, pacing, peers };
-    let started = Started { keep, topology, observer, stop, survey: None };
+    let fingerprint = &RunFingerprint::of_test();
+    let checkpoints = None;
+    let started =
+        Started { keep, topology, observer, stop, survey: None, checkpoints, fingerprint };
     started.train(&mut task.clone(), SETTINGS)
 }
 

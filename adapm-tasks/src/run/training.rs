@@ -10,7 +10,9 @@ use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 
 use crate::partition::PartitionFile;
+use crate::run::checkpoints::{CheckpointFolder, Checkpointing, Opened, Resumed};
 use crate::run::config::{self, ConfigError, Keep, Split};
+use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
 use crate::run::hot::{self, Hot, HotChoice};
 use crate::run::inter::Inter;
@@ -37,6 +39,10 @@ pub(crate) struct Started<'a, F> {
     pub(crate) stop: &'a AtomicBool,
     /// Asked for instead of training.
     pub(crate) survey: Option<&'a Survey>,
+    /// Where the run has its checkpoints, if it has any.
+    pub(crate) checkpoints: Option<&'a CheckpointFolder>,
+    /// What all mean by the run.
+    pub(crate) fingerprint: &'a RunFingerprint,
 }
 
 impl<F> Started<'_, F> {
@@ -186,7 +192,7 @@ impl<F> Started<'_, F> {
             let state =
                 RunState::new(vec![1], topology.peers, observer, stop, &ManagerStats::default);
             state.verdicts().answers = answers;
-            let mut arrays = Arrays::fill(shape.clone(), None, 0, initial, tell);
+            let mut arrays = Arrays::fill(shape.clone(), None, initial, tell);
             let Ok(()) =
                 share(WorkerSlot::ONLY).evaluate(&mut evaluation.evaluator(), &mut arrays, &state);
             let is_cut = state.is_cut(0);
@@ -239,10 +245,29 @@ impl<T: Task> TrainingRun<'_, T> {
         let evaluation = || task.evaluation(Split::Valid, Form::Trained, None);
         let valid = settings.evaluate.then(evaluation).flatten();
         let test = &OnceLock::new();
-        let job = |state| Job { task, settings, valid: valid.as_ref(), test, keep, state };
+        let homes = settings.partition.map(|partition| partition.homes());
+        let (checkpoints, resumed) = self.checkpoints(homes.as_ref())?;
+        let (checkpoints, resumed) = (checkpoints.as_ref(), resumed.as_ref());
+        let job = |state| Job {
+            task,
+            settings,
+            valid: valid.as_ref(),
+            test,
+            keep,
+            state,
+            checkpoints: checkpoints.map(|(_, checkpoints)| checkpoints),
+            resumed,
+        };
         let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
-        let (shape, distribution, initial) =
+        let (shape, distribution, first) =
             (task.shape(), task.sampling_distribution(), task.initial());
+        let rows = resumed.map(|resumed| resumed.rows.clone());
+        let initial = move |key: Key, value: &mut [f32]| {
+            let is_restored = rows.as_ref().is_some_and(|rows| rows.write(key, value));
+            if !is_restored {
+                first(key, value);
+            }
+        };
         let traced = settings.trace.map_or(Ok(()), |tracer| traced::check(tracer, shape.keys()));
         traced.map_err(ConfigError::UnknownKey)?;
         let copies = match keep {
@@ -257,24 +282,27 @@ impl<T: Task> TrainingRun<'_, T> {
         });
         let inter = inter.transpose()?;
         let need = Need::of(topology, &shape, &task.best_shape(), copies);
-        memory::check(topology, need.with_hot(topology, &shape, &hot))?;
+        let need = need.with_hot(topology, &shape, &hot);
+        let copied = if checkpoints.is_some() { Some(&shape) } else { None };
+        memory::check(topology, need.with_checkpoint(topology, copied))?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =
                 RunState::new(vec![1], topology.peers, observer, stop, &ManagerStats::default);
-            let arrays = Arrays::fill(shape, distribution, settings.seed, &*initial, tell);
-            let part = Session::new(&job(&state), WorkerSlot::ONLY, arrays).run(NoSignaler)?;
+            self.take_over(resumed, &state)?;
+            let arrays = Arrays::fill(shape, distribution, initial, tell);
+            let signaler = NoSignaler::new(settings.seed);
+            let part = Session::new(&job(&state), WorkerSlot::ONLY, arrays).run(signaler)?;
             return Ok((vec![part], state.into_verdicts(), valid.is_some()));
         };
         let trace = settings.trace;
-        let homes = settings.partition.map(|partition| partition.homes());
         let (scheme, dense) = (task.scheme(), task.dense_keys());
         let setup = Setup { scheme, trace, hot, dense, homes, ..setup };
-        let initial = move |key, value: &mut [f32]| initial(key, value);
         let localizes = setup.system.localizes();
         let cluster = setup.start(&shape, distribution.as_ref(), initial, tell)?;
         let stats = || cluster.stats().into();
         let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
+        self.take_over(resumed, &state)?;
         let job = job(&state);
         let results = cluster.run(|worker| {
             let handle = worker.intent_handle();
@@ -290,6 +318,39 @@ impl<T: Task> TrainingRun<'_, T> {
         trace.into_iter().for_each(Tracer::end);
         let parts = topology::first_error(results?)?;
         Ok((parts, state.into_verdicts(), valid.is_some()))
+    }
+
+    /// Opens the folder of checkpoints, and reads what the run goes on from. Collective.
+    fn checkpoints(
+        &self,
+        homes: Option<&Arc<[u16]>>,
+    ) -> Result<(Option<(Opened, Checkpointing)>, Option<Resumed<FiguresOf<T>>>), TaskError> {
+        let Self { task, started, .. } = *self;
+        let Started { topology: Topology { workers, peers, .. }, observer, .. } = *started;
+        let Some(folder) = started.checkpoints else { return Ok((None, None)) };
+        let fingerprint = started.fingerprint;
+        let opened = folder.open(peers, fingerprint)?;
+        let resumed = opened.read(task, workers, peers, homes)?;
+        if let Some(resumed) = &resumed {
+            observer.resumed(&resumed.told());
+        }
+        let checkpointing =
+            Checkpointing::new(&opened, task.tables(), fingerprint.clone(), workers, peers);
+        Ok((Some((opened, checkpointing)), resumed))
+    }
+
+    /// Takes over what had been decided before the run goes on.
+    fn take_over(
+        &self,
+        resumed: Option<&Resumed<FiguresOf<T>>>,
+        state: &RunState<'_, T::Evaluation>,
+    ) -> Result<(), TaskError> {
+        let Some(resumed) = resumed else { return Ok(()) };
+        resumed.state.restore(resumed.chosen, &mut state.verdicts());
+        if !self.task.restore(&resumed.state.kept) {
+            return Err(resumed.unknown().into());
+        }
+        Ok(())
     }
 
     /// Returns the keys that nodes are to hold for the whole run, and tells the observer how many

@@ -11,6 +11,7 @@
 //!
 //! Not here: the search for the nearest word ([`crate::wv::search`]).
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
@@ -52,7 +53,7 @@ struct Question {
 }
 
 /// The kind of a section's questions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum SectionKind {
     /// Meaning of words.
@@ -62,7 +63,7 @@ pub enum SectionKind {
 }
 
 /// Answers that were counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Questions.
     pub asked: u64,
@@ -110,7 +111,7 @@ impl Tally {
 }
 
 /// The answers to a section's questions.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SectionReport {
     /// The heading.
@@ -122,7 +123,7 @@ pub struct SectionReport {
 }
 
 /// The answers to all questions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AnalogyReport {
     /// By section, in the order of the file.

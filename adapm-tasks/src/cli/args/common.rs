@@ -1,6 +1,6 @@
 //! Flags that every run has, whatever is trained or evaluated.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -45,15 +45,27 @@ pub(crate) struct TrainOutputArgs {
     /// Write the trained parameters to FILE, for `eval` and other verbs that take a model
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
-    /// Make a folder of the run: its settings, a line an epoch, the best and the last parameters
+    /// Make a folder of the run: its settings, a line an epoch, checkpoints, the best and the last
+    /// parameters
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
+    /// Go on from the last checkpoint of the run in FOLDER, with its settings; the task may be left
+    /// out
+    #[arg(id = "resume_run", long = "resume", value_name = "FOLDER", conflicts_with_all = ["out", "config", "recipe"])]
+    pub(crate) resume: Option<PathBuf>,
     /// Let --out take the folder of an earlier run
     #[arg(long, requires = "out")]
     pub(crate) overwrite: bool,
     /// Print one JSON object per epoch and a last one of the run; tables go to stderr
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl TrainOutputArgs {
+    /// Returns the folder of the run, if it has one.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.resume.as_deref().or(self.out.as_deref())
+    }
 }
 
 #[derive(Debug, Args)]

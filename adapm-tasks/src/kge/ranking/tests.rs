@@ -29,7 +29,7 @@ fn graph() -> Graph {
 
 /// Small integers, so that many candidates tie; entity 3 is NaN.
 fn parameters(shape: Shape) -> Arrays {
-    Arrays::new(shape.groups(), None, 0, |key, value| {
+    Arrays::new(shape.groups(), None, |key, value| {
         for (i, cell) in value.iter_mut().enumerate() {
             let nan = key.0 == 3;
             *cell = if nan { f32::NAN } else { ((key.0 * 31 + i as u64 * 17) % 5) as f32 - 2.0 };
@@ -175,7 +175,7 @@ fn ranks_do_not_depend_on_how_triples_are_batched() {
     let filter = Filter::new(&graph, &graph.test);
     let initial =
         |key: Key, value: &mut [f32]| crate::kge::model::initial_value(1, 0.1, key, value);
-    let mut parameters = Arrays::new(shape.groups(), None, 0, initial);
+    let mut parameters = Arrays::new(shape.groups(), None, initial);
     let mut ranker = Ranker::new(model, shape, false, Weighing::default());
     let mut ranks = |size: usize| {
         let mut ranks = Vec::new();

@@ -1,5 +1,6 @@
 //! Both steps against finite differences of their loss, in all parameters.
 
+use adapm_runtime::Random;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
@@ -28,7 +29,7 @@ struct Recorder {
 
 impl Parameters for Recorder {
     type Error = Infallible;
-    type Sample = ();
+    type Sample = Random;
 
     fn pull(&mut self, keys: &[Key], values: &mut [f32]) -> Result<(), Infallible> {
         self.arrays.pull(keys, values)
@@ -52,7 +53,7 @@ impl Parameters for Recorder {
 
     fn pull_sample(
         &mut self,
-        sample: &mut (),
+        sample: &mut Random,
         keys: &mut [Key],
         values: &mut [f32],
     ) -> Result<(), Infallible> {
@@ -104,7 +105,7 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
     };
     // The same seed each time: the same negatives.
     let mut arrays =
-        Arrays::new(shape.groups(), Some(shape.sampling_distribution()), 7, |key, value| {
+        Arrays::new(shape.groups(), Some(shape.sampling_distribution()), |key, value| {
             model::initial_value(3, config.initial_deviation, key, value);
             // Away from 0, where a rotation turns too fast for a difference to follow it.
             let parameter = value.len() / 2;
@@ -119,7 +120,7 @@ fn train(config: &TrainConfig, moved: Option<(Key, usize, f32)>) -> (Result<f64,
     let triples = [triple(0, 0, 1), triple(2, 1, 3), triple(0, 1, 4), triple(1, 0, 1)];
     let inverse_offset = config.reciprocal.then_some(RELATIONS);
     let planner = Planner { shape, negatives: config.negatives, inverse_offset };
-    let mut chunk = planner.chunk(triples.into_iter(), Clock(0), ());
+    let mut chunk = planner.chunk(triples.into_iter(), Clock(0), Random::new(7));
     let recipe = recipe(config, shape);
     let mut recorder = Recorder { arrays, shape, gradients: BTreeMap::new(), steps: 0 };
     let outcome = match config.negatives {
@@ -252,7 +253,7 @@ fn corrections_reach_the_scores_when_samples_prefer_local_keys() {
             Planner { shape: recorder.shape, negatives: Negatives::Shared, inverse_offset: None };
         let mut step = SharedStep::new(recipe(config, recorder.shape));
         [0, 1].map(|clock| {
-            let mut chunk = planner.chunk(triples.into_iter(), Clock(clock), ());
+            let mut chunk = planner.chunk(triples.into_iter(), Clock(clock), Random::new(clock));
             step.train(&mut chunk, &mut recorder).map_err(drop).expect("finite")
         })
     };

@@ -18,7 +18,7 @@ use super::{Job, Session};
 use crate::run::config::{Keep, Split};
 use crate::run::error::TaskError;
 use crate::run::observer::{ManagerStats, Work};
-use crate::run::parameters::Parameters;
+use crate::run::parameters::{Parameters, Shape};
 use crate::run::state::{Answers, Share};
 use crate::run::task::{Evaluation, Form, Task};
 
@@ -92,16 +92,27 @@ where
         self.end_phase().map(drop)
     }
 
-    /// Pulls the parameters of this worker's keys, in blocks, into the room of an earlier copy.
-    pub(super) fn copy(&mut self, mut part: Vec<f32>) -> Result<Vec<f32>, TaskError> {
-        let (shape, best_shape, state) =
-            (self.job.task.shape(), self.job.task.best_shape(), self.job.state);
-        let slot = self.slot;
+    /// Pulls the best parameters of this worker's keys, into the room of an earlier copy.
+    pub(super) fn copy(&mut self, part: Vec<f32>) -> Result<Vec<f32>, TaskError> {
+        self.copy_as(part, &self.job.task.best_shape(), Some(Work::Copying))
+    }
+
+    /// Pulls the values of this worker's keys, in blocks, into the room of an earlier copy: of each
+    /// as many of the first floats as `kept` has. Tells how far it is, if a `work` is given.
+    pub(super) fn copy_as(
+        &mut self,
+        mut part: Vec<f32>,
+        kept: &Shape,
+        work: Option<Work>,
+    ) -> Result<Vec<f32>, TaskError> {
+        let (shape, state, slot) = (self.job.task.shape(), self.job.state, self.slot);
         let own = || slot.copied(shape.keys());
         part.clear();
         // A vector that grew as it likes would take up to twice the room.
-        part.reserve_exact(own().map(|key| best_shape.len_of(key)).sum());
-        state.reset(slot.index);
+        part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
+        if work.is_some() {
+            state.reset(slot.index);
+        }
         let (mut keys, mut values, mut told, mut done) =
             (Vec::new(), Vec::new(), Instant::now(), 0);
         let mut all = own().peekable();
@@ -117,18 +128,15 @@ where
             let mut rest = values.as_slice();
             for key in &keys {
                 let (value, behind) = rest.split_at(shape.len_of(*key));
-                part.extend_from_slice(&value[..best_shape.len_of(*key)]);
+                part.extend_from_slice(&value[..kept.len_of(*key)]);
                 rest = behind;
             }
             done += keys.len() as u64;
+            let Some(work) = work else { continue };
             state.tally(slot.index, done, 0.0);
             if slot.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
                 told = Instant::now();
-                state.observer.working(
-                    Work::Copying,
-                    state.estimate_by_process(shape.keys()),
-                    shape.keys(),
-                );
+                state.observer.working(work, state.estimate_by_process(shape.keys()), shape.keys());
             }
         }
         Ok(part)

@@ -48,7 +48,7 @@ struct RecordingSignaler {
 /// Trains as the worker in `slot` would, without the others.
 pub(super) fn of<T: Task>(task: &T, slot: WorkerSlot, epochs: u32) -> Accesses {
     let initial = task.initial();
-    let arrays = Arrays::new(task.shape(), None, 0, |key, value| initial(key, value));
+    let arrays = Arrays::new(task.shape(), None, |key, value| initial(key, value));
     let mut recorder = Recorder { arrays, steps: Vec::new() };
     let (sender, signaled) = mpsc::channel();
     let signaler = RecordingSignaler {
@@ -122,6 +122,8 @@ impl IntentSignaler for RecordingSignaler {
         self.sender.send((keys.to_vec(), clocks)).expect("is read to its end");
         Ok(())
     }
+
+    fn skip_samples(&mut self, _: u64) {}
 
     fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<Vec<Key>, OpError> {
         let distribution = self.distribution.as_ref().expect("a task that samples says what from");

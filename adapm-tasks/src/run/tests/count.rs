@@ -11,6 +11,8 @@ use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 use adapm_runtime::tables::{Table, Tables};
 
+use serde::{Deserialize, Serialize};
+
 use crate::run::config::{ConfigError, Split};
 use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
 use crate::run::queue::{Cursor, Over, Queue};
@@ -230,7 +232,7 @@ pub(crate) struct Distance {
 }
 
 /// The counts.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     /// Of all blocks.
     pub(crate) rates: f64,

@@ -9,6 +9,7 @@ use super::count::{Count, Figures};
 use super::{EPOCHS, SETTINGS, cluster, rates, train, train_and, workers};
 use crate::run::circle::places;
 use crate::run::config::{Keep, Pacing, Split};
+use crate::run::consistency::RunFingerprint;
 use crate::run::harness::{NODES, WORKERS, flags, train_each_and};
 use crate::run::observer::{NoProgress, Observer, Work};
 use crate::run::peers::Peers;
@@ -104,7 +105,9 @@ fn a_stop_in_one_process_while_it_partitions_ends_all_before_the_first_epoch() {
         let topology = Topology { system, nodes: NODES, workers, pacing: Pacing::default(), peers };
         let stopper = StopInParts(stop);
         let observer: &dyn Observer<Figures> = if node == 1 { &stopper } else { &NoProgress };
-        let started = Started { keep: Keep::Best, topology, observer, stop, survey: None };
+        let (fingerprint, checkpoints) = (&RunFingerprint::of_test(), None);
+        let (keep, survey) = (Keep::Best, None);
+        let started = Started { keep, topology, observer, stop, survey, checkpoints, fingerprint };
         started.train(&mut task.clone(), SETTINGS).expect("a stop is no failure")
     };
     thread::scope(|scope| {

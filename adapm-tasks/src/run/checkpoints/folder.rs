@@ -1,0 +1,323 @@
+//! The folder of a run's checkpoints: whose it is, and what is in it to go on from.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use adapm_core::Key;
+use adapm_runtime::checkpoint::{Checkpoint, CheckpointError, Place, Restored, Writer};
+use adapm_runtime::tables::Tables;
+use adapm_transport::net::Token;
+
+use super::record::{Record, Seat, State};
+use crate::run::consistency::RunFingerprint;
+use crate::run::error::TaskError;
+use crate::run::observer::Resumption;
+use crate::run::peers::Peers;
+use crate::run::queue::Round;
+use crate::run::task::{FiguresOf, Task};
+
+/// Where a run has its checkpoints, and whether it goes on from the last one there.
+#[derive(Clone, Debug)]
+pub struct CheckpointFolder {
+    /// The folder of the run; checkpoints are in a folder of their own in it.
+    pub run: PathBuf,
+    /// Go on from the last checkpoint.
+    pub resume: bool,
+}
+
+/// A run that cannot have its checkpoints there, or cannot go on. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// A checkpoint cannot be written or read.
+    #[error("{0}")]
+    Checkpoint(#[from] CheckpointError),
+    /// Another process trains there.
+    #[error("{}: another run has its checkpoints there; wait until it ends, or give another folder", .0.display())]
+    Taken(PathBuf),
+    /// This process does not see the folder of node 0.
+    #[error("{}: this is not the folder that node 0 writes to, on host {}; give a folder that all hosts share", .0.display(), .1)]
+    NotShared(PathBuf, String),
+    /// There is no checkpoint.
+    #[error("{}: there is no checkpoint to go on from; start the run with --out", .0.display())]
+    None(PathBuf),
+    /// The run there is one of something else.
+    #[error("{}: the run there has {what} {there}, this one {here}; give what it had, or begin a run of its own with --out", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+        /// What differs: the name of a flag, `task` or `data`.
+        what: String,
+        /// What the run there has.
+        there: String,
+        /// What was given.
+        here: String,
+    },
+    /// The record cannot be read.
+    #[error("{}: its record of the run is of another version of adapm; use the one that wrote it", .0.display())]
+    Version(PathBuf),
+}
+
+/// A folder of checkpoints that is this run's.
+pub(crate) struct Opened {
+    path: PathBuf,
+    /// Held as long as the run; on node 0.
+    _lock: Option<File>,
+    interval: Option<f64>,
+    found: Option<(Checkpoint, Record)>,
+}
+
+/// What a run goes on from.
+pub(crate) struct Resumed<F> {
+    checkpoint: PathBuf,
+    /// All parameters that are at home in this process.
+    pub(crate) rows: Restored,
+    /// Those of the best epoch, if there is one.
+    pub(crate) best: Option<Restored>,
+    pub(crate) state: State<F>,
+    pub(crate) chosen: Option<u32>,
+    /// True if the workers are others, and have no places in the data.
+    has_others: bool,
+    /// Examples of the epoch that are done again, or left out.
+    again: u64,
+    left_out: u64,
+}
+
+impl CheckpointFolder {
+    /// Opens the folder: on node 0 locks it and makes it ready, elsewhere checks that it is the same
+    /// one. Collective.
+    ///
+    /// # Errors
+    ///
+    /// A folder that another run uses, that cannot be written, or that is not shared; a run that
+    /// cannot go on there.
+    pub(crate) fn open(
+        &self,
+        peers: &Peers<'_>,
+        fingerprint: &RunFingerprint,
+    ) -> Result<Opened, TaskError> {
+        let path = self.run.join(CHECKPOINTS);
+        let mut lock = None;
+        let own = if peers.node() == 0 {
+            self.make(&path).map(|(made, nonce)| {
+                lock = Some(made);
+                nonce
+            })
+        } else {
+            Ok(String::new())
+        };
+        let nonces = peers.share(own.map_err(TaskError::from))?;
+        let nonce = nonces.first().cloned().unwrap_or_default();
+        let seen = fs::read_to_string(path.join(NONCE)).unwrap_or_default();
+        let host = || fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let is_seen = if seen == nonce {
+            Ok(())
+        } else {
+            Err(ResumeError::NotShared(path.clone(), host().trim().to_owned()))
+        };
+        let found = is_seen.and_then(|()| self.find(&path, fingerprint));
+        // All agree, or all end.
+        let mine = found.as_ref().map_err(|error| TaskError::from(error.clone()));
+        let name = mine.map(|found| found.as_ref().map(|(found, _)| found.name().to_owned()));
+        peers.share(name)?;
+        let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
+        Ok(Opened { path, _lock: lock, interval, found: found? })
+    }
+
+    /// Makes the folder, if it is to be made, and takes it for this run.
+    fn make(&self, path: &Path) -> Result<(File, String), ResumeError> {
+        let refused = |error: std::io::Error| CheckpointError::of(path, &error);
+        if self.resume && Checkpoint::latest(path)?.is_none() {
+            return Err(ResumeError::None(self.run.clone()));
+        }
+        fs::create_dir_all(path).map_err(refused)?;
+        let lock = File::create(path.join(LOCK)).map_err(refused)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(ResumeError::Taken(self.run.clone())),
+            // A file system without locks.
+            Err(TryLockError::Error(_)) => {}
+        }
+        let place = Place { part: 0, parts: 1, workers: 1 };
+        Writer::new(path, place).begin(!self.resume)?;
+        let nonce = Token::fresh_text().map_err(refused)?;
+        fs::write(path.join(NONCE), &nonce).map_err(refused)?;
+        Ok((lock, nonce))
+    }
+
+    /// Finds the checkpoint to go on from.
+    fn find(
+        &self,
+        path: &Path,
+        fingerprint: &RunFingerprint,
+    ) -> Result<Option<(Checkpoint, Record)>, ResumeError> {
+        if !self.resume {
+            return Ok(None);
+        }
+        let found = Checkpoint::latest(path)?.ok_or_else(|| ResumeError::None(self.run.clone()))?;
+        let record: Record = serde_json::from_str(&found.program())
+            .map_err(|_| ResumeError::Version(found.folder().to_path_buf()))?;
+        self.check(&record, fingerprint)?;
+        Ok(Some((found, record)))
+    }
+
+    /// Checks that this is the run that the record is of.
+    fn check(&self, record: &Record, fingerprint: &RunFingerprint) -> Result<(), ResumeError> {
+        let other = |what: &str, there: &str, here: &str| {
+            let [what, there, here] = [what, there, here].map(str::to_owned);
+            Err(ResumeError::Other { path: self.run.clone(), what, there, here })
+        };
+        if record.task != fingerprint.task() {
+            return other("task", &record.task, fingerprint.task());
+        }
+        let before = |name: &str| record.settings.iter().find(|(other, _)| other == name);
+        for (name, here) in fingerprint.settings() {
+            let there = before(name).map_or("none", |(_, there)| there);
+            if there != here && !MAY_CHANGE.contains(&name.as_str()) {
+                return other(&format!("--{}", name.replace('_', "-")), there, here);
+            }
+        }
+        if record.data != fingerprint.data() {
+            return other("data", &record.data, fingerprint.data());
+        }
+        Ok(())
+    }
+}
+
+impl Opened {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Seconds between checkpoints, if a test has set them.
+    pub(crate) fn interval(&self) -> Option<f64> {
+        self.interval
+    }
+
+    /// Returns the epoch of the best parameters that are saved.
+    pub(crate) fn saved_best(&self) -> Option<u32> {
+        self.found.as_ref().and_then(|(_, record)| record.chosen)
+    }
+
+    /// Returns the step of the checkpoint, 0 if the run begins.
+    pub(crate) fn step(&self) -> u64 {
+        self.found.as_ref().map_or(0, |(_, record)| record.step)
+    }
+
+    /// Reads what this process goes on from; `None` if the run begins. `homes`: of keys, if they
+    /// are not by hash.
+    ///
+    /// # Errors
+    ///
+    /// A checkpoint that is damaged, or of other tables.
+    pub(crate) fn read<T: Task>(
+        &self,
+        task: &T,
+        workers: &[usize],
+        peers: &Peers<'_>,
+        homes: Option<&Arc<[u16]>>,
+    ) -> Result<Option<Resumed<FiguresOf<T>>>, ResumeError> {
+        let Some((found, record)) = &self.found else { return Ok(None) };
+        let version = || ResumeError::Version(found.folder().to_path_buf());
+        let mut state = record.state::<T::Evaluation>().ok_or_else(version)?;
+        let here = (peers.node(), peers.processes());
+        let is_own = |key: Key| {
+            let home = homes.and_then(|homes| homes.get(usize::try_from(key.0).ok()?));
+            home.is_none_or(|home| usize::from(*home) == here.0)
+        };
+        // Where homes are by hash, what is at home here is one slice.
+        let of_tables = |found: &Checkpoint, tables: &Tables, by_hash: bool| {
+            let (at, keep): (_, &dyn Fn(Key) -> bool) =
+                if by_hash || here.1 == 1 { (here, &|_| true) } else { ((0, 1), &is_own) };
+            found.read(tables, at, keep)
+        };
+        let tables = task.tables();
+        let rows = of_tables(found, &tables, homes.is_none())?;
+        let best = record.best_checkpoint.as_ref().map(|name| {
+            let best = Checkpoint::open(&self.path.join(name))?;
+            of_tables(&best, &tables.parameters(), true)
+        });
+        let best = best.transpose()?;
+        let has_others = record.workers != workers;
+        let (mut again, mut left_out) = (0, 0);
+        if has_others {
+            if 2 * record.done >= record.examples && record.done > 0 {
+                left_out = record.examples - record.done.min(record.examples);
+                state.end_epoch(record.epoch);
+                state.seats = vec![Seat::START.at(record.epoch + 1, 0)];
+            } else {
+                again = record.done;
+                state.seats = vec![Seat::START.at(record.epoch, 0)];
+            }
+        }
+        let (chosen, checkpoint) = (record.chosen, found.folder().to_path_buf());
+        Ok(Some(Resumed { checkpoint, rows, best, state, chosen, has_others, again, left_out }))
+    }
+}
+
+impl<F> Resumed<F> {
+    /// Returns the place where a worker begins, by its number.
+    pub(crate) fn seat(&self, number: usize) -> Seat {
+        if self.has_others { self.state.seats[0] } else { self.state.seats[number] }
+    }
+
+    /// Returns what is told of it.
+    pub(crate) fn told(&self) -> Resumption {
+        let name = self.checkpoint.file_name().unwrap_or_default();
+        Resumption {
+            checkpoint: name.to_string_lossy().into_owned(),
+            epoch: self.first().epoch,
+            done: self.state.seats.iter().map(|seat| seat.done).sum(),
+            has_others: self.has_others,
+            again: self.again,
+            left_out: self.left_out,
+        }
+    }
+
+    /// Returns the error of a record that the task does not know.
+    pub(crate) fn unknown(&self) -> ResumeError {
+        ResumeError::Version(self.checkpoint.clone())
+    }
+
+    /// Returns the first round that any worker has to go through.
+    pub(crate) fn first(&self) -> Round {
+        let rounds = self.state.seats.iter().map(|seat| (seat.epoch, seat.index));
+        let (epoch, index) = rounds.min().unwrap_or((1, 0));
+        Round { epoch, index }
+    }
+}
+
+/// Settings that a run which goes on may have otherwise: none of them says what the parameters are
+/// of.
+const MAY_CHANGE: [&str; 21] = [
+    "program",
+    "system",
+    "nodes",
+    "workers",
+    "epochs",
+    "epochs of the run",
+    "epochs between evaluations",
+    "learning_rate",
+    "no_eval",
+    "valid_every",
+    "ahead",
+    "inter",
+    "patience",
+    "rounds_per_second",
+    "bound",
+    "clock_every",
+    "localize_ahead",
+    "replicate_factor",
+    "replicate",
+    "replicate_keys",
+    "homes",
+];
+
+/// The folder in that of a run.
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+const LOCK: &str = "lock";
+/// What node 0 writes, to see whether the others see it.
+const NONCE: &str = "nonce";
+/// The variable that sets the seconds between two checkpoints, for tests.
+const INTERVAL: &str = "ADAPM_CHECKPOINT_SECONDS";

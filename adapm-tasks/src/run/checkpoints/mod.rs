@@ -1,0 +1,303 @@
+//! Checkpoints of a run, and a run that goes on from one.
+//!
+//! ```text
+//!   begin: node 0 locks the folder, all see it | resume: read own rows, take decisions over
+//!   train ... meet (schedule) ... write (adapm_runtime::checkpoint) ... meet ... | end: a last one
+//! ```
+//!
+//! Workers meet at places in the data (`schedule`); there each says how far it is ([`Seat`]), the
+//! first workers of all processes exchange that, and all copy their parameters if a checkpoint is
+//! due. The parameters of the best epoch are a checkpoint of their own, written once, to which
+//! others refer. The manifest has the record of the run (`record`).
+//!
+//! With the same workers a run goes on where it was: each loader begins at its worker's batch. With
+//! others the epoch is gone through again, or left out, whichever is nearer.
+
+mod folder;
+mod record;
+mod schedule;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use adapm_core::Key;
+use adapm_runtime::checkpoint::{Part, Place, Save, Saved, Writer};
+use adapm_runtime::tables::Tables;
+
+use crate::run::consistency::RunFingerprint;
+use crate::run::error::TaskError;
+use crate::run::observer::Observer;
+use crate::run::peers::Peers;
+use crate::run::queue::Round;
+use crate::run::state::RunState;
+use crate::run::task::Task;
+
+pub use folder::{CheckpointFolder, ResumeError};
+pub(crate) use folder::{Opened, Resumed};
+pub(crate) use record::{Record, Seat};
+pub(crate) use schedule::{Held, Meeting, Pace, Plan};
+
+/// The checkpoints of a run, as the workers of one process write them.
+pub(crate) struct Checkpointing {
+    writer: Writer,
+    tables: Tables,
+    fingerprint: RunFingerprint,
+    /// Of each node.
+    workers: Vec<usize>,
+    interval: Option<f64>,
+    shared: Mutex<Shared>,
+}
+
+/// What the workers of a process share between two barriers.
+struct Shared {
+    /// Places of the workers of this process.
+    seats: Vec<Seat>,
+    at_end: Vec<bool>,
+    plan: Plan,
+    /// What is to be saved now: of the best parameters, if they are new, and of all.
+    saves: (Option<Save>, Option<Save>),
+    /// The best epoch whose parameters are saved.
+    saved_best: Option<u32>,
+    /// The step of the last checkpoint, and when it was begun; the step at which this process began.
+    last_step: u64,
+    last: Instant,
+    first_step: u64,
+    /// Seconds of the last copy, and of the last write.
+    pause: f64,
+    writing: f64,
+    /// The last meeting, and the batches of the furthest worker before it.
+    met: (Instant, u64),
+    /// When the running round began.
+    round: Option<Instant>,
+    round_seconds: Option<f64>,
+}
+
+impl Checkpointing {
+    /// Returns those of a run whose folder is open, with these tables.
+    pub(crate) fn new(
+        opened: &Opened,
+        tables: Tables,
+        fingerprint: RunFingerprint,
+        workers: &[usize],
+        peers: &Peers<'_>,
+    ) -> Self {
+        let processes = peers.processes();
+        let here = if processes > 1 { workers[peers.node()] } else { workers.iter().sum() };
+        let place = Place { part: peers.node(), parts: processes, workers: here };
+        let now = Instant::now();
+        let step = opened.step();
+        let shared = Shared {
+            seats: vec![Seat::START; here],
+            at_end: vec![false; here],
+            plan: Plan::default(),
+            saves: (None, None),
+            saved_best: opened.saved_best(),
+            last_step: step,
+            last: now,
+            first_step: step,
+            pause: 0.0,
+            writing: 0.0,
+            met: (now, 0),
+            round: None,
+            round_seconds: None,
+        };
+        Self {
+            writer: Writer::new(opened.path(), place),
+            tables,
+            fingerprint,
+            workers: workers.to_vec(),
+            interval: opened.interval(),
+            shared: Mutex::new(shared),
+        }
+    }
+
+    /// Notes the place of a worker of this process; `is_at_end`: it has no batch left in the round.
+    pub(crate) fn post(&self, worker: usize, seat: Seat, is_at_end: bool) {
+        let mut shared = self.shared();
+        (shared.seats[worker], shared.at_end[worker]) = (seat, is_at_end);
+    }
+
+    /// Returns the first plan of a run that begins at this place.
+    pub(crate) fn first_plan(&self, round: Round, batch: u64) -> Plan {
+        Plan::first(round, batch, self.interval)
+    }
+
+    /// Returns what was decided last: valid between the barriers that follow.
+    pub(crate) fn plan(&self) -> Plan {
+        self.shared().plan
+    }
+
+    /// Notes that the first worker begins a round, or is done with one.
+    pub(crate) fn note_round(&self, begins: bool) {
+        let mut shared = self.shared();
+        let before = shared.round.take();
+        if begins {
+            shared.round = Some(Instant::now());
+        } else {
+            shared.round_seconds = before.map(|began| began.elapsed().as_secs_f64());
+        }
+    }
+
+    /// Decides at a meeting in a phase: called by the first worker of each process, between two
+    /// barriers. `None`: the run ends, and a last checkpoint is written whatever time it is.
+    ///
+    /// # Errors
+    ///
+    /// If the run fails in any process.
+    pub(crate) fn decide<T: Task>(
+        &self,
+        task: &T,
+        state: &RunState<'_, T::Evaluation>,
+        phase: Option<u64>,
+    ) -> Result<(), TaskError> {
+        self.shared().plan = Plan::default();
+        self.tell(state.observer);
+        let own = {
+            let shared = self.shared();
+            let is_at_end = shared.at_end.iter().all(|at_end| *at_end);
+            let is_cut = phase.is_some_and(|phase| state.is_cut(phase));
+            (shared.seats.clone(), shared.pace(self, is_cut), is_at_end)
+        };
+        let all = state.peers.share(Ok(own))?;
+        let seats: Vec<Seat> = all.iter().flat_map(|(seats, ..)| seats).copied().collect();
+        let paces: Vec<Pace> = all.iter().map(|(_, pace, _)| pace.clone()).collect();
+        let mut shared = self.shared();
+        let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
+        let furthest = furthest.copied().unwrap_or(Seat::START);
+        let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
+        let held = Held {
+            round: Round { epoch: furthest.epoch, index: furthest.index },
+            batch: furthest.batches,
+            is_at_end: all.iter().all(|(.., at_end)| *at_end),
+            rounds: task.rounds(),
+            has_changed: step != shared.last_step,
+        };
+        shared.plan = match phase {
+            Some(_) => Plan::of(&paces, held),
+            None => Plan { writes: held.has_changed, next: None },
+        };
+        if shared.plan.writes {
+            let verdicts = state.verdicts();
+            let record = Record::of(
+                &self.fingerprint,
+                &self.workers,
+                task,
+                (seats.clone(), step),
+                &verdicts,
+            );
+            drop(verdicts);
+            let saves = self.saves(&shared, record);
+            (shared.saves, shared.last_step, shared.last) = (saves, step, Instant::now());
+        }
+        let batches = shared.batches();
+        shared.met = (Instant::now(), batches);
+        Ok(())
+    }
+
+    /// Returns what is to be saved with this record.
+    fn saves(&self, shared: &Shared, mut record: Record) -> (Option<Save>, Option<Save>) {
+        let best_name = |epoch: u32| format!("best-{epoch:06}");
+        let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
+        record.best_checkpoint = record.chosen.map(best_name);
+        let step = record.step;
+        let program = |record: &Record| serde_json::to_string(record).unwrap_or_default();
+        let best = record.chosen.filter(|_| is_new).map(|epoch| Save {
+            name: best_name(epoch),
+            tables: self.tables.parameters(),
+            needs: Vec::new(),
+            program: serde_json::json!({"epoch": epoch, "valid": record.best}).to_string(),
+            is_latest: false,
+        });
+        let all = Save {
+            name: format!("step-{step:010}"),
+            tables: self.tables.clone(),
+            needs: record.best_checkpoint.iter().cloned().collect(),
+            program: program(&record),
+            is_latest: true,
+        };
+        (best, Some(all))
+    }
+
+    /// Returns true if the copy of the best parameters is to be saved, too: between the barriers.
+    pub(crate) fn saves_best(&self) -> bool {
+        self.shared().saves.0.is_some()
+    }
+
+    /// Gives the copies of a worker of this process to the writer, after all have copied.
+    pub(crate) fn submit(
+        &self,
+        worker: usize,
+        keys: Vec<Key>,
+        best: Option<Vec<f32>>,
+        values: Vec<f32>,
+    ) {
+        let (best_save, all) = self.shared().saves.clone();
+        if let (Some(save), Some(values)) = (best_save, best) {
+            self.writer.submit(worker, &save, Part { keys: keys.clone(), values });
+        }
+        if let Some(save) = all {
+            self.writer.submit(worker, &save, Part { keys, values });
+        }
+    }
+
+    /// Notes that all have copied, which took so many seconds: by the first worker.
+    pub(crate) fn note_pause(&self, seconds: f64) {
+        let mut shared = self.shared();
+        shared.pause = seconds;
+        if shared.saves.0.is_some() {
+            shared.saved_best = self.epoch_of(&shared);
+        }
+    }
+
+    fn epoch_of(&self, shared: &Shared) -> Option<u32> {
+        let name = shared.saves.0.as_ref()?.name.strip_prefix("best-")?;
+        name.parse().ok()
+    }
+
+    /// Waits until nothing is being written here.
+    pub(crate) fn wait<F>(&self, observer: &dyn Observer<F>) {
+        self.writer.wait();
+        self.tell(observer);
+    }
+
+    /// Tells how the last save ended, if one has.
+    fn tell<F>(&self, observer: &dyn Observer<F>) {
+        let is_busy = self.writer.is_busy();
+        let Some(outcome) = self.writer.take_outcome().filter(|_| !is_busy) else { return };
+        if let Ok(Saved { seconds, .. }) = &outcome {
+            self.shared().writing = *seconds;
+        } else {
+            // The next one writes it again.
+            let mut shared = self.shared();
+            (shared.saved_best, shared.last_step) = (None, u64::MAX);
+        }
+        let pause = self.shared().pause;
+        observer.checkpointed(&outcome, pause);
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// Batches of the worker that has done most.
+    fn batches(&self) -> u64 {
+        self.seats.iter().map(|seat| seat.total).max().unwrap_or(0)
+    }
+
+    fn pace(&self, of: &Checkpointing, is_cut: bool) -> Pace {
+        let (met, before) = self.met;
+        let (seconds, batches) = (met.elapsed().as_secs_f64(), self.batches() - before);
+        Pace {
+            since: self.last.elapsed().as_secs_f64(),
+            cost: self.pause + self.writing,
+            interval: of.interval,
+            rate: if seconds > 0.0 { batches as f64 / seconds } else { 0.0 },
+            batches: self.batches(),
+            round_seconds: self.round_seconds,
+            is_busy: of.writer.is_busy(),
+            is_cut,
+        }
+    }
+}
