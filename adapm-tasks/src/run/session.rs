@@ -32,7 +32,7 @@ mod meeting;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use adapm_core::Clock;
 use adapm_transport::threads;
@@ -178,7 +178,10 @@ where
                 let mut verdicts = self.job.state.verdicts();
                 let ended = verdicts.trained;
                 let before = ended.map_or(stats.placed(), |ended| stats.placed_since(&ended));
-                verdicts.started = Some((Instant::now(), before));
+                let earlier = self.job.resumed.filter(|_| epoch == first.epoch);
+                let earlier = earlier.map_or(Duration::ZERO, Resumed::earlier);
+                let now = Instant::now();
+                verdicts.started = Some((now.checked_sub(earlier).unwrap_or(now), before));
                 drop(verdicts);
                 self.mark(&format!("epoch {epoch}"));
             }

@@ -24,6 +24,9 @@ pub(crate) struct LaunchArgs {
     /// Seconds without a sign of life after which a node counts as lost [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) dead_after: Option<std::time::Duration>,
+    /// Start all again, from the last checkpoint of a run with --out, up to N times after a failure
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) restarts: u32,
     /// File with the secret of the processes, 32 bytes or more [default: a new secret for each run]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
@@ -67,6 +70,7 @@ Examples:
   adapm launch --nodes 4 -- train kge --data FB15k-237
   adapm launch --nodes 4 --transport zmq -- check-net
   adapm launch --hosts ann,bob -- train kge --json > run.jsonl
+  adapm launch --nodes 4 --restarts 3 -- train kge --data FB15k-237 --out runs/a
   adapm launch --nodes 2 -- ./own_task train --data my.txt";
 
 #[derive(Debug, Args)]

@@ -29,6 +29,11 @@ pub(crate) enum LaunchError {
     /// The command lists recipes.
     #[error("recipes are listed by one process: leave out adapm launch")]
     List,
+    /// There is nothing to go on from.
+    #[error(
+        "--restarts starts a run again from its last checkpoint: give `train` with --out FOLDER after --"
+    )]
+    NoFolder,
     /// The command names a place that is the launcher's to give.
     #[error("--node and --rendezvous are the launcher's to give: leave them out after --")]
     Placed,
@@ -163,6 +168,16 @@ impl Ending {
     /// Returns true if nothing but a signal to stop has caused the end.
     pub(super) fn is_stop(&self) -> bool {
         self.end.is_stop()
+    }
+
+    /// Returns the node that failed first.
+    pub(super) fn node(&self) -> usize {
+        self.node
+    }
+
+    /// Returns how it ended.
+    pub(super) fn end(&self) -> End {
+        self.end
     }
 
     pub(crate) fn exit_code(&self) -> u8 {

@@ -2,8 +2,8 @@
 //! of them.
 //!
 //! [`Host`] is where to run the command, [`node`] is one process with the secret that all share,
-//! [`relay`] what they print, [`supervise`] what is done when one ends, [`error`] who was to blame
-//! and how that is reported.
+//! [`relay`] what they print, [`supervise`] what is done when one ends, [`restarts`] whether all are
+//! started again, [`error`] who was to blame and how that is reported.
 //!
 //! Not here: how the processes find each other, which is theirs to do, nor what a process does once
 //! its launcher is gone (`crate::cli::launched`).
@@ -29,6 +29,7 @@ use crate::cli::interrupt::DEAD_AFTER;
 use crate::cli::launch::error::LaunchError;
 use crate::cli::launch::node::{Node, PrivateFolder, Secret, Start};
 use crate::cli::launch::relay::Relays;
+use crate::cli::launch::restarts::Restarts;
 use crate::cli::launch::supervise::Watch;
 use crate::cli::launched;
 use crate::cli::terminal::{PREFIX, Stream};
@@ -37,6 +38,7 @@ use crate::cli::verbs::{Cli, Verb};
 pub(crate) mod error;
 mod node;
 mod relay;
+mod restarts;
 mod supervise;
 
 /// Starts the processes, passes on what they print and what is asked of them, and reports how they
@@ -55,22 +57,41 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     };
     // Before the first process: its end must not be missed.
     let watch = Watch::install().map_err(Failure::Signals)?;
-    let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
-    let mut relays = Relays::new();
-    let Inner { program, words, .. } = &inner;
-    let (program, hosts) = (program.as_ref(), &hosts);
-    let plan = Plan { args, hosts, program, words, nodes, secret: &secret, folder: &folder };
-    let mut running = plan.start(&relays)?;
-    let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
-    relays.finish();
-    match (outcome.ending, outcome.interrupted) {
-        // The reader of stdout has left: node 0 has seen that, and has asked all to stop.
-        (Some(ending), None) if ending.is_stop() && relays.is_unread() => Ok(()),
-        (None, None) => Ok(()),
-        (Some(ending), None) => Err(LaunchError::Ended(ending).into()),
-        (Some(ending), Some(_)) if !ending.is_stop() => Err(LaunchError::Ended(ending).into()),
-        (_, Some(signal)) => Err(Failure::Interrupted(128 + signal)),
+    let Inner { program, mut words, .. } = inner;
+    let mut restarts = Restarts::of(args.restarts, &words)?;
+    loop {
+        // Each start has a meeting place of its own.
+        let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
+        let mut relays = Relays::new();
+        let (program, hosts) = (program.as_ref(), &hosts);
+        let plan =
+            Plan { args, hosts, program, words: &words, nodes, secret: &secret, folder: &folder };
+        let mut running = plan.start(&relays)?;
+        let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
+        relays.finish();
+        let ending = match (outcome.ending, outcome.interrupted) {
+            // The reader of stdout has left: node 0 has seen that, and has asked all to stop.
+            (Some(ending), None) if ending.is_stop() && relays.is_unread() => return Ok(()),
+            (None, None) => return Ok(()),
+            (Some(ending), None) if ending.is_stop() => {
+                return Err(LaunchError::Ended(ending).into());
+            }
+            (Some(ending), None) => ending,
+            (Some(ending), Some(_)) if !ending.is_stop() => {
+                return Err(LaunchError::Ended(ending).into());
+            }
+            (_, Some(signal)) => return Err(Failure::Interrupted(128 + signal)),
+        };
+        let last = relays.last_line(ending.node());
+        let Some(pause) = restarts.after(&ending, last) else {
+            return Err(LaunchError::Ended(ending).into());
+        };
+        words = restarts.words(words);
+        restarts.tell(&ending, pause);
+        if let Some(signal) = watch.wait(pause) {
+            return Err(Failure::Interrupted(128 + signal));
+        }
     }
 }
 
@@ -167,10 +188,10 @@ impl Plan<'_> {
         if let Some(stdout) = stdout {
             match number {
                 0 => relays.verbatim(stdout)?,
-                _ => relays.prefixed(stdout, prefix.clone())?,
+                _ => relays.prefixed(stdout, number, prefix.clone())?,
             }
         }
-        stderr.map_or(Ok(()), |stderr| relays.prefixed(stderr, prefix))
+        stderr.map_or(Ok(()), |stderr| relays.prefixed(stderr, number, prefix))
     }
 
     /// `n2 | `, as wide for all nodes, with a colour of its own on a terminal.

@@ -4,10 +4,11 @@
 //! Two lines are never mixed: each goes out in one write under the lock of the stream. A line
 //! without an end is cut after [`LINE_MAX`] bytes, so that memory stays bounded.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::mem;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
 use adapm_transport::threads;
@@ -24,13 +25,16 @@ pub(super) struct Relays {
     painter: Arc<Painter>,
     alive: Option<mpsc::Sender<()>>,
     all_ended: mpsc::Receiver<()>,
+    /// The last line of each node.
+    last_lines: Arc<Mutex<BTreeMap<usize, Vec<u8>>>>,
 }
 
 impl Relays {
     pub(super) fn new() -> Self {
         let (alive, all_ended) = mpsc::channel();
         let (life, is_unread, painter) = (Arc::default(), Arc::default(), Arc::new(Painter::new()));
-        Self { life, is_unread, painter, alive: Some(alive), all_ended }
+        let last_lines = Arc::default();
+        Self { life, is_unread, painter, alive: Some(alive), all_ended, last_lines }
     }
 
     /// Returns true if a bar can be seen.
@@ -43,9 +47,11 @@ impl Relays {
     pub(super) fn prefixed(
         &self,
         stream: impl Read + Send + 'static,
+        node: usize,
         prefix: String,
     ) -> io::Result<()> {
         let (life, painter) = (Arc::clone(&self.life), Arc::clone(&self.painter));
+        let last_lines = Arc::clone(&self.last_lines);
         self.start(move || {
             let mut lines = Lines::new(prefix.into_bytes());
             // If stderr is closed, lines are dropped: the process must be able to go on all the
@@ -55,6 +61,9 @@ impl Relays {
                 let text = lines.feed(bytes);
                 if !text.is_empty() {
                     life.fetch_add(1, Ordering::Relaxed);
+                    let last = text.trim_ascii_end().rsplit(|byte| *byte == b'\n').next();
+                    let last = last.unwrap_or_default().to_vec();
+                    last_lines.lock().unwrap_or_else(PoisonError::into_inner).insert(node, last);
                     print(text);
                 }
                 // The last one is what there is to see.
@@ -90,6 +99,12 @@ impl Relays {
             read_all(stream, |bytes| print(&whole.feed(bytes)));
             print(&whole.rest);
         })
+    }
+
+    /// Returns the last line that a node has printed for people, after its prefix.
+    pub(super) fn last_line(&self, node: usize) -> String {
+        let lines = self.last_lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.get(&node).map_or_else(String::new, |line| String::from_utf8_lossy(line).into_owned())
     }
 
     /// Returns a number that changes whenever a process prints a line for people.

@@ -53,6 +53,21 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Waits between two starts; returns the signal that ends the wait and the run.
+    pub(super) fn wait(&self, pause: Duration) -> Option<u8> {
+        let until = Instant::now() + pause;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.signals.recv_timeout(left) {
+                Ok(signal @ (SIGINT | SIGTERM | SIGHUP)) => return u8::try_from(signal).ok(),
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
 /// The ends of all processes.
 #[derive(Debug)]
 pub(super) struct Outcome {

@@ -3,6 +3,7 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use adapm_core::Key;
 use adapm_runtime::checkpoint::{Checkpoint, CheckpointError, Place, Restored, Writer};
@@ -278,6 +279,12 @@ impl<F> Resumed<F> {
     /// Returns the error of a record that the task does not know.
     pub(crate) fn unknown(&self) -> ResumeError {
         ResumeError::Version(self.checkpoint.clone())
+    }
+
+    /// Returns the time of training in the epoch that goes on.
+    pub(crate) fn earlier(&self) -> Duration {
+        let seconds = if self.has_others { 0.0 } else { self.state.seconds };
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
     }
 
     /// Returns the first round that any worker has to go through.

@@ -86,6 +86,8 @@ pub(crate) struct State<F> {
     best: Option<F>,
     /// What evaluations have left behind in the task.
     pub(crate) kept: String,
+    /// Seconds of training in the running epoch.
+    pub(crate) seconds: f64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -115,8 +117,16 @@ impl Record {
         let (chosen, best) = (verdicts.chosen, verdicts.best.clone());
         let done = seats.iter().map(|seat| seat.done).sum();
         let in_words = best.as_ref().map(|best| serde_json::to_value(best).unwrap_or_default());
-        let state =
-            State { seats, epochs: epochs.map(EpochState::of).collect(), best, kept: task.kept() };
+        let is_running = seats.iter().any(|seat| seat.batches > 0 || seat.index > 0);
+        let started = verdicts.started.filter(|_| is_running);
+        let seconds = started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64());
+        let state = State {
+            seconds,
+            seats,
+            epochs: epochs.map(EpochState::of).collect(),
+            best,
+            kept: task.kept(),
+        };
         Self {
             task: fingerprint.task().to_owned(),
             data: fingerprint.data().to_owned(),
@@ -161,7 +171,7 @@ impl<F: Clone> State<F> {
             .map_or_else(|| ManagerStats::default().told(), |last| last.stats.clone());
         self.epochs.push(EpochState {
             epoch,
-            seconds: 0.0,
+            seconds: self.seconds,
             loss: loss / done.max(1) as f64,
             examples: done,
             valid: None,

@@ -1,0 +1,200 @@
+//! Starting all processes again after a failure, from the last checkpoint.
+//!
+//! A failure that comes a second time, of the same node and in the same words, without a checkpoint
+//! in between, would come again: it ends the run. So does one of what was asked for (exit code 2).
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::launch::error::{End, Ending, LaunchError};
+
+/// How often all are started again, and after what.
+#[derive(Debug)]
+pub(super) struct Restarts {
+    most: u32,
+    done: u32,
+    /// The folder of the run.
+    folder: PathBuf,
+    /// The last failure that no signal has caused, and the checkpoint before it.
+    last: Option<(usize, End, String)>,
+    checkpoint: Option<Vec<u8>>,
+}
+
+impl Restarts {
+    /// Returns those of a command.
+    ///
+    /// # Errors
+    ///
+    /// A command that has no checkpoints.
+    pub(super) fn of(most: u32, words: &[OsString]) -> Result<Self, LaunchError> {
+        let folder = [OUT, RESUME].iter().find_map(|flag| value_of(words, flag));
+        let is_training = words.first().is_some_and(|word| word == "train");
+        let folder = match folder.filter(|_| is_training) {
+            None if most > 0 => return Err(LaunchError::NoFolder),
+            folder => folder.map(PathBuf::from).unwrap_or_default(),
+        };
+        let mut restarts = Self { most, done: 0, folder, last: None, checkpoint: None };
+        restarts.checkpoint = restarts.latest();
+        Ok(restarts)
+    }
+
+    /// Returns how long to wait before all are started again, after a failure and the last line of
+    /// its node; `None` if they are not.
+    pub(super) fn after(&mut self, ending: &Ending, line: String) -> Option<Duration> {
+        if self.done == self.most || ending.end() == End::Failed(INPUT) {
+            return None;
+        }
+        let latest = self.latest();
+        let has_moved = latest != self.checkpoint;
+        let by_signal = matches!(ending.end(), End::Killed(_) | End::LostOthers);
+        let failure = (ending.node(), ending.end(), line);
+        if !by_signal && !has_moved && self.last.as_ref() == Some(&failure) {
+            let why = "the same failure again, and no checkpoint between";
+            let _ = writeln!(io::stderr(), "launch: {why}: not started again");
+            return None;
+        }
+        self.last = (!by_signal).then_some(failure);
+        self.checkpoint = latest;
+        self.done += 1;
+        Some(PAUSE * 2_u32.pow((self.done - 1).min(6)))
+    }
+
+    /// Returns the command that goes on: from the last checkpoint, or from the start if there is
+    /// none yet.
+    pub(super) fn words(&self, words: Vec<OsString>) -> Vec<OsString> {
+        if self.latest().is_none() {
+            let begins =
+                value_of(&words, OUT).is_some() && !words.iter().any(|word| word == OVERWRITE);
+            return words.into_iter().chain(begins.then(|| OVERWRITE.into())).collect();
+        }
+        going_on(words)
+    }
+
+    /// Says what is done.
+    pub(super) fn tell(&self, ending: &Ending, pause: Duration) {
+        let from = match self.latest() {
+            Some(_) => format!("from the last checkpoint in {}", self.folder.display()),
+            None => "from the beginning, as there is no checkpoint yet".to_owned(),
+        };
+        let (done, most, seconds) = (self.done, self.most, pause.as_secs());
+        let _ = writeln!(
+            io::stderr(),
+            "launch: {ending}; start {done} of {most} in {seconds} s, {from}"
+        );
+    }
+
+    fn latest(&self) -> Option<Vec<u8>> {
+        fs::read(self.folder.join("checkpoints/latest")).ok()
+    }
+}
+
+/// Returns the value of a flag, the last one if there are several.
+fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
+    let mut found = None;
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        if text == flag {
+            found = words.next().cloned();
+        } else if let Some(value) = text.strip_prefix(flag).and_then(|rest| rest.strip_prefix('='))
+        {
+            found = Some(value.into());
+        }
+    }
+    found
+}
+
+/// Returns a command with `--resume FOLDER` instead of `--out FOLDER` and of where its settings came
+/// from, which are in the folder.
+fn going_on(words: Vec<OsString>) -> Vec<OsString> {
+    let mut all = Vec::new();
+    let mut words = words.into_iter().peekable();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy().into_owned();
+        let (flag, value) = text.split_once('=').map_or((&*text, None), |(f, v)| (f, Some(v)));
+        match flag {
+            OUT => {
+                all.push(value.map_or(RESUME.into(), |value| format!("{RESUME}={value}").into()))
+            }
+            OVERWRITE => {}
+            "--config" | "--recipe" if value.is_some() => {}
+            "--config" | "--recipe" => {
+                drop(words.next_if(|next| !next.to_string_lossy().starts_with('-')));
+            }
+            _ => all.push(word),
+        }
+    }
+    all
+}
+
+const OUT: &str = "--out";
+const RESUME: &str = "--resume";
+const OVERWRITE: &str = "--overwrite";
+/// The exit code of what was asked for and cannot be.
+const INPUT: u8 = 2;
+/// Before the first start; each time twice as long.
+const PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_command_goes_on_with_the_settings_of_its_folder() {
+        let on = |text| going_on(words(text));
+        assert_eq!(on("train kge --out r --dim 8"), words("train kge --resume r --dim 8"));
+        assert_eq!(on("train kge --overwrite --out=r"), words("train kge --resume=r"));
+        assert_eq!(on("train --resume r"), words("train --resume r"));
+        let given = "train kge --recipe fb --config=a --config b.toml --out r --json";
+        assert_eq!(on(given), words("train kge --resume r --json"));
+    }
+
+    #[test]
+    fn what_has_no_checkpoints_is_not_started_again() {
+        for text in ["train kge", "eval kge --out r", "check-net"] {
+            assert!(matches!(Restarts::of(1, &words(text)), Err(LaunchError::NoFolder)), "{text}");
+            assert!(Restarts::of(0, &words(text)).is_ok());
+        }
+        for text in ["train kge --out r", "train kge --out=r", "train --resume r"] {
+            assert_eq!(Restarts::of(1, &words(text)).expect("has one").folder, PathBuf::from("r"));
+        }
+    }
+
+    #[test]
+    fn a_failure_that_comes_again_ends_the_run_and_a_signal_never_does() {
+        let folder = std::env::temp_dir().join(format!("adapm-restarts-{}", std::process::id()));
+        fs::create_dir_all(folder.join("checkpoints")).expect("can be made");
+        let command = format!("train kge --out {}", folder.display());
+        let of = || Restarts::of(9, &words(&command)).expect("has one");
+        let ending = |end| Ending::of(&[(1, end)], false).expect("it failed");
+        let failed = ending(End::Failed(1));
+        let after = |restarts: &mut Restarts, line: &str| {
+            restarts.after(&failed, line.to_owned()).map(|pause| pause.as_secs())
+        };
+        let mut restarts = of();
+        assert_eq!(after(&mut restarts, "error: a"), Some(1));
+        assert_eq!(after(&mut restarts, "error: b"), Some(2), "another failure");
+        assert_eq!(after(&mut restarts, "error: b"), None);
+        let mut restarts = of();
+        assert_eq!(after(&mut restarts, "error: a"), Some(1));
+        fs::write(folder.join("checkpoints/latest"), "step-1").expect("can be written");
+        assert_eq!(after(&mut restarts, "error: a"), Some(2), "a checkpoint is between");
+        assert_eq!(after(&mut restarts, "error: a"), None);
+        let mut restarts = of();
+        for _ in 0..9 {
+            let killed = ending(End::Killed(9));
+            assert!(restarts.after(&killed, String::new()).is_some());
+        }
+        assert_eq!(after(&mut restarts, "error: a"), None, "as often as was asked for");
+        let refused = ending(End::Failed(INPUT));
+        assert_eq!(of().after(&refused, String::new()), None, "asked for what cannot be");
+        fs::remove_dir_all(folder).expect("can be removed");
+    }
+}
