@@ -86,8 +86,7 @@ fn train<P: Program>(
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
     let checkpoints = args.output.folder();
-    let checkpoints =
-        checkpoints.map(|run| CheckpointFolder { run: run.to_path_buf(), resume: goes_on });
+    let checkpoints = checkpoints.map(|run| CheckpointFolder::new(run, goes_on));
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);
     let trained = P::train(&data, &config, &run);

@@ -2,6 +2,7 @@
 //! the same, and how all end.
 
 mod accesses;
+mod checkpoints;
 mod count;
 mod ending;
 mod patterns;
@@ -81,9 +82,8 @@ fn try_train(
     let (system, pacing) = (cluster.system, Pacing::default());
     let topology = Topology { system, nodes, workers, pacing, peers };
     let fingerprint = &RunFingerprint::of_test();
-    let checkpoints = None;
-    let started =
-        Started { keep, topology, observer, stop, survey: None, checkpoints, fingerprint };
+    let (checkpoints, survey) = (None, None);
+    let started = Started { keep, topology, observer, stop, survey, checkpoints, fingerprint };
     started.train(&mut task.clone(), SETTINGS)
 }
 

@@ -22,9 +22,11 @@ use crate::run::task::{FiguresOf, Task};
 #[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     /// The folder of the run; checkpoints are in a folder of their own in it.
-    pub run: PathBuf,
+    run: PathBuf,
     /// Go on from the last checkpoint.
-    pub resume: bool,
+    resume: bool,
+    /// Seconds between two checkpoints, if they are not to follow from what one costs.
+    interval: Option<f64>,
 }
 
 /// A run that cannot have its checkpoints there, or cannot go on. Its text is one line.
@@ -86,6 +88,19 @@ pub(crate) struct Resumed<F> {
 }
 
 impl CheckpointFolder {
+    /// Returns the folder of checkpoints in that of a run, which begins or, with `resume`, goes on.
+    #[must_use]
+    pub fn new(run: &Path, resume: bool) -> Self {
+        let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
+        Self { run: run.to_path_buf(), resume, interval }
+    }
+
+    /// Returns the same with so many seconds between two checkpoints.
+    #[cfg(test)]
+    pub(crate) fn every(self, seconds: f64) -> Self {
+        Self { interval: Some(seconds), ..self }
+    }
+
     /// Opens the folder: on node 0 locks it and makes it ready, elsewhere checks that it is the same
     /// one. Collective.
     ///
@@ -122,8 +137,7 @@ impl CheckpointFolder {
         let mine = found.as_ref().map_err(|error| TaskError::from(error.clone()));
         let name = mine.map(|found| found.as_ref().map(|(found, _)| found.name().to_owned()));
         peers.share(name)?;
-        let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
-        Ok(Opened { path, _lock: lock, interval, found: found? })
+        Ok(Opened { path, _lock: lock, interval: self.interval, found: found? })
     }
 
     /// Makes the folder, if it is to be made, and takes it for this run.

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
@@ -44,6 +45,27 @@ pub(crate) struct Count {
     pub(crate) rate: Option<f32>,
     /// In the second epoch, this worker's loader cannot go on.
     pub(crate) unreadable: Option<usize>,
+    /// Raises its flag with the last of so many batches.
+    pub(crate) stopper: Option<Arc<Stopper>>,
+}
+
+/// Stops a run after so many batches of all workers.
+#[derive(Debug)]
+pub(crate) struct Stopper {
+    left: AtomicU64,
+    pub(crate) flag: AtomicBool,
+}
+
+impl Stopper {
+    pub(crate) fn after(batches: u64) -> Arc<Self> {
+        Arc::new(Self { left: AtomicU64::new(batches), flag: AtomicBool::new(false) })
+    }
+
+    fn count(&self) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.flag.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Count {
@@ -57,6 +79,7 @@ impl Count {
             diverges: None,
             rate: None,
             unreadable: None,
+            stopper: None,
         }
     }
 
@@ -204,6 +227,7 @@ impl Task for Count {
         parameters.pull_sample(&mut batch.sample, &mut keys, &mut sampled)?;
         parameters.push(&[batch.block, keys[0]], &[learning_rate, 1.0, 1.0])?;
         parameters.advance_clock();
+        self.stopper.iter().for_each(|stopper| stopper.count());
         let missing = batch.seen.map_or(0.0, |seen| seen as f64 - f64::from(value[1]));
         Ok(f64::from(learning_rate) + missing)
     }
