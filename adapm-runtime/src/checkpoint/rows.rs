@@ -5,7 +5,7 @@
 //! | `T.keys` | I64 `[m]` | rows of table `T` by the hash of their key ([`Layout::home_hash`]) |
 //! | `T.rows` | F32 `[m, dim]` | their parameters |
 //! | `T.state.NAME` | F32 `[m, n]` | what the optimizer keeps of them |
-//! | `adapm.crc32c` | U32 | CRC-32C of each MiB of the data before this tensor |
+//! | `adapm.crc32c` | U32 | CRC-32C of each MiB of each tensor before this one |
 //!
 //! What is at home on one of any number of nodes is one slice of each tensor. The checksum of the
 //! header and of the last tensor is in the manifest: so no byte can change unseen, and a reader
@@ -77,6 +77,7 @@ pub(super) fn write(
             out.put(&(row as i64).to_le_bytes())?;
         }
         debug_assert!(rows.len() as u64 <= table.rows());
+        out.end_tensor()?;
     }
     for (table, rows) in tables.as_slice().iter().zip(&places.by_table) {
         for range in columns(table) {
@@ -85,6 +86,7 @@ pub(super) fn write(
                 let values = &parts[place.part as usize].values[start..start + range.len()];
                 out.put_floats(values)?;
             }
+            out.end_tensor()?;
         }
     }
     out.end(&header, name, rows, header.len() as u64 + data_len)
@@ -169,7 +171,7 @@ fn infos(tables: &Tables, rows: &[u64]) -> Vec<(String, TensorInfo)> {
 fn header(tables: &Tables, rows: &[u64]) -> io::Result<(Vec<u8>, u64)> {
     let mut infos = infos(tables, rows);
     let end = infos.last().map_or(0, |(_, info)| info.data_offsets.1);
-    let sums = end.div_ceil(BLOCK);
+    let sums = infos.iter().map(|(_, info)| blocks_of(info)).sum::<usize>();
     let data_offsets = (end, end + sums * size_of::<u32>());
     infos
         .push((SUMS.to_owned(), TensorInfo { dtype: Dtype::U32, shape: vec![sums], data_offsets }));
@@ -179,6 +181,11 @@ fn header(tables: &Tables, rows: &[u64]) -> io::Result<(Vec<u8>, u64)> {
     let mut bytes = (text.len() as u64).to_le_bytes().to_vec();
     bytes.append(&mut text);
     Ok((bytes, data_offsets.1 as u64))
+}
+
+/// Returns the number of blocks of a tensor.
+fn blocks_of(info: &TensorInfo) -> usize {
+    (info.data_offsets.1 - info.data_offsets.0).div_ceil(BLOCK)
 }
 
 /// Writes data, and sums up each block of them.
@@ -228,6 +235,16 @@ impl Summed<'_> {
         Ok(())
     }
 
+    /// Ends a tensor: the next one begins a block.
+    fn end_tensor(&mut self) -> io::Result<()> {
+        self.flush()?;
+        if self.room < BLOCK {
+            self.sums.push(std::mem::take(&mut self.sum));
+            self.room = BLOCK;
+        }
+        Ok(())
+    }
+
     fn end(
         mut self,
         header: &[u8],
@@ -235,10 +252,7 @@ impl Summed<'_> {
         rows: Vec<u64>,
         bytes: u64,
     ) -> io::Result<FileInfo> {
-        self.flush()?;
-        if self.room < BLOCK {
-            self.sums.push(self.sum);
-        }
+        self.end_tensor()?;
         let sums: Vec<u8> = self.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
         self.disk.write(&mut self.file, &sums)?;
         self.disk.sync(&self.file)?;
@@ -304,32 +318,34 @@ impl<'a> RowsFile<'a> {
 
     /// Reads all bytes and compares their checksums.
     pub(super) fn verify(&self) -> Result<(), CheckpointError> {
-        let end = self.infos.last().map_or(0, |(_, info)| info.data_offsets.1);
-        self.read(0..end, &mut |_| ())
+        (0..self.infos.len()).try_for_each(|tensor| {
+            let (begin, end) = self.infos[tensor].1.data_offsets;
+            self.read(tensor, 0..end - begin, &mut |_| ())
+        })
     }
 
-    /// Passes the bytes of the data at `range` to `take`, in order, once they are checked.
+    /// Passes the bytes of a tensor at `range` to `take`, in order, once they are checked.
     fn read(
         &self,
+        tensor: usize,
         range: Range<usize>,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<(), CheckpointError> {
-        let end = self.infos.last().map_or(0, |(_, info)| info.data_offsets.1);
-        if range.is_empty() {
-            return Ok(());
-        }
+        let (name, info) = &self.infos[tensor];
+        let end = info.data_offsets.1 - info.data_offsets.0;
+        let first = self.infos[..tensor].iter().map(|(_, info)| blocks_of(info)).sum::<usize>();
+        let data = self.data + info.data_offsets.0 as u64;
         let (mut bytes, mut start) = (Vec::new(), range.start / BLOCK * BLOCK);
         while start < range.end {
-            let len = (end - start)
-                .min(BLOCKS_AT_ONCE * BLOCK)
-                .min((range.end - start).next_multiple_of(BLOCK));
+            let wanted = (range.end - start).next_multiple_of(BLOCK).min(BLOCKS_AT_ONCE * BLOCK);
+            let len = wanted.min(end - start);
             bytes.resize(len, 0);
-            let refused = |error: io::Error| CheckpointError::new(self.path, Fault::of(&error));
-            self.file.read_exact_at(&mut bytes, self.data + start as u64).map_err(refused)?;
-            for (block, bytes) in (start / BLOCK..).zip(bytes.chunks(BLOCK)) {
+            let refused = |error: io::Error| CheckpointError::of(self.path, &error);
+            self.file.read_exact_at(&mut bytes, data + start as u64).map_err(refused)?;
+            for (block, bytes) in (first + start / BLOCK..).zip(bytes.chunks(BLOCK)) {
                 if crc32c::crc32c(bytes) != self.sums[block] {
-                    let damaged = self.tensors_in(block * BLOCK..(block + 1) * BLOCK);
-                    return Err(CheckpointError::new(self.path, Fault::Damaged(damaged)));
+                    let damaged = Fault::Damaged(format!("tensor {name}"));
+                    return Err(CheckpointError::new(self.path, damaged));
                 }
             }
             let (from, to) = (range.start.saturating_sub(start), (range.end - start).min(len));
@@ -337,16 +353,6 @@ impl<'a> RowsFile<'a> {
             start += len;
         }
         Ok(())
-    }
-
-    /// Names the tensors of which there are bytes at `range`.
-    fn tensors_in(&self, range: Range<usize>) -> String {
-        let is_in = |info: &TensorInfo| {
-            info.data_offsets.0 < range.end && range.start < info.data_offsets.1
-        };
-        let found: Vec<&str> =
-            self.infos.iter().filter(|(_, info)| is_in(info)).map(|(name, _)| &**name).collect();
-        format!("tensor {}", found.join(", or "))
     }
 
     /// Finds the places of the rows of a table whose keys' hashes are in `hashes`, and reads which
@@ -357,15 +363,15 @@ impl<'a> RowsFile<'a> {
         hashes: &Range<u128>,
     ) -> Result<(Range<usize>, Vec<u64>), CheckpointError> {
         let (of, count) = (&self.tables.as_slice()[table], self.rows[table] as usize);
-        let begin = self.offset(&keys_of(of));
+        let keys = self.tensor(&keys_of(of));
         let hash = |at: usize| -> Result<u128, CheckpointError> {
             let mut row = 0;
-            self.read(begin + 8 * at..begin + 8 * at + 8, &mut |bytes| row = word_of(bytes))?;
+            self.read(keys, 8 * at..8 * at + 8, &mut |bytes| row = word_of(bytes))?;
             Ok(self.hash(table, row))
         };
         let places = bound(count, hashes.start, &hash)?..bound(count, hashes.end, &hash)?;
         let mut rows = Vec::with_capacity(places.len());
-        self.read(begin + 8 * places.start..begin + 8 * places.end, &mut |bytes| {
+        self.read(keys, 8 * places.start..8 * places.end, &mut |bytes| {
             rows.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
         })?;
         if let Some(row) = rows.iter().find(|row| **row >= of.rows()) {
@@ -386,8 +392,8 @@ impl<'a> RowsFile<'a> {
         let of = &self.tables.as_slice()[table];
         let mut floats = Vec::new();
         for (part, (name, range)) in names(of).iter().zip(columns(of)).enumerate() {
-            let (begin, len) = (self.offset(name), 4 * range.len());
-            self.read(begin + len * places.start..begin + len * places.end, &mut |bytes| {
+            let (tensor, len) = (self.tensor(name), 4 * range.len());
+            self.read(tensor, len * places.start..len * places.end, &mut |bytes| {
                 floats.clear();
                 floats.extend(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)));
                 take(part, &floats);
@@ -401,9 +407,8 @@ impl<'a> RowsFile<'a> {
         self.tables.key(table, row).map_or(0, |key| u128::from(Layout::home_hash(key)))
     }
 
-    fn offset(&self, name: &str) -> usize {
-        let info = self.infos.iter().find(|(other, _)| other == name);
-        info.map_or(0, |(_, info)| info.data_offsets.0)
+    fn tensor(&self, name: &str) -> usize {
+        self.infos.iter().position(|(other, _)| other == name).expect("a tensor of the tables")
     }
 }
 

@@ -309,6 +309,7 @@ fn of_run(error: &TaskError) -> Blame {
         TaskError::Config(_)
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)
+        | TaskError::Resume(_)
         | TaskError::Partition(_)
         | TaskError::NoSamples
         | TaskError::Memory(_)

@@ -100,7 +100,7 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         task: PartitionTask,
     },
-    /// Check whether saved models are whole, and show what is in them
+    /// Check whether saved models and checkpoints are whole, and show what is in them
     Check(CheckModelsArgs),
     /// List the data sets of the recipes and where to get them, or check data
     Data(DataArgs),

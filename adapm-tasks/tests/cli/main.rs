@@ -24,6 +24,7 @@ mod out;
 mod partitions;
 mod predict;
 mod refusals;
+mod resume;
 mod runs;
 mod screens;
 mod simulate;

@@ -19,4 +19,5 @@ mod partitions;
 mod paused;
 mod quality;
 mod refused;
+mod restarts;
 mod slurm;

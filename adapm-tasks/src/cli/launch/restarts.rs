@@ -16,6 +16,8 @@ use crate::cli::launch::error::{End, Ending, LaunchError};
 pub(super) struct Restarts {
     most: u32,
     done: u32,
+    /// Since the last checkpoint.
+    in_vain: u32,
     /// The folder of the run.
     folder: PathBuf,
     /// The last failure that no signal has caused, and the checkpoint before it.
@@ -36,7 +38,7 @@ impl Restarts {
             None if most > 0 => return Err(LaunchError::NoFolder),
             folder => folder.map(PathBuf::from).unwrap_or_default(),
         };
-        let mut restarts = Self { most, done: 0, folder, last: None, checkpoint: None };
+        let mut restarts = Self { most, done: 0, in_vain: 0, folder, last: None, checkpoint: None };
         restarts.checkpoint = restarts.latest();
         Ok(restarts)
     }
@@ -59,7 +61,8 @@ impl Restarts {
         self.last = (!by_signal).then_some(failure);
         self.checkpoint = latest;
         self.done += 1;
-        Some(PAUSE * 2_u32.pow((self.done - 1).min(6)))
+        self.in_vain = if has_moved { 0 } else { self.in_vain + 1 };
+        Some(PAUSE * 2_u32.pow(self.in_vain.min(6)))
     }
 
     /// Returns the command that goes on: from the last checkpoint, or from the start if there is
@@ -135,7 +138,7 @@ const RESUME: &str = "--resume";
 const OVERWRITE: &str = "--overwrite";
 /// The exit code of what was asked for and cannot be.
 const INPUT: u8 = 2;
-/// Before the first start; each time twice as long.
+/// Before a start; twice as long after each that has come to no checkpoint.
 const PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
@@ -179,13 +182,13 @@ mod tests {
             restarts.after(&failed, line.to_owned()).map(|pause| pause.as_secs())
         };
         let mut restarts = of();
-        assert_eq!(after(&mut restarts, "error: a"), Some(1));
-        assert_eq!(after(&mut restarts, "error: b"), Some(2), "another failure");
+        assert_eq!(after(&mut restarts, "error: a"), Some(2));
+        assert_eq!(after(&mut restarts, "error: b"), Some(4), "another failure");
         assert_eq!(after(&mut restarts, "error: b"), None);
         let mut restarts = of();
-        assert_eq!(after(&mut restarts, "error: a"), Some(1));
+        assert_eq!(after(&mut restarts, "error: a"), Some(2));
         fs::write(folder.join("checkpoints/latest"), "step-1").expect("can be written");
-        assert_eq!(after(&mut restarts, "error: a"), Some(2), "a checkpoint is between");
+        assert_eq!(after(&mut restarts, "error: a"), Some(1), "a checkpoint is between");
         assert_eq!(after(&mut restarts, "error: a"), None);
         let mut restarts = of();
         for _ in 0..9 {

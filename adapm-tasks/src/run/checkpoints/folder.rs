@@ -215,9 +215,9 @@ impl Opened {
         self.found.as_ref().and_then(|(_, record)| record.chosen)
     }
 
-    /// Returns the step of the checkpoint, 0 if the run begins.
-    pub(crate) fn step(&self) -> u64 {
-        self.found.as_ref().map_or(0, |(_, record)| record.step)
+    /// Returns the step and the epoch of the checkpoint; those of a run that begins.
+    pub(crate) fn step_and_epoch(&self) -> (u64, u32) {
+        self.found.as_ref().map_or((0, 1), |(_, record)| (record.step, record.epoch))
     }
 
     /// Reads what this process goes on from; `None` if the run begins. `homes`: of keys, if they

@@ -32,8 +32,8 @@ use crate::run::queue::Round;
 use crate::run::state::RunState;
 use crate::run::task::Task;
 
+pub(crate) use folder::{CHECKPOINTS, Opened, Resumed};
 pub use folder::{CheckpointFolder, ResumeError};
-pub(crate) use folder::{Opened, Resumed};
 pub(crate) use record::{Record, Seat};
 pub(crate) use schedule::{Held, Meeting, Pace, Plan};
 
@@ -58,8 +58,9 @@ struct Shared {
     saves: (Option<Save>, Option<Save>),
     /// The best epoch whose parameters are saved.
     saved_best: Option<u32>,
-    /// The step of the last checkpoint, and when it was begun; the step at which this process began.
-    last_step: u64,
+    /// The step and the epoch of the last checkpoint, and when it was begun; the step at which this
+    /// process began.
+    last_step: (u64, u32),
     last: Instant,
     first_step: u64,
     /// Seconds of the last copy, and of the last write.
@@ -85,16 +86,15 @@ impl Checkpointing {
         let here = if processes > 1 { workers[peers.node()] } else { workers.iter().sum() };
         let place = Place { part: peers.node(), parts: processes, workers: here };
         let now = Instant::now();
-        let step = opened.step();
         let shared = Shared {
             seats: vec![Seat::START; here],
             at_end: vec![false; here],
             plan: Plan::default(),
             saves: (None, None),
             saved_best: opened.saved_best(),
-            last_step: step,
+            last_step: opened.step_and_epoch(),
             last: now,
-            first_step: step,
+            first_step: opened.step_and_epoch().0,
             pause: 0.0,
             writing: 0.0,
             met: (now, 0),
@@ -165,12 +165,13 @@ impl Checkpointing {
         let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
         let furthest = furthest.copied().unwrap_or(Seat::START);
         let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
+        let epoch = seats.iter().map(|seat| seat.epoch).min().unwrap_or(1);
         let held = Held {
             round: Round { epoch: furthest.epoch, index: furthest.index },
             batch: furthest.batches,
             is_at_end: all.iter().all(|(.., at_end)| *at_end),
             rounds: task.rounds(),
-            has_changed: step != shared.last_step,
+            has_changed: (step, epoch) != shared.last_step,
         };
         shared.plan = match phase {
             Some(_) => Plan::of(&paces, held),
@@ -187,7 +188,7 @@ impl Checkpointing {
             );
             drop(verdicts);
             let saves = self.saves(&shared, record);
-            (shared.saves, shared.last_step, shared.last) = (saves, step, Instant::now());
+            (shared.saves, shared.last_step, shared.last) = (saves, (step, epoch), Instant::now());
         }
         let batches = shared.batches();
         shared.met = (Instant::now(), batches);
@@ -199,7 +200,6 @@ impl Checkpointing {
         let best_name = |epoch: u32| format!("best-{epoch:06}");
         let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
         record.best_checkpoint = record.chosen.map(best_name);
-        let step = record.step;
         let program = |record: &Record| serde_json::to_string(record).unwrap_or_default();
         let best = record.chosen.filter(|_| is_new).map(|epoch| Save {
             name: best_name(epoch),
@@ -209,7 +209,7 @@ impl Checkpointing {
             is_latest: false,
         });
         let all = Save {
-            name: format!("step-{step:010}"),
+            name: format!("step-{:010}-e{}", record.step, record.epoch),
             tables: self.tables.clone(),
             needs: record.best_checkpoint.iter().cloned().collect(),
             program: program(&record),
@@ -269,7 +269,7 @@ impl Checkpointing {
         } else {
             // The next one writes it again.
             let mut shared = self.shared();
-            (shared.saved_best, shared.last_step) = (None, u64::MAX);
+            (shared.saved_best, shared.last_step) = (None, (u64::MAX, 0));
         }
         let pause = self.shared().pause;
         observer.checkpointed(&outcome, pause);

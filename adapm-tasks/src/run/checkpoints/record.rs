@@ -143,6 +143,11 @@ impl Record {
         }
     }
 
+    /// Returns the name of the task.
+    pub(crate) fn task_name(&self) -> String {
+        self.task.split(' ').next_back().unwrap_or_default().to_owned()
+    }
+
     /// Returns all that it takes to go on; `None` if it is of another version or task.
     pub(crate) fn state<E: Evaluation>(&self) -> Option<State<E::Figures>> {
         let state: State<E::Figures> = postcard::from_bytes(&from_hex(&self.state)?).ok()?;

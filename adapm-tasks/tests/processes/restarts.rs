@@ -1,0 +1,151 @@
+//! `launch --restarts`: processes that are killed at any moment, again and again, and a run that ends
+//! by itself as one that was not disturbed.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use adapm_verify::rng::Rng;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::harness::{Ended, Process, adapm, folder, pass, runs, text};
+
+/// Jobs, the figure that tells how good they are, and by how much it may differ.
+const JOBS: [(&str, &str, f64); 2] = [
+    ("kge --dim 16 --epochs 3", "valid_mrr", 0.06),
+    ("ctr --examples 60000 --features 4000 --test-examples 10000 --epochs 3", "valid_auc", 0.02),
+];
+
+fn launch(job: &[&str], run: &Path, resume: bool) -> Process {
+    let mut command = adapm();
+    command.env("ADAPM_CHECKPOINT_SECONDS", "0.2");
+    command.args([
+        "launch",
+        "--nodes",
+        "2",
+        "--dead-after",
+        "2",
+        "--restarts",
+        "50",
+        "--",
+        "train",
+    ]);
+    if resume {
+        command.args(["--resume", text(run), "--json"]);
+    } else {
+        command.args(job).args(["--workers", "1", "--json", "--out", text(run)]);
+    }
+    Process::start("launch", &mut command)
+}
+
+/// Returns the processes that a process has started and that live.
+fn children(of: u32) -> Vec<i32> {
+    let processes = fs::read_dir("/proc").expect("processes are listed").filter_map(Result::ok);
+    let is_child = |process: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let mut fields = fields.split_whitespace();
+        fields.next() != Some("Z") && fields.next().and_then(|id| id.parse().ok()) == Some(of)
+    };
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(is_child).collect()
+}
+
+/// Returns the figure of the last epoch of the log.
+fn figure(run: &Path, name: &str) -> f64 {
+    let log = fs::read_to_string(run.join("log.jsonl")).expect("it is written");
+    let last: Value = serde_json::from_str(log.lines().last().expect("a line")).expect("an object");
+    last[name].as_f64().unwrap_or_else(|| panic!("no {name} in {last}"))
+}
+
+fn ended_well(ended: &Ended, what: &str) {
+    assert_eq!(ended.code, Some(0), "{what}: {}\n{}", ended.stdout, ended.stderr);
+}
+
+#[test]
+fn a_run_whose_processes_are_killed_ends_by_itself_as_one_that_was_not_disturbed() {
+    let runs = runs("ADAPM_RESTART_RUNS", 2);
+    let mut rng = Rng::new(runs);
+    let whole = JOBS.map(|(job, name, _)| {
+        let folder = folder(&format!("restarts_whole_{name}")).join("run");
+        let job: Vec<&str> = job.split(' ').collect();
+        ended_well(&launch(&job, &folder, false).end(), name);
+        figure(&folder, name)
+    });
+    let (mut kills, mut of_launchers) = (0, 0);
+    for run in 0..runs {
+        let ((job, name, noise), whole) = (JOBS[run as usize % 2], whole[run as usize % 2]);
+        let folder = folder(&format!("restarts_{run}")).join("run");
+        let job: Vec<&str> = job.split(' ').collect();
+        let mut launcher = launch(&job, &folder, false);
+        // Of every fourth run the launcher, too: what it has started ends with it.
+        let kills_launcher = run % 4 == 3;
+        for kill in 0..3 {
+            pass(Duration::from_millis(rng.within(300..2_500) as u64));
+            let running = children(launcher.id());
+            if running.is_empty() {
+                continue;
+            }
+            if kills_launcher && kill == 1 && folder.join("checkpoints/latest").exists() {
+                launcher.signal(Signal::KILL);
+                drop(launcher.end());
+                of_launchers += 1;
+                // As a person would: once nothing of it runs any more.
+                while running.iter().any(|id| Path::new(&format!("/proc/{id}")).exists()) {
+                    pass(Duration::from_millis(20));
+                }
+                launcher = launch(&job, &folder, true);
+                continue;
+            }
+            let victim = running[rng.within(0..running.len())];
+            // It may have ended since.
+            let killed = Pid::from_raw(victim).map(|pid| kill_process(pid, Signal::KILL));
+            kills += u32::from(killed.is_some_and(|killed| killed.is_ok()));
+        }
+        let ended = launcher.end();
+        let found = figure(&folder, name);
+        let what = format!("run {run}, {name} {found} instead of {whole}");
+        ended_well(&ended, &what);
+        assert!((found - whole).abs() <= noise, "{what}");
+    }
+    println!(
+        "counts: {kills} processes and {of_launchers} launchers of {runs} runs killed; all ended by themselves"
+    );
+}
+
+/// Parameters that processes go on with are those of the checkpoint, to the bit, however many they
+/// are.
+#[test]
+fn any_number_of_processes_goes_on_with_the_parameters_of_the_checkpoint() {
+    let folder = folder("restarts_bits").join("run");
+    let job = ["kge", "--dim", "8", "--epochs", "1"];
+    ended_well(&launch(&job, &folder, false).end(), "two processes");
+    let last = fs::read(folder.join("last.adapm")).expect("it was saved");
+    for nodes in ["1", "2", "3", "4"] {
+        let mut command = adapm();
+        command.args(["launch", "--nodes", nodes, "--", "train", "--resume", text(&folder)]);
+        ended_well(&Process::start("launch", &mut command).end(), nodes);
+        let found = fs::read(folder.join("last.adapm")).expect("it was saved");
+        assert!(found == last, "{nodes} processes have other parameters");
+    }
+}
+
+/// A process that does not see the folder of node 0 says so, before it trains.
+#[test]
+fn a_folder_that_a_process_does_not_see_is_named() {
+    let folder = folder("restarts_apart");
+    let [here, elsewhere] = ["here", "elsewhere"].map(|name| folder.join(name));
+    fs::create_dir_all(&elsewhere).expect("can be made");
+    let node = |node: usize, run: &Path| {
+        let mut command = crate::harness::member(&folder, node, 2);
+        command.args(["train", "kge", "--dim", "8", "--epochs", "1", "--out", text(run)]);
+        Process::start("node", &mut command)
+    };
+    let nodes = [node(0, &here), node(1, &elsewhere)];
+    let [first, second] = nodes.map(Process::end);
+    let error = second.error();
+    assert!(error.contains("this is not the folder that node 0 writes to, on host "), "{error}");
+    assert_eq!(second.code, Some(2), "{second:?}");
+    assert!(first.error().contains("node n1"), "{first:?}");
+}
