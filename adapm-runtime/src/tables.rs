@@ -1,7 +1,7 @@
 //! Names for what a cluster stores: tables of rows, each row the value of a key.
 //!
-//! A row has `dim` parameters, and behind them what an optimizer keeps of them, part by part. So the
-//! keys of a cluster are rows of named tables, for checkpoints, other programs and people:
+//! A row has `dim` parameters, and behind them what an optimizer keeps of them, part by part. So
+//! the keys of a cluster are rows of named tables, for checkpoints, other programs and people:
 //!
 //! ```
 //! use adapm_runtime::prelude::*;

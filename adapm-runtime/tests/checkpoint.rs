@@ -39,8 +39,9 @@ fn all(tables: &Tables, cluster: &Cluster<f32>) -> Vec<f32> {
     values
 }
 
-/// Every worker pushes a 1 to every element of every key, `ROUNDS` times, with a checkpoint between.
-/// A checkpoint has what all have pushed before it, and nothing of what they push after it.
+/// Every worker pushes a 1 to every element of every key, `ROUNDS` times, with a checkpoint
+/// between. A checkpoint has what all have pushed before it, and nothing of what they push after
+/// it.
 #[test]
 fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it() {
     let tables = tables();

@@ -3,6 +3,9 @@
 #[doc = include_str!("../docs/processes.md")]
 pub mod processes {}
 
+#[doc = include_str!("../docs/survive.md")]
+pub mod survive {}
+
 #[doc = include_str!("../docs/own_task.md")]
 pub mod own_task {}
 

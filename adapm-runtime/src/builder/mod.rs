@@ -3,40 +3,34 @@
 mod decisions;
 mod introduced;
 mod nodes;
+mod settings;
 mod start;
 mod watchers;
 mod workers;
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
-use std::{fmt, thread};
 
 use adapm_core::config::NodeConfig;
-use adapm_core::engine::Initial;
 use adapm_core::error::ConfigError;
-use adapm_core::home::HomeMap;
 use adapm_core::layout::{Kind, Layout};
 use adapm_core::observe::Observe;
-use adapm_core::policy::{Place, Policy, Supply, System, SystemPolicy};
+use adapm_core::policy::{Place, Policy, Supply, System};
 use adapm_core::store::Store;
 use adapm_core::{ChannelId, Key, NodeId, Value};
 
-use crate::channel::Report;
 use crate::cluster::Cluster;
 use crate::error::BuildError;
-use crate::failure::Failure;
 use crate::hot_keys::{HotKeys, HotSets};
-use crate::node_handle::Plan;
 use crate::notice::Notice;
 use crate::populate::Populating;
-use crate::processes::Terms;
 use crate::sampling::Sampling;
 use crate::store::LayoutStore;
-use crate::trace::{TraceHead, Tracer};
-use decisions::Decisions;
+use crate::trace::Tracer;
 use nodes::NodeEnds;
+use settings::Settings;
 use start::{Need, Starting};
 use watchers::Watchers;
 
@@ -73,46 +67,12 @@ pub struct Builder<V: Value, S = LayoutStore<V>> {
 
 type MakeStore<S> = Box<dyn Fn(&Layout, NodeId) -> S>;
 
-/// Settings that do not depend on the type of stores.
-struct Settings<V> {
-    layout: Layout,
-    nodes: Nodes,
-    workers: Workers,
-    /// `None`: by hash.
-    homes: Option<Arc<[u16]>>,
-    channels: Option<usize>,
-    rounds_per_second: Option<NonZeroU32>,
-    clocks_per_tick: NonZeroU32,
-    location_caches: bool,
-    decisions: Decisions,
-    hot_keys: HotSets,
-    initial: Initial<V>,
-    sampling: Option<Sampling>,
-    report: Report,
-    watchers: Watchers,
-}
-
 impl<V: Value> Builder<V> {
     /// Creates settings of one node with one worker for the keys of `layout`, under
     /// [`System::Adapm`], with values of zero.
     #[must_use]
     pub fn new(layout: Layout) -> Self {
-        let settings = Settings {
-            layout,
-            nodes: Nodes::from(1),
-            workers: Workers::from(1),
-            homes: None,
-            channels: None,
-            rounds_per_second: None,
-            clocks_per_tick: NonZeroU32::MIN,
-            location_caches: true,
-            decisions: Decisions::default(),
-            hot_keys: HotSets::Shared(HotKeys::default()),
-            initial: Arc::new(|_, _| {}),
-            sampling: None,
-            report: Arc::new(|notice| eprintln!("{notice}")),
-            watchers: Watchers::default(),
-        };
+        let settings = Settings::of(layout);
         Self { settings, store: Box::new(|layout, _| LayoutStore::new(layout)), in_memory: true }
     }
 }
@@ -509,94 +469,6 @@ where
     }
 }
 
-impl<V: Value> Settings<V> {
-    /// Returns the settings that all processes of a group must share.
-    fn terms(&self) -> Terms {
-        let Decisions { bound, dense, .. } = &self.decisions;
-        vec![
-            ("keys", self.layout.keys().end.0.to_string()),
-            ("layout", format!("{:016x}", self.layout.digest::<V>())),
-            ("homes", self.homes_in_words()),
-            ("workers", self.workers.to_string()),
-            ("system", self.decisions.name()),
-            ("bound", bound.map_or_else(|| String::from("none"), |bound| bound.to_string())),
-            ("clocks per tick", self.clocks_per_tick.to_string()),
-            ("location caches", self.location_caches.to_string()),
-            ("hot keys", self.hot_keys.to_string()),
-            ("dense keys", format!("{} to {}", dense.start, dense.end)),
-            ("sampling", format!("{:?}", self.sampling)),
-        ]
-    }
-
-    /// Returns the homes of all keys.
-    fn homes(&self) -> Result<HomeMap, ConfigError> {
-        let nodes = self.nodes.count();
-        let table = |homes| HomeMap::table(nodes, Arc::clone(homes));
-        self.homes.as_ref().map_or_else(|| Ok(HomeMap::scale(nodes)), table)
-    }
-
-    /// Tells homes apart in a few words.
-    fn homes_in_words(&self) -> String {
-        let table = self.homes.is_some().then(|| self.homes().ok()).flatten();
-        table.map_or("by hash".to_owned(), |homes| format!("table {:016x}", homes.digest()))
-    }
-
-    /// Creates an extra policy, for what is the same for all engines.
-    fn any_policy(&self) -> SystemPolicy {
-        let node = NodeId(0);
-        let config = NodeConfig::new(node, self.nodes.count(), self.workers.of(node));
-        self.decisions.policy(&Place::from(&config))
-    }
-
-    /// Returns the mechanism that brings copies to nodes.
-    fn supply(&self) -> Supply {
-        self.any_policy().supply()
-    }
-
-    /// Returns the hot keys, with the dense ones where each node has its own.
-    fn hot_sets(&self) -> HotSets {
-        self.hot_keys.under(self.supply(), self.nodes.count(), &self.decisions.dense)
-    }
-
-    /// Returns the number of channels that suits this machine.
-    fn fitting_channels(&self) -> usize {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
-        if cores <= 4 * self.nodes.on_this_host() { 1 } else { 4 }
-    }
-
-    fn trace_head(&self) -> TraceHead {
-        TraceHead {
-            homes: self.homes().expect(CHECKED),
-            part: self.nodes.own(),
-            // Processes without a group know nothing of each other's runs.
-            run: self.nodes.group().map_or(0, |group| group.run()),
-            system: self.decisions.name(),
-            origin: TraceHead::wall_clock(),
-        }
-    }
-
-    fn plan(&self) -> Plan<V> {
-        let group = self.nodes.group();
-        Plan {
-            layout: self.layout.clone(),
-            nodes: self.nodes.count(),
-            homes: self.homes().expect(CHECKED),
-            workers: self.workers.clone(),
-            rounds_per_second: self.rounds_per_second,
-            location_caches: self.location_caches,
-            initial: Arc::clone(&self.initial),
-            sampling: self.sampling.clone().map(Arc::new),
-            supply: self.supply(),
-            clocks_per_tick: self.any_policy().bound().map(|_| self.clocks_per_tick),
-            hot_keys: self.hot_sets(),
-            unresponsive_after: group.map(|group| UNRESPONSIVE_DEAD_TIMES * group.dead_after()),
-            failure: Arc::new(Failure::default()),
-            report: Arc::clone(&self.report),
-            origin: Instant::now(),
-        }
-    }
-}
-
 impl<V: Value, S> fmt::Debug for Builder<V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Settings { layout, nodes, workers, channels, .. } = &self.settings;
@@ -608,9 +480,3 @@ impl<V: Value, S> fmt::Debug for Builder<V, S> {
             .finish_non_exhaustive()
     }
 }
-
-/// What the builder has checked cannot be refused later.
-const CHECKED: &str = "the builder checked the homes";
-/// A node whose link lives is lost if it answers nothing for this multiple of the dead time of
-/// silent nodes.
-const UNRESPONSIVE_DEAD_TIMES: u32 = 6;

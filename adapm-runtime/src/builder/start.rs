@@ -52,13 +52,18 @@ where
         Self { plan, nodes: Vec::with_capacity(endpoints.len()), connected, group }
     }
 
-    /// Creates the main copies.
+    /// Creates the main copies, all there will be in a dense layout: what initial values are made
+    /// of is not kept then.
     pub(super) fn populate(
-        &self,
+        &mut self,
         stores: &[(NodeId, S)],
         tell: &mut dyn FnMut(Populating),
     ) -> Result<(), BuildError> {
-        populate(&self.plan, stores, tell)
+        populate(&self.plan, stores, tell)?;
+        if self.plan.layout.kind() == Kind::Dense {
+            self.plan.initial = Arc::new(|_, _| {});
+        }
+        Ok(())
     }
 
     /// Starts the channel threads.

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a save asks of a file system.
 pub(super) trait Disk: Send + Sync {
@@ -49,7 +49,9 @@ pub(super) trait Disk: Send + Sync {
 
     /// Writes a small file under another name, and gives it its own when it is whole.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let partial = path.with_added_extension("partial");
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
         let mut file = self.create(&partial)?;
         self.write(&mut file, bytes)?;
         self.sync(&file)?;

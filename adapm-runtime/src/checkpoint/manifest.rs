@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::error::{CheckpointError, Fault};
 use super::rows::{FileInfo, hex};
-use super::{CheckpointError, Fault};
 use crate::tables::{Table, Tables};
 
 /// What a manifest says.

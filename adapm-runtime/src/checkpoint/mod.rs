@@ -11,11 +11,12 @@
 //! ```
 //!
 //! # Writing
-//! All workers call [`Worker::checkpoint`](crate::Worker::checkpoint): everything pushed is applied,
-//! nobody pushes, and each worker copies its part of the keys at home on its node. Training goes on
-//! while a thread of each node writes its file, brings it to the disk, and leaves a report. Once all
-//! reports are there, that of node 0 writes the manifest, gives the folder its name, and replaces
-//! `latest`: at any moment the last complete checkpoint is readable. The last two are kept.
+//! All workers call [`Worker::checkpoint`](crate::Worker::checkpoint): everything pushed is
+//! applied, nobody pushes, and each worker copies its part of the keys at home on its node.
+//! Training goes on while a thread of each node writes its file, brings it to the disk, and leaves
+//! a report. Once all reports are there, that of node 0 writes the manifest, gives the folder its
+//! name, and replaces `latest`: at any moment the last complete checkpoint is readable. The last
+//! two are kept.
 //!
 //! ```
 //! # use adapm_runtime::prelude::*;
@@ -45,41 +46,43 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The copies are a cut: no update is in it half, or missing while a later one of the same worker is
-//! in (each worker quiesces before, and no worker goes on before all have copied).
+//! The copies are a cut: no update is in it half, or missing while a later one of the same worker
+//! is in (each worker quiesces before, and no worker goes on before all have copied).
 //!
 //! # Reading
 //! [`Checkpoint::read`] reads what is at home on one of any number of nodes, by positioned reads of
-//! one slice of each tensor, and checks what it reads. [`Builder::restore`](crate::Builder::restore)
-//! takes it for initial values. A byte that has changed is
-//! an error that names the file and the tensor.
+//! one slice of each tensor, and checks what it reads.
+//! [`Builder::restore`](crate::Builder::restore) takes it for initial values. A byte that has
+//! changed is an error that names the file and the tensor.
 //!
 //! Not here: what a program has to know to go on, such as its place in the data. It gives that as
 //! text ([`Save::program`]).
 
+mod cluster;
 mod disk;
+mod error;
 mod manifest;
+mod owner;
 mod restored;
 mod rows;
 #[cfg(all(test, not(adapm_loom)))]
 mod tests;
-mod worker;
 mod writer;
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use adapm_transport::error::SystemError;
-
 use crate::tables::Tables;
+use error::Fault;
 use manifest::{MANIFEST, Manifest};
 use rows::RowsFile;
 
+pub use cluster::Checkpoints;
+pub use error::CheckpointError;
+pub use owner::Owner;
 pub use restored::Restored;
 pub use rows::Part;
-pub use worker::Checkpoints;
 pub use writer::{Place, Save, Saved, Writer};
 
 /// A checkpoint that is complete.
@@ -221,104 +224,6 @@ impl Checkpoint {
     }
 }
 
-/// A checkpoint that cannot be written or read. Its text is one line: what, where, what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CheckpointError {
-    path: PathBuf,
-    fault: Fault,
-}
-
-/// What is wrong with a file or folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
-    /// The operating system refuses a call.
-    Refused(SystemError),
-    /// This part of it is not as it was written.
-    Damaged(String),
-    Length {
-        found: u64,
-        expected: u64,
-    },
-    Version {
-        found: u32,
-        read: u32,
-    },
-    /// It is of something else.
-    Other(String),
-    /// No report of a part has come.
-    Missing {
-        part: usize,
-        parts: usize,
-    },
-    /// A part could not be written elsewhere.
-    Elsewhere(String),
-}
-
-impl Fault {
-    fn of(error: &io::Error) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl CheckpointError {
-    fn new(path: &Path, fault: Fault) -> Self {
-        Self { path: path.to_path_buf(), fault }
-    }
-
-    /// Returns the error of a refusal of the operating system at `path`.
-    #[must_use]
-    pub fn of(path: &Path, error: &io::Error) -> Self {
-        Self::new(path, Fault::of(error))
-    }
-
-    fn refused(path: &Path) -> impl Fn(io::Error) -> Self {
-        move |error| Self::of(path, &error)
-    }
-
-    /// Returns the file or folder.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Returns the kind of the operating system's refusal, if it is one.
-    #[must_use]
-    pub fn kind(&self) -> Option<io::ErrorKind> {
-        match &self.fault {
-            Fault::Refused(error) => Some(error.kind()),
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for CheckpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
-        match &self.fault {
-            Fault::Refused(error) => write!(f, "{path}: {}; check it", error.reason()),
-            Fault::Damaged(what) => {
-                write!(f, "{path} is damaged: {what}; use another checkpoint of the folder")
-            }
-            Fault::Length { found, expected } => write!(
-                f,
-                "{path} is damaged: it has {found} bytes instead of {expected}; use another checkpoint of the folder"
-            ),
-            Fault::Version { found, read } => write!(
-                f,
-                "{path} is of version {found}, this program reads version {read}; use the program that wrote it"
-            ),
-            Fault::Other(what) => write!(f, "{path} is of something else: {what}"),
-            Fault::Missing { part, parts } => write!(
-                f,
-                "{path}: part {part} of {parts} was not written in time; see what its node says"
-            ),
-            Fault::Elsewhere(reason) => f.write_str(reason),
-        }
-    }
-}
-
-impl std::error::Error for CheckpointError {}
-
 /// Returns the range of hashes ([`Layout::home_hash`]) of the keys at home on one of `nodes` nodes.
 fn hashes_of(node: usize, nodes: usize) -> std::ops::Range<u128> {
     // The first upper half with which `node` is the home.
@@ -326,3 +231,6 @@ fn hashes_of(node: usize, nodes: usize) -> std::ops::Range<u128> {
     debug_assert!(node < nodes && nodes <= usize::from(u16::MAX) + 1);
     first(node)..first(node + 1)
 }
+
+/// The end of the name of a folder that is being written.
+const PARTIAL: &str = "partial";

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use adapm_core::Key;
 
+use super::error::CheckpointError;
 use super::rows::RowsFile;
-use super::{Checkpoint, CheckpointError, hashes_of};
+use super::{Checkpoint, hashes_of};
 use crate::tables::Tables;
 
 /// Rows that were read, each found by its key in constant time. Cheap to clone.

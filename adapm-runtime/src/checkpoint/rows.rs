@@ -23,7 +23,7 @@ use safetensors::tensor::{Metadata, TensorInfo};
 use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
-use super::{CheckpointError, Fault};
+use super::error::{CheckpointError, Fault};
 use crate::tables::{self, Table, Tables};
 
 /// Keys of one worker, ascending, with their values one behind the other.

@@ -74,7 +74,7 @@ fn submit(writer: &Writer, place: Place, save: &Save, step: u64) {
 fn write(folder: &Path, tables: &Tables, parts: usize, step: u64) {
     let places = (0..parts).map(|part| Place { part, parts, workers: 2 });
     let writers: Vec<_> = places.map(|place| (place, Writer::new(folder, place))).collect();
-    writers[0].1.begin(false).expect("can be made");
+    let _owner = Owner::take(folder, false).expect("can be made");
     for (place, writer) in &writers {
         submit(writer, *place, &save(tables, step), step);
     }
@@ -155,7 +155,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     let (folder, tables) = (Folder::new("kept"), tables(5));
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0, place);
-    writer.begin(true).expect("can be made");
+    drop(Owner::take(&folder.0, true).expect("can be made"));
     for step in 1..6 {
         let best = format!("best-{}", step / 2);
         if step != 3 {
@@ -178,10 +178,10 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     // What a killed run left, and what is not a checkpoint.
     fs::create_dir(folder.0.join("step-00000006.partial")).expect("can be made");
     fs::create_dir(folder.0.join("notes")).expect("can be made");
-    Writer::new(&folder.0, place).begin(false).expect("can be read");
+    drop(Owner::take(&folder.0, false).expect("can be read"));
     assert_eq!(names(&folder.0), ["best-2", "step-00000005"]);
     assert!(!folder.0.join("step-00000006.partial").exists() && folder.0.join("notes").exists());
-    Writer::new(&folder.0, place).begin(true).expect("can be removed");
+    drop(Owner::take(&folder.0, true).expect("can be removed"));
     assert_eq!(names(&folder.0), [""; 0]);
     assert_eq!(Checkpoint::latest(&folder.0).expect("can be read").map(|_| ()), None);
 }
@@ -328,7 +328,7 @@ fn fails_at(
     // The next run goes on in the folder.
     let place = Place { part: 0, parts: 1, workers: 2 };
     let next = Writer::new(&folder.0, place);
-    next.begin(false).expect("can be read");
+    let _owner = Owner::take(&folder.0, false).expect("can be read");
     submit(&next, place, &save(&tables, 4), 4);
     next.wait();
     assert!(next.take_outcome().is_some_and(|outcome| outcome.is_ok()));
@@ -353,10 +353,24 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
     fs::write(&folder.0, "no folder").expect("can be written");
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0.join("checkpoints"), place);
-    let error = writer.begin(false).expect_err("a file is in its place");
+    let taken = Owner::take(&folder.0.join("checkpoints"), false).map(drop);
+    let error = taken.expect_err("a file is in its place");
     assert!(error.to_string().contains("not a directory; check it"), "{error}");
     submit(&writer, place, &save(&tables, 1), 1);
     writer.wait();
     assert!(writer.take_outcome().is_some_and(|outcome| outcome.is_err()));
     fs::remove_file(&folder.0).expect("can be removed");
+}
+
+#[test]
+fn a_folder_is_held_by_one_process_at_a_time_and_others_see_its_sign() {
+    let folder = Folder::new("owner");
+    let owner = Owner::take(&folder.0, true).expect("nobody holds it");
+    assert!(Owner::is_at(&folder.0, owner.sign()) && !Owner::is_at(&folder.0, "another"));
+    let error = Owner::take(&folder.0, false).map(drop).expect_err("it is held");
+    assert!(error.to_string().contains("another run has its checkpoints there; wait"), "{error}");
+    let sign = owner.sign().to_owned();
+    drop(owner);
+    let next = Owner::take(&folder.0, false).expect("it was given back");
+    assert_ne!(next.sign(), sign);
 }

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use adapm_transport::threads;
 
 use super::disk::{Disk, Os};
+use super::error::{CheckpointError, Fault};
 use super::manifest::{self, FORMAT, LATEST, MANIFEST, Manifest, TableInfo};
 use super::rows::{self, FileInfo, Part};
-use super::{Checkpoint, CheckpointError, Fault};
+use super::{Checkpoint, PARTIAL};
 use crate::tables::Tables;
 
 /// Which part of a cluster a writer writes.
@@ -93,23 +94,6 @@ impl Writer {
     pub(super) fn by(folder: &Path, place: Place, disk: Box<dyn Disk>, patience: Duration) -> Self {
         let shared = Shared { folder: folder.to_path_buf(), place, disk, patience };
         Self { shared: Arc::new(shared), state: Mutex::default() }
-    }
-
-    /// Makes the folder, and removes what nothing refers to: all if the run is a `fresh` one, else
-    /// what earlier writers left unfinished. Once, by part 0, before any part submits.
-    ///
-    /// # Errors
-    /// Refusals of the operating system; a folder whose latest checkpoint cannot be read.
-    pub fn begin(&self, fresh: bool) -> Result<(), CheckpointError> {
-        let Shared { folder, disk, .. } = &*self.shared;
-        let refused = CheckpointError::refused(folder);
-        disk.make_folder(folder).map_err(&refused)?;
-        let kept = if fresh { None } else { Checkpoint::latest(folder)? };
-        if fresh && folder.join(LATEST).exists() {
-            disk.remove(&folder.join(LATEST)).map_err(&refused)?;
-        }
-        self.shared.retain(&kept.into_iter().collect::<Vec<_>>(), true).map_err(&refused)?;
-        disk.sync_folder(folder).map_err(refused)
     }
 
     /// Takes the part of one of the workers. With that of the last worker the save begins, after
@@ -293,32 +277,36 @@ impl Shared {
                 .replace(&self.folder.join(LATEST), manifest::latest(&save.name).as_bytes())?;
             // The checkpoint is complete: what is too much can go the next time, too.
             if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(&folder)) {
-                let _ = self.retain(&before.into_iter().chain([saved]).collect::<Vec<_>>(), false);
+                let kept: Vec<Checkpoint> = before.into_iter().chain([saved]).collect();
+                let _ = retain(&*self.disk, &self.folder, &kept, false);
             }
         }
         Ok(())
     }
+}
 
-    /// Removes all checkpoints but these and those that they refer to; with `unfinished` also what
-    /// is not complete, which other parts may be writing.
-    fn retain(&self, kept: &[Checkpoint], unfinished: bool) -> io::Result<()> {
-        let names: Vec<&str> = kept
-            .iter()
-            .flat_map(|kept| {
-                [kept.name()].into_iter().chain(kept.needs().iter().map(|name| &**name))
-            })
-            .collect();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let is_partial = path.extension().is_some_and(|end| end == PARTIAL);
-            let goes = if is_partial { unfinished } else { path.join(MANIFEST).is_file() };
-            if path.is_dir() && goes && !names.contains(&name) {
-                self.disk.remove_folder(&path)?;
-            }
+/// Removes all checkpoints of a folder but these and those that they refer to; with `unfinished`
+/// also what is not complete, which other parts may be writing.
+pub(super) fn retain(
+    disk: &dyn Disk,
+    folder: &Path,
+    kept: &[Checkpoint],
+    unfinished: bool,
+) -> io::Result<()> {
+    let names: Vec<&str> = kept
+        .iter()
+        .flat_map(|kept| [kept.name()].into_iter().chain(kept.needs().iter().map(|name| &**name)))
+        .collect();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_partial = path.extension().is_some_and(|end| end == PARTIAL);
+        let goes = if is_partial { unfinished } else { path.join(MANIFEST).is_file() };
+        if path.is_dir() && goes && !names.contains(&name) {
+            disk.remove_folder(&path)?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn size_of_folder(path: &Path) -> u64 {
@@ -326,8 +314,6 @@ fn size_of_folder(path: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len() + 1).sum()
 }
 
-/// The end of the name of a folder that is being written.
-const PARTIAL: &str = "partial";
 /// Ends of the names of reports.
 const REPORT: &str = "json";
 const FAILED: &str = "failed";

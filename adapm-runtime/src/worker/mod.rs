@@ -62,6 +62,50 @@ pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
     failure: Option<Arc<Failure>>,
 }
 
+#[cfg(feature = "checkpoint")]
+impl<S: Store<Value = f32>> Worker<f32, S> {
+    /// Takes part in a checkpoint: blocks until all workers of all nodes that have not ended have
+    /// called this and have copied their keys. Then all go on, while the checkpoint `step` is
+    /// written, and becomes the latest once it is complete
+    /// ([`Checkpoints::wait`](crate::checkpoint::Checkpoints::wait)). `program` is kept with it;
+    /// that of node 0 counts.
+    ///
+    /// Costs two quiesces, and a pull of every key by one worker of its home.
+    ///
+    /// # Errors
+    /// The cluster has failed, or has other keys than the tables. That a checkpoint cannot be
+    /// written fails no worker.
+    ///
+    /// # Panics
+    /// If `program` is no JSON.
+    pub fn checkpoint(
+        &mut self,
+        checkpoints: &crate::checkpoint::Checkpoints,
+        step: u64,
+        program: &str,
+    ) -> Result<(), OpError> {
+        checkpoints.check(program);
+        self.quiesce()?;
+        let (node, id, workers) = (self.node(), self.id().index(), self.workers());
+        let writer = checkpoints.writer(node, self.nodes(), workers);
+        if node == NodeId(0) && id == 0 {
+            checkpoints.begin();
+        }
+        let mut part = checkpoints.part(id, workers, |key| self.home(key) == node);
+        let (keys, mut values) = (&part.keys, std::mem::take(&mut part.values));
+        let mut rest = values.as_mut_slice();
+        for keys in keys.chunks(KEYS_AT_ONCE) {
+            let len = keys.iter().map(|key| checkpoints.len_of(*key)).sum();
+            self.pull(keys, rest.split_off_mut(..len).expect("room for the values of all keys"))?;
+        }
+        part.values = values;
+        // Nobody pushes before all have copied.
+        self.quiesce()?;
+        writer.submit(id, &checkpoints.save(step, program), part);
+        Ok(())
+    }
+}
+
 impl<V: Value, S: Store<Value = V>> Worker<V, S> {
     pub(crate) fn new(
         shared: Arc<NodeShared<S>>,
@@ -536,3 +580,7 @@ where
         self.shared.prepare_sample(&mut self.sampler, self.worker, n, clocks)
     }
 }
+
+/// Keys that are pulled at once for a checkpoint.
+#[cfg(feature = "checkpoint")]
+const KEYS_AT_ONCE: usize = 1 << 14;

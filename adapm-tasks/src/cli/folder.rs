@@ -43,12 +43,17 @@ struct Lines {
     columns: Vec<String>,
 }
 
-/// Checks that a run can have its folder at `path`, before anything is read; makes nothing.
+/// Checks that a run can have its folder at `path`, or goes on there, before anything is read;
+/// makes nothing.
 ///
 /// # Errors
 ///
-/// A folder that is there already, unless it may be overwritten and is one of a run.
-pub(crate) fn check(path: &Path, overwrite: bool) -> Result<(), Failure> {
+/// A folder that is there already, unless it may be overwritten and is one of a run; one without a
+/// run that could go on.
+pub(crate) fn check(path: &Path, overwrite: bool, goes_on: bool) -> Result<(), Failure> {
+    if goes_on {
+        return check_run(path);
+    }
     let refused =
         |why: &str| Err(Failure::Folder { path: path.to_path_buf(), reason: why.to_owned() });
     let is_empty = |entries: fs::ReadDir| entries.into_iter().next().is_none();
@@ -266,7 +271,8 @@ mod tests {
     #[test]
     fn a_folder_that_is_there_is_refused_unless_it_is_empty_or_given_up() {
         let path = folder("taken");
-        let refused = |overwrite| check(&path, overwrite).map_err(|failure| failure.to_string());
+        let refused =
+            |overwrite| check(&path, overwrite, false).map_err(|failure| failure.to_string());
         assert_eq!(refused(false), Ok(()));
         fs::create_dir(&path).expect("can be made");
         assert_eq!(refused(false), Ok(()));

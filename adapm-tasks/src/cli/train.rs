@@ -65,11 +65,7 @@ fn train<P: Program>(
     check_manager(args.config.cluster(), processes)?;
     let folder = args.output.folder().filter(|_| processes.is_first());
     let goes_on = args.output.resume.is_some();
-    match folder {
-        Some(path) if goes_on => folder::check_run(path)?,
-        Some(path) => folder::check(path, args.output.overwrite)?,
-        None => {}
-    }
+    folder.map_or(Ok(()), |path| folder::check(path, args.output.overwrite, goes_on))?;
     let (mut outputs, choices) = prepare(args, processes, interrupt)?;
     let read = || P::read(args).map_err(|error| *error.0);
     let (data, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
@@ -85,8 +81,7 @@ fn train<P: Program>(
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
-    let checkpoints = args.output.folder();
-    let checkpoints = checkpoints.map(|run| CheckpointFolder::new(run, goes_on));
+    let checkpoints = args.output.folder().map(|run| CheckpointFolder::new(run, goes_on));
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);
     let trained = P::train(&data, &config, &run);
@@ -119,16 +114,25 @@ fn train<P: Program>(
             saved: outputs.saved(SAVE_FLAG).map(|path| path.display().to_string()),
         })
     });
-    let told = told.and_then(|()| match args.output.folder().filter(|_| report.stopped) {
-        Some(run) => {
-            output.sentence(&format!("go on with: adapm train --resume {}", run.display()))
-        }
-        None => Ok(()),
-    });
+    let told = told.and_then(|()| tell_how_to_go_on(args, output, report.stopped));
     outputs.finish()?;
     folder.map_or(Ok(()), RunFolder::finish)?;
     told?;
     interrupt.exit_code().map_or(Ok(()), |code| Err(Failure::Interrupted(code)))
+}
+
+/// Tells how a run that was stopped goes on, if it can.
+fn tell_how_to_go_on<P: Program>(
+    args: &TrainArgs<P>,
+    output: Output,
+    stopped: bool,
+) -> Result<(), Failure> {
+    match args.output.folder().filter(|_| stopped) {
+        Some(run) => {
+            output.sentence(&format!("go on with: adapm train --resume {}", run.display()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Prepares the files that are going to be written, and reads which keys are to be traced.

@@ -36,7 +36,7 @@ impl LineFile {
         // A line without an end was being written when its run ended.
         let kept: String = lines.filter(|line| line.ends_with('\n') && keeps(line)).collect();
         if kept != text {
-            let partial = path.with_added_extension("partial");
+            let partial = path.with_extension("partial");
             fs::write(&partial, kept)?;
             fs::rename(&partial, path)?;
         }

@@ -28,7 +28,6 @@
 //! none waits.
 
 mod ending;
-mod meeting;
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;

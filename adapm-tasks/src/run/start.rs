@@ -69,8 +69,8 @@ impl<'a, F> Run<'a, F> {
         Self { stop, ..self }
     }
 
-    /// Returns the same run, which writes checkpoints into a folder while it trains, or goes on from
-    /// the last one there. Where nodes are processes all see the folder.
+    /// Returns the same run, which writes checkpoints into a folder while it trains, or goes on
+    /// from the last one there. Where nodes are processes all see the folder.
     #[must_use]
     pub fn checkpointed_in(self, folder: &'a CheckpointFolder) -> Self {
         Self { checkpoints: Some(folder), ..self }

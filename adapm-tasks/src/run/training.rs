@@ -10,7 +10,7 @@ use adapm_core::policy::Supply;
 use adapm_runtime::trace::Tracer;
 
 use crate::partition::PartitionFile;
-use crate::run::checkpoints::{CheckpointFolder, Checkpointing, Opened, Resumed};
+use crate::run::checkpoints::{CheckpointFolder, Checkpointing, Resumed};
 use crate::run::config::{self, ConfigError, Keep, Split};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
@@ -226,6 +226,23 @@ struct Parts {
 /// The result of training, with the best parameters in key order.
 pub(crate) type Trained<F> = TrainReport<F, Arc<Vec<f32>>>;
 
+/// Returns the function that writes the values with which training begins, or goes on.
+fn starting_values<T: Task>(
+    task: &T,
+    resumed: Option<&Resumed<FiguresOf<T>>>,
+) -> impl Fn(Key, &mut [f32]) + Send + Sync + 'static {
+    let (first, rows) = (task.initial(), resumed.and_then(Resumed::take_rows));
+    move |key, value| {
+        let is_restored = rows.as_ref().is_some_and(|rows| rows.write(key, value));
+        if !is_restored {
+            first(key, value);
+        }
+    }
+}
+
+/// The checkpoints of a run, and what it goes on from.
+type Kept<F> = (Option<Checkpointing>, Option<Resumed<F>>);
+
 /// A task in training.
 struct TrainingRun<'a, T: Task> {
     task: &'a T,
@@ -255,36 +272,21 @@ impl<T: Task> TrainingRun<'_, T> {
             test,
             keep,
             state,
-            checkpoints: checkpoints.map(|(_, checkpoints)| checkpoints),
+            checkpoints,
             resumed,
         };
         let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
-        let (shape, distribution, first) =
-            (task.shape(), task.sampling_distribution(), task.initial());
-        let rows = resumed.map(|resumed| resumed.rows.clone());
-        let initial = move |key: Key, value: &mut [f32]| {
-            let is_restored = rows.as_ref().is_some_and(|rows| rows.write(key, value));
-            if !is_restored {
-                first(key, value);
-            }
-        };
+        let (shape, distribution) = (task.shape(), task.sampling_distribution());
+        let initial = starting_values(task, resumed);
         let traced = settings.trace.map_or(Ok(()), |tracer| traced::check(tracer, shape.keys()));
         traced.map_err(ConfigError::UnknownKey)?;
-        let copies = match keep {
-            Keep::Nothing => u64::from(valid.is_some()),
-            Keep::Best => 1,
-            Keep::BestAndLast => 1 + u64::from(valid.is_some()),
-        };
         let hot = self.hot_keys(&shape)?;
         let inter = settings.inter.map(|staleness| {
             let frequencies = task.frequencies().ok_or(ConfigError::InterUnknown)?;
             Ok::<_, TaskError>(Inter::new(staleness, frequencies, &task.dense_keys()))
         });
         let inter = inter.transpose()?;
-        let need = Need::of(topology, &shape, &task.best_shape(), copies);
-        let need = need.with_hot(topology, &shape, &hot);
-        let copied = if checkpoints.is_some() { Some(&shape) } else { None };
-        memory::check(topology, need.with_checkpoint(topology, copied))?;
+        self.check_memory(&hot, valid.is_some())?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =
@@ -320,11 +322,24 @@ impl<T: Task> TrainingRun<'_, T> {
         Ok((parts, state.into_verdicts(), valid.is_some()))
     }
 
+    /// Checks that there is memory for training with these hot keys. Collective.
+    fn check_memory(&self, hot: &Hot, selects: bool) -> Result<(), TaskError> {
+        let Self { task, started, .. } = *self;
+        let Started { keep, topology, checkpoints, .. } = *started;
+        let copies = match keep {
+            Keep::Nothing => u64::from(selects),
+            Keep::Best => 1,
+            Keep::BestAndLast => 1 + u64::from(selects),
+        };
+        let shape = task.shape();
+        let need = Need::of(topology, &shape, &task.best_shape(), copies);
+        let need = need.with_hot(topology, &shape, hot);
+        let copied = checkpoints.map(|_| &shape);
+        memory::check(topology, need.with_checkpoint(topology, copied))
+    }
+
     /// Opens the folder of checkpoints, and reads what the run goes on from. Collective.
-    fn checkpoints(
-        &self,
-        homes: Option<&Arc<[u16]>>,
-    ) -> Result<(Option<(Opened, Checkpointing)>, Option<Resumed<FiguresOf<T>>>), TaskError> {
+    fn checkpoints(&self, homes: Option<&Arc<[u16]>>) -> Result<Kept<FiguresOf<T>>, TaskError> {
         let Self { task, started, .. } = *self;
         let Started { topology: Topology { workers, peers, .. }, observer, .. } = *started;
         let Some(folder) = started.checkpoints else { return Ok((None, None)) };
@@ -335,8 +350,8 @@ impl<T: Task> TrainingRun<'_, T> {
             observer.resumed(&resumed.told());
         }
         let checkpointing =
-            Checkpointing::new(&opened, task.tables(), fingerprint.clone(), workers, peers);
-        Ok((Some((opened, checkpointing)), resumed))
+            Checkpointing::new(opened, task.tables(), fingerprint.clone(), workers, peers);
+        Ok((Some(checkpointing), resumed))
     }
 
     /// Takes over what had been decided before the run goes on.

@@ -36,6 +36,14 @@ fn start(words: &[&str]) -> Child {
     often(words).spawn().expect("the binary starts")
 }
 
+/// Lets the machine go on for this long, so that a signal comes at some moment.
+fn pass(time: Duration) {
+    let until = Instant::now() + time;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        thread::park_timeout(left);
+    }
+}
+
 fn latest(run: &Path) -> Option<String> {
     fs::read_to_string(run.join("checkpoints/latest")).ok()
 }
@@ -47,9 +55,9 @@ fn kill_after(mut child: Child, run: &Path, delay: Duration) -> bool {
         if child.try_wait().expect("it is ours").is_some() {
             return false;
         }
-        thread::sleep(Duration::from_millis(2));
+        pass(Duration::from_millis(2));
     }
-    thread::sleep(delay);
+    pass(delay);
     child.kill().expect("it is ours");
     child.wait().expect("it is ours");
     true
@@ -127,7 +135,7 @@ fn a_run_that_is_stopped_says_how_it_goes_on() {
     let child = start(&[&job[..], &["--out", text(&run)]].concat());
     let since = Instant::now();
     while latest(&run).is_none() && since.elapsed() < Duration::from_secs(60) {
-        thread::sleep(Duration::from_millis(5));
+        pass(Duration::from_millis(5));
     }
     let before = latest(&run);
     let stop = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();

@@ -1,5 +1,5 @@
-//! `launch --restarts`: processes that are killed at any moment, again and again, and a run that ends
-//! by itself as one that was not disturbed.
+//! `launch --restarts`: processes that are killed at any moment, again and again, and a run that
+//! ends by itself as one that was not disturbed.
 
 use std::fs;
 use std::path::Path;

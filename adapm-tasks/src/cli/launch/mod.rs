@@ -2,8 +2,8 @@
 //! of them.
 //!
 //! [`Host`] is where to run the command, [`node`] is one process with the secret that all share,
-//! [`relay`] what they print, [`supervise`] what is done when one ends, [`restarts`] whether all are
-//! started again, [`error`] who was to blame and how that is reported.
+//! [`relay`] what they print, [`supervise`] what is done when one ends, [`restarts`] whether all
+//! are started again, [`error`] who was to blame and how that is reported.
 //!
 //! Not here: how the processes find each other, which is theirs to do, nor what a process does once
 //! its launcher is gone (`crate::cli::launched`).

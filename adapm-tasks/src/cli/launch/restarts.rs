@@ -4,12 +4,14 @@
 //! in between, would come again: it ends the run. So does one of what was asked for (exit code 2).
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use adapm_runtime::checkpoint::Checkpoint;
+
 use crate::cli::launch::error::{End, Ending, LaunchError};
+use crate::run::checkpoints::CHECKPOINTS;
 
 /// How often all are started again, and after what.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub(super) struct Restarts {
     folder: PathBuf,
     /// The last failure that no signal has caused, and the checkpoint before it.
     last: Option<(usize, End, String)>,
-    checkpoint: Option<Vec<u8>>,
+    checkpoint: Option<String>,
 }
 
 impl Restarts {
@@ -89,8 +91,9 @@ impl Restarts {
         );
     }
 
-    fn latest(&self) -> Option<Vec<u8>> {
-        fs::read(self.folder.join("checkpoints/latest")).ok()
+    fn latest(&self) -> Option<String> {
+        let found = Checkpoint::latest(&self.folder.join(CHECKPOINTS)).ok().flatten();
+        found.map(|found| found.name().to_owned())
     }
 }
 
@@ -110,8 +113,8 @@ fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
     found
 }
 
-/// Returns a command with `--resume FOLDER` instead of `--out FOLDER` and of where its settings came
-/// from, which are in the folder.
+/// Returns a command with `--resume FOLDER` instead of `--out FOLDER` and of where its settings
+/// came from, which are in the folder.
 fn going_on(words: Vec<OsString>) -> Vec<OsString> {
     let mut all = Vec::new();
     let mut words = words.into_iter().peekable();
@@ -143,7 +146,25 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use adapm_core::Key;
+    use adapm_runtime::checkpoint::{Owner, Part, Place, Save, Writer};
+    use adapm_runtime::tables::{Table, Tables};
+
     use super::*;
+
+    /// Writes a checkpoint of one key.
+    fn save(folder: &std::path::Path) {
+        let folder = folder.join(CHECKPOINTS);
+        let _owner = Owner::take(&folder, false).expect("nobody holds it");
+        let writer = Writer::new(&folder, Place { part: 0, parts: 1, workers: 1 });
+        let tables = Tables::new([Table::new("a", 1, 1)]).expect("legal");
+        let (name, needs, program) = ("step-1".to_owned(), Vec::new(), "{}".to_owned());
+        let save = Save { name, tables, needs, program, is_latest: true };
+        writer.submit(0, &save, Part { keys: vec![Key(0)], values: vec![1.0] });
+        writer.wait();
+    }
 
     fn words(text: &str) -> Vec<OsString> {
         text.split_whitespace().map(OsString::from).collect()
@@ -173,7 +194,6 @@ mod tests {
     #[test]
     fn a_failure_that_comes_again_ends_the_run_and_a_signal_never_does() {
         let folder = std::env::temp_dir().join(format!("adapm-restarts-{}", std::process::id()));
-        fs::create_dir_all(folder.join("checkpoints")).expect("can be made");
         let command = format!("train kge --out {}", folder.display());
         let of = || Restarts::of(9, &words(&command)).expect("has one");
         let ending = |end| Ending::of(&[(1, end)], false).expect("it failed");
@@ -187,7 +207,7 @@ mod tests {
         assert_eq!(after(&mut restarts, "error: b"), None);
         let mut restarts = of();
         assert_eq!(after(&mut restarts, "error: a"), Some(2));
-        fs::write(folder.join("checkpoints/latest"), "step-1").expect("can be written");
+        save(&folder);
         assert_eq!(after(&mut restarts, "error: a"), Some(1), "a checkpoint is between");
         assert_eq!(after(&mut restarts, "error: a"), None);
         let mut restarts = of();

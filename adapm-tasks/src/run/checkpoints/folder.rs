@@ -1,15 +1,14 @@
 //! The folder of a run's checkpoints: whose it is, and what is in it to go on from.
 
-use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adapm_core::Key;
-use adapm_runtime::checkpoint::{Checkpoint, CheckpointError, Place, Restored, Writer};
+use adapm_runtime::checkpoint::{Checkpoint, Owner, Restored};
 use adapm_runtime::tables::Tables;
-use adapm_transport::net::Token;
 
+use super::error::ResumeError;
 use super::record::{Record, Seat, State};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
@@ -29,44 +28,11 @@ pub struct CheckpointFolder {
     interval: Option<f64>,
 }
 
-/// A run that cannot have its checkpoints there, or cannot go on. Its text is one line.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResumeError {
-    /// A checkpoint cannot be written or read.
-    #[error("{0}")]
-    Checkpoint(#[from] CheckpointError),
-    /// Another process trains there.
-    #[error("{}: another run has its checkpoints there; wait until it ends, or give another folder", .0.display())]
-    Taken(PathBuf),
-    /// This process does not see the folder of node 0.
-    #[error("{}: this is not the folder that node 0 writes to, on host {}; give a folder that all hosts share", .0.display(), .1)]
-    NotShared(PathBuf, String),
-    /// There is no checkpoint.
-    #[error("{}: there is no checkpoint to go on from; start the run with --out", .0.display())]
-    None(PathBuf),
-    /// The run there is one of something else.
-    #[error("{}: the run there has {what} {there}, this one {here}; give what it had, or begin a run of its own with --out", path.display())]
-    Other {
-        /// The folder.
-        path: PathBuf,
-        /// What differs: the name of a flag, `task` or `data`.
-        what: String,
-        /// What the run there has.
-        there: String,
-        /// What was given.
-        here: String,
-    },
-    /// The record cannot be read.
-    #[error("{}: its record of the run is of another version of adapm; use the one that wrote it", .0.display())]
-    Version(PathBuf),
-}
-
 /// A folder of checkpoints that is this run's.
 pub(crate) struct Opened {
     path: PathBuf,
     /// Held as long as the run; on node 0.
-    _lock: Option<File>,
+    _owner: Option<Owner>,
     interval: Option<f64>,
     found: Option<(Checkpoint, Record)>,
 }
@@ -74,8 +40,8 @@ pub(crate) struct Opened {
 /// What a run goes on from.
 pub(crate) struct Resumed<F> {
     checkpoint: PathBuf,
-    /// All parameters that are at home in this process.
-    pub(crate) rows: Restored,
+    /// All parameters that are at home in this process, until they are taken.
+    rows: Mutex<Option<Restored>>,
     /// Those of the best epoch, if there is one.
     pub(crate) best: Option<Restored>,
     pub(crate) state: State<F>,
@@ -101,8 +67,8 @@ impl CheckpointFolder {
         Self { interval: Some(seconds), ..self }
     }
 
-    /// Opens the folder: on node 0 locks it and makes it ready, elsewhere checks that it is the same
-    /// one. Collective.
+    /// Opens the folder: on node 0 locks it and makes it ready, elsewhere checks that it is the
+    /// same one. Collective.
     ///
     /// # Errors
     ///
@@ -114,51 +80,29 @@ impl CheckpointFolder {
         fingerprint: &RunFingerprint,
     ) -> Result<Opened, TaskError> {
         let path = self.run.join(CHECKPOINTS);
-        let mut lock = None;
-        let own = if peers.node() == 0 {
-            self.make(&path).map(|(made, nonce)| {
-                lock = Some(made);
-                nonce
-            })
-        } else {
-            Ok(String::new())
-        };
-        let nonces = peers.share(own.map_err(TaskError::from))?;
-        let nonce = nonces.first().cloned().unwrap_or_default();
-        let seen = fs::read_to_string(path.join(NONCE)).unwrap_or_default();
-        let host = || fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let is_seen = if seen == nonce {
+        let owner = if peers.node() == 0 { Some(self.take(&path)?) } else { None };
+        let sign = owner.as_ref().map(|owner| owner.sign().to_owned());
+        let signs = peers.share(Ok(sign))?;
+        let sign = signs.into_iter().flatten().next().unwrap_or_default();
+        let is_seen = if Owner::is_at(&path, &sign) {
             Ok(())
         } else {
-            Err(ResumeError::NotShared(path.clone(), host().trim().to_owned()))
+            Err(ResumeError::NotShared(path.clone(), host()))
         };
         let found = is_seen.and_then(|()| self.find(&path, fingerprint));
         // All agree, or all end.
         let mine = found.as_ref().map_err(|error| TaskError::from(error.clone()));
         let name = mine.map(|found| found.as_ref().map(|(found, _)| found.name().to_owned()));
         peers.share(name)?;
-        Ok(Opened { path, _lock: lock, interval: self.interval, found: found? })
+        Ok(Opened { path, _owner: owner, interval: self.interval, found: found? })
     }
 
-    /// Makes the folder, if it is to be made, and takes it for this run.
-    fn make(&self, path: &Path) -> Result<(File, String), ResumeError> {
-        let refused = |error: std::io::Error| CheckpointError::of(path, &error);
+    /// Takes the folder for this run.
+    fn take(&self, path: &Path) -> Result<Owner, ResumeError> {
         if self.resume && Checkpoint::latest(path)?.is_none() {
             return Err(ResumeError::None(self.run.clone()));
         }
-        fs::create_dir_all(path).map_err(refused)?;
-        let lock = File::create(path.join(LOCK)).map_err(refused)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(ResumeError::Taken(self.run.clone())),
-            // A file system without locks.
-            Err(TryLockError::Error(_)) => {}
-        }
-        let place = Place { part: 0, parts: 1, workers: 1 };
-        Writer::new(path, place).begin(!self.resume)?;
-        let nonce = Token::fresh_text().map_err(refused)?;
-        fs::write(path.join(NONCE), &nonce).map_err(refused)?;
-        Ok((lock, nonce))
+        Ok(Owner::take(path, !self.resume)?)
     }
 
     /// Finds the checkpoint to go on from.
@@ -248,7 +192,7 @@ impl Opened {
             found.read(tables, at, keep)
         };
         let tables = task.tables();
-        let rows = of_tables(found, &tables, homes.is_none())?;
+        let rows = Mutex::new(Some(of_tables(found, &tables, homes.is_none())?));
         let best = record.best_checkpoint.as_ref().map(|name| {
             let best = Checkpoint::open(&self.path.join(name))?;
             of_tables(&best, &tables.parameters(), true)
@@ -272,6 +216,11 @@ impl Opened {
 }
 
 impl<F> Resumed<F> {
+    /// Takes the parameters, which are needed once.
+    pub(crate) fn take_rows(&self) -> Option<Restored> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Returns the place where a worker begins, by its number.
     pub(crate) fn seat(&self, number: usize) -> Seat {
         if self.has_others { self.state.seats[0] } else { self.state.seats[number] }
@@ -337,8 +286,11 @@ const MAY_CHANGE: [&str; 21] = [
 
 /// The folder in that of a run.
 pub(crate) const CHECKPOINTS: &str = "checkpoints";
-const LOCK: &str = "lock";
-/// What node 0 writes, to see whether the others see it.
-const NONCE: &str = "nonce";
 /// The variable that sets the seconds between two checkpoints, for tests.
 const INTERVAL: &str = "ADAPM_CHECKPOINT_SECONDS";
+
+/// Returns the name of this host.
+fn host() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}

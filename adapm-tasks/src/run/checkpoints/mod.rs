@@ -13,6 +13,7 @@
 //! With the same workers a run goes on where it was: each loader begins at its worker's batch. With
 //! others the epoch is gone through again, or left out, whichever is nearer.
 
+mod error;
 mod folder;
 mod record;
 mod schedule;
@@ -32,8 +33,10 @@ use crate::run::queue::Round;
 use crate::run::state::RunState;
 use crate::run::task::Task;
 
-pub(crate) use folder::{CHECKPOINTS, Opened, Resumed};
-pub use folder::{CheckpointFolder, ResumeError};
+pub use error::ResumeError;
+pub use folder::CheckpointFolder;
+use folder::Opened;
+pub(crate) use folder::{CHECKPOINTS, Resumed};
 pub(crate) use record::{Record, Seat};
 pub(crate) use schedule::{Held, Meeting, Pace, Plan};
 
@@ -44,7 +47,7 @@ pub(crate) struct Checkpointing {
     fingerprint: RunFingerprint,
     /// Of each node.
     workers: Vec<usize>,
-    interval: Option<f64>,
+    opened: Opened,
     shared: Mutex<Shared>,
 }
 
@@ -76,7 +79,7 @@ struct Shared {
 impl Checkpointing {
     /// Returns those of a run whose folder is open, with these tables.
     pub(crate) fn new(
-        opened: &Opened,
+        opened: Opened,
         tables: Tables,
         fingerprint: RunFingerprint,
         workers: &[usize],
@@ -106,7 +109,7 @@ impl Checkpointing {
             tables,
             fingerprint,
             workers: workers.to_vec(),
-            interval: opened.interval(),
+            opened,
             shared: Mutex::new(shared),
         }
     }
@@ -119,7 +122,7 @@ impl Checkpointing {
 
     /// Returns the first plan of a run that begins at this place.
     pub(crate) fn first_plan(&self, round: Round, batch: u64) -> Plan {
-        Plan::first(round, batch, self.interval)
+        Plan::first(round, batch, self.opened.interval())
     }
 
     /// Returns what was decided last: valid between the barriers that follow.
@@ -292,7 +295,7 @@ impl Shared {
         Pace {
             since: self.last.elapsed().as_secs_f64(),
             cost: self.pause + self.writing,
-            interval: of.interval,
+            interval: of.opened.interval(),
             rate: if seconds > 0.0 { batches as f64 / seconds } else { 0.0 },
             batches: self.batches(),
             round_seconds: self.round_seconds,

@@ -50,7 +50,8 @@ impl Seat {
     }
 }
 
-/// What a manifest says of a run, for people and for `check`; `state` is all that it takes to go on.
+/// What a manifest says of a run, for people and for `check`; `state` is all that it takes to go
+/// on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) task: String,

@@ -1,13 +1,13 @@
 //! When workers meet for a checkpoint.
 //!
-//! Workers cannot be told at any moment: one that waits at the end of a round would miss it, and the
-//! others would wait for it. So where they meet next is decided where they met last, from what all
-//! processes say there, and is a place in the data: before the batch of a number in a round, or at
-//! the end of the round for who has fewer. A meeting costs a quiesce; whether a checkpoint is
+//! Workers cannot be told at any moment: one that waits at the end of a round would miss it, and
+//! the others would wait for it. So where they meet next is decided where they met last, from what
+//! all processes say there, and is a place in the data: before the batch of a number in a round, or
+//! at the end of the round for who has fewer. A meeting costs a quiesce; whether a checkpoint is
 //! written is decided there.
 //!
-//! The time between two checkpoints is a hundred times what one costs, so that they take at most 1 %
-//! of the run.
+//! The time between two checkpoints is a hundred times what one costs, so that they take at most 1
+//! % of the run.
 
 use serde::{Deserialize, Serialize};
 

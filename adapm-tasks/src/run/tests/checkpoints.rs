@@ -72,8 +72,8 @@ fn plain(
     train_in(folder, task, cluster, SETTINGS, &RunFingerprint::of_test(), &NoProgress)
 }
 
-/// Values of blocks, and how many samples were drawn: where a sample may be of any key that is here,
-/// which ones depends on time.
+/// Values of blocks, and how many samples were drawn: where a sample may be of any key that is
+/// here, which ones depends on time.
 fn counted(values: Option<&Arc<Vec<f32>>>) -> Option<(Vec<f32>, f32)> {
     let (blocks, sampled) = values?.split_at(BLOCKS as usize);
     Some((blocks.to_vec(), sampled.iter().sum()))

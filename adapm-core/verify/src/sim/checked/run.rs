@@ -50,7 +50,8 @@ pub enum Conditions {
     /// node is given up.
     SlowLinks,
     /// On one link large packets never arrive, though handshakes or single bytes do: its ends give
-    /// each other up. Where no packet is large, each may pass just in time; nobody is given up then.
+    /// each other up. Where no packet is large, each may pass just in time; nobody is given up
+    /// then.
     DeadLink,
     /// As `Any`; also the engine of one node stops while its links stay alive (in the glossary:
     /// unresponsive), and nodes that wait for it notice.

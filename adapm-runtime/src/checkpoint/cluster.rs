@@ -1,0 +1,109 @@
+//! Checkpoints of a cluster without a run of a task: what its workers share.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use adapm_core::{Key, NodeId};
+
+use super::rows::Part;
+use super::writer::{Place, Save, Saved, Writer};
+use super::{CheckpointError, Owner, Restored};
+use crate::builder::Builder;
+use crate::tables::Tables;
+
+/// The checkpoints of a cluster's tables in a folder, as one process writes them.
+pub struct Checkpoints {
+    folder: PathBuf,
+    tables: Tables,
+    writers: Mutex<Writers>,
+}
+
+#[derive(Default)]
+struct Writers {
+    /// Of the nodes of this process.
+    by_node: BTreeMap<NodeId, Arc<Writer>>,
+    /// The folder is held, or cannot be.
+    begun: Option<Result<Owner, CheckpointError>>,
+}
+
+impl Checkpoints {
+    /// Returns the checkpoints in `folder`, which all nodes see, of a cluster with these tables.
+    /// Nothing is made before the first one is written.
+    #[must_use]
+    pub fn new(folder: impl AsRef<Path>, tables: &Tables) -> Self {
+        let (folder, tables) = (folder.as_ref().to_path_buf(), tables.clone());
+        Self { folder, tables, writers: Mutex::default() }
+    }
+
+    /// Waits until no checkpoint is being written; returns the last one that was, if there is one
+    /// since the last call: committed, if node 0 is in this process.
+    ///
+    /// # Errors
+    /// The first of this process's nodes that could not write it.
+    pub fn wait(&self) -> Result<Option<Saved>, CheckpointError> {
+        let writers = self.writers();
+        if let Some(Err(error)) = &writers.begun {
+            return Err(error.clone());
+        }
+        writers.by_node.values().for_each(|writer| writer.wait());
+        let ended = writers.by_node.values().filter_map(|writer| writer.take_outcome());
+        ended.collect::<Result<Vec<Saved>, _>>().map(|saved| saved.into_iter().next())
+    }
+
+    /// Takes the folder, once.
+    pub(crate) fn begin(&self) {
+        self.writers().begun.get_or_insert_with(|| Owner::take(&self.folder, false));
+    }
+
+    /// Checks what a program adds.
+    ///
+    /// # Panics
+    /// If it is no JSON.
+    pub(crate) fn check(&self, program: &str) {
+        assert!(serde_json::from_str::<serde_json::Value>(program).is_ok(), "{program} is no JSON");
+    }
+
+    /// Returns the part of one of so many workers of a node, with room for the values: keys for
+    /// which `is_here` is true.
+    pub(crate) fn part(&self, id: usize, workers: usize, is_here: impl Fn(Key) -> bool) -> Part {
+        let bound = |id: usize| (self.tables.keys() as u128 * id as u128 / workers as u128) as u64;
+        let own = (bound(id)..bound(id + 1)).map(Key).filter(|key| is_here(*key));
+        let keys: Vec<Key> = own.collect();
+        let values = vec![0.0; keys.iter().map(|key| self.len_of(*key)).sum()];
+        Part { keys, values }
+    }
+
+    /// Returns the length of a key's value.
+    pub(crate) fn len_of(&self, key: Key) -> usize {
+        let table = self.tables.locate(key);
+        table.map_or(0, |(table, _)| self.tables.as_slice()[table].row_len())
+    }
+
+    /// Returns what is saved at a step.
+    pub(crate) fn save(&self, step: u64, program: &str) -> Save {
+        let (tables, needs, program) = (self.tables.clone(), Vec::new(), program.to_owned());
+        Save { name: format!("step-{step:010}"), tables, needs, program, is_latest: true }
+    }
+
+    /// Returns the writer of a node.
+    pub(crate) fn writer(&self, node: NodeId, nodes: usize, workers: usize) -> Arc<Writer> {
+        let place = Place { part: node.index(), parts: nodes, workers };
+        let new = || Arc::new(Writer::new(&self.folder, place));
+        Arc::clone(self.writers().by_node.entry(node).or_insert_with(new))
+    }
+
+    fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<S> Builder<f32, S> {
+    /// Sets initial values: rows that were read from a checkpoint, and of keys that are not among
+    /// them those that were set before.
+    #[must_use]
+    pub fn restore(self, rows: &Restored) -> Self {
+        let rows = rows.clone();
+        self.initial_before(move |key, value| rows.write(key, value))
+    }
+}

@@ -1,0 +1,71 @@
+//! The folder of checkpoints as one run's: nobody else writes there as long as it is held.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::Checkpoint;
+use super::disk::{Disk, Os};
+use super::error::{CheckpointError, Fault};
+use super::manifest::LATEST;
+use super::writer::retain;
+
+/// A folder of checkpoints that is held for one run, by the process of part 0; given back when
+/// dropped, or when the process ends in whatever way.
+#[derive(Debug)]
+pub struct Owner {
+    /// `None` on a file system without locks.
+    _lock: Option<File>,
+    sign: String,
+}
+
+impl Owner {
+    /// Makes the folder, takes it, and removes what nothing refers to: all if the run is a `fresh`
+    /// one, else what earlier writers left unfinished. Leaves a sign there, by which others see
+    /// that theirs is the same folder.
+    ///
+    /// # Errors
+    /// A folder that another process holds; refusals of the operating system; a latest checkpoint
+    /// that cannot be read.
+    pub fn take(folder: &Path, fresh: bool) -> Result<Self, CheckpointError> {
+        Self::take_by(folder, fresh, &Os)
+    }
+
+    fn take_by(folder: &Path, fresh: bool, disk: &dyn Disk) -> Result<Self, CheckpointError> {
+        let refused = CheckpointError::refused(folder);
+        disk.make_folder(folder).map_err(&refused)?;
+        let lock = disk.create(&folder.join(LOCK)).map_err(&refused)?;
+        let lock = match lock.try_lock() {
+            Ok(()) => Some(lock),
+            Err(TryLockError::WouldBlock) => {
+                return Err(CheckpointError::new(folder, Fault::Taken));
+            }
+            Err(TryLockError::Error(_)) => None,
+        };
+        let kept = if fresh { None } else { Checkpoint::latest(folder)? };
+        if fresh && folder.join(LATEST).exists() {
+            disk.remove(&folder.join(LATEST)).map_err(&refused)?;
+        }
+        let kept: Vec<Checkpoint> = kept.into_iter().collect();
+        retain(disk, folder, &kept, true).map_err(&refused)?;
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let sign = format!("{} {}\n", std::process::id(), time.as_nanos());
+        disk.replace(&folder.join(SIGN), sign.as_bytes()).map_err(refused)?;
+        Ok(Self { _lock: lock, sign })
+    }
+
+    /// Returns the sign that was left, which differs from run to run.
+    #[must_use]
+    pub fn sign(&self) -> &str {
+        &self.sign
+    }
+
+    /// Returns true if a folder is the one in which `sign` was left, as this process sees it.
+    #[must_use]
+    pub fn is_at(folder: &Path, sign: &str) -> bool {
+        fs::read_to_string(folder.join(SIGN)).is_ok_and(|found| found == sign)
+    }
+}
+
+const LOCK: &str = "lock";
+const SIGN: &str = "owner";

@@ -1,0 +1,35 @@
+//! Why a run cannot have its checkpoints in a folder, or cannot go on there.
+
+use std::path::PathBuf;
+
+use adapm_runtime::checkpoint::CheckpointError;
+
+/// A run that cannot have its checkpoints there, or cannot go on. Its text is one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResumeError {
+    /// A checkpoint cannot be written or read.
+    #[error("{0}")]
+    Checkpoint(#[from] CheckpointError),
+    /// This process does not see the folder of node 0.
+    #[error("{}: this is not the folder that node 0 writes to, on host {}; give a folder that all hosts share", .0.display(), .1)]
+    NotShared(PathBuf, String),
+    /// There is no checkpoint.
+    #[error("{}: there is no checkpoint to go on from; start the run with --out", .0.display())]
+    None(PathBuf),
+    /// The run there is one of something else.
+    #[error("{}: the run there has {what} {there}, this one {here}; give what it had, or begin a run of its own with --out", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+        /// What differs: the name of a flag, `task` or `data`.
+        what: String,
+        /// What the run there has.
+        there: String,
+        /// What was given.
+        here: String,
+    },
+    /// The record cannot be read.
+    #[error("{}: its record of the run is of another version of adapm; use the one that wrote it", .0.display())]
+    Version(PathBuf),
+}
