@@ -192,6 +192,12 @@ impl Tables {
         Some((table, key.0 - (self.ends[table] - self.tables[table].rows)))
     }
 
+    /// Returns the key behind the last one of the table at place `table`.
+    #[cfg(feature = "checkpoint")]
+    pub(crate) fn end(&self, table: usize) -> u64 {
+        self.ends[table]
+    }
+
     /// Returns the number of keys.
     #[must_use]
     pub fn keys(&self) -> u64 {

@@ -8,7 +8,7 @@ use adapm_core::{Key, NodeId};
 
 use super::rows::Part;
 use super::writer::{Place, Save, Saved, Writer};
-use super::{CheckpointError, Owner, Restored};
+use super::{Checkpoint, CheckpointError, Owner, Restored};
 use crate::builder::Builder;
 use crate::tables::Tables;
 
@@ -36,6 +36,11 @@ impl Checkpoints {
         Self { folder, tables, writers: Mutex::default() }
     }
 
+    /// Returns true while this process writes a checkpoint, or waits for what others write of it.
+    pub fn is_busy(&self) -> bool {
+        self.writers().by_node.values().any(|writer| writer.is_busy())
+    }
+
     /// Waits until no checkpoint is being written; returns the last one that was, if there is one
     /// since the last call: committed, if node 0 is in this process.
     ///
@@ -53,7 +58,11 @@ impl Checkpoints {
 
     /// Takes the folder, once.
     pub(crate) fn begin(&self) {
-        self.writers().begun.get_or_insert_with(|| Owner::take(&self.folder, false));
+        let take = || {
+            let latest = Checkpoint::latest(&self.folder)?;
+            Owner::take(&self.folder, latest.as_ref())
+        };
+        self.writers().begun.get_or_insert_with(take);
     }
 
     /// Checks what a program adds.

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::Checkpoint;
 use super::disk::{Disk, Os};
 use super::error::{CheckpointError, Fault};
-use super::manifest::LATEST;
+use super::manifest::{self, LATEST};
 use super::writer::retain;
 
 /// A folder of checkpoints that is held for one run, by the process of part 0; given back when
@@ -20,19 +20,14 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Makes the folder, takes it, and removes what nothing refers to: all if the run is a `fresh`
-    /// one, else what earlier writers left unfinished. Leaves a sign there, by which others see
-    /// that theirs is the same folder.
+    /// Makes the folder, takes it, and removes all that is neither the checkpoint to go on from nor
+    /// what that refers to; it is the latest one then. Leaves a sign there, by which others see that
+    /// theirs is the same folder.
     ///
     /// # Errors
-    /// A folder that another process holds; refusals of the operating system; a latest checkpoint
-    /// that cannot be read.
-    pub fn take(folder: &Path, fresh: bool) -> Result<Self, CheckpointError> {
-        Self::take_by(folder, fresh, &Os)
-    }
-
-    fn take_by(folder: &Path, fresh: bool, disk: &dyn Disk) -> Result<Self, CheckpointError> {
-        let refused = CheckpointError::refused(folder);
+    /// A folder that another process holds; refusals of the operating system.
+    pub fn take(folder: &Path, goes_on_from: Option<&Checkpoint>) -> Result<Self, CheckpointError> {
+        let (disk, refused) = (&Os, CheckpointError::refused(folder));
         disk.make_folder(folder).map_err(&refused)?;
         let lock = disk.create(&folder.join(LOCK)).map_err(&refused)?;
         let lock = match lock.try_lock() {
@@ -42,11 +37,14 @@ impl Owner {
             }
             Err(TryLockError::Error(_)) => None,
         };
-        let kept = if fresh { None } else { Checkpoint::latest(folder)? };
-        if fresh && folder.join(LATEST).exists() {
-            disk.remove(&folder.join(LATEST)).map_err(&refused)?;
+        let latest = folder.join(LATEST);
+        match goes_on_from {
+            Some(found) => disk.replace(&latest, manifest::latest(found.name()).as_bytes()),
+            None if latest.exists() => disk.remove(&latest),
+            None => Ok(()),
         }
-        let kept: Vec<Checkpoint> = kept.into_iter().collect();
+        .map_err(&refused)?;
+        let kept: Vec<Checkpoint> = goes_on_from.into_iter().cloned().collect();
         retain(disk, folder, &kept, true).map_err(&refused)?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sign = format!("{} {}\n", std::process::id(), time.as_nanos());

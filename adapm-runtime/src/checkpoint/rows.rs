@@ -58,8 +58,8 @@ pub(super) fn write(
     tables: &Tables,
     parts: &[Part],
 ) -> io::Result<FileInfo> {
-    let places = Places::of(tables, parts);
-    let rows: Vec<u64> = places.by_table.iter().map(|rows| rows.len() as u64).collect();
+    let order = Order::of(tables, parts);
+    let rows: Vec<u64> = order.by_table.iter().map(|rows| rows.len() as u64).collect();
     let (header, data_len) = header(tables, &rows)?;
     let mut out = Summed {
         file: disk.create(&folder.join(name))?,
@@ -70,21 +70,17 @@ pub(super) fn write(
         buffer: Vec::with_capacity(BUFFER),
     };
     disk.write(&mut out.file, &header)?;
-    for (table, rows) in tables.as_slice().iter().zip(&places.by_table) {
-        for place in rows {
-            let row = tables.locate(parts[place.part as usize].keys[place.key as usize]);
-            let (_, row) = row.expect("keys of parts are keys of tables");
+    for places in &order.by_table {
+        for place in places {
+            let row = tables.locate(order.key(*place)).map_or(0, |(_, row)| row);
             out.put(&(row as i64).to_le_bytes())?;
         }
-        debug_assert!(rows.len() as u64 <= table.rows());
         out.end_tensor()?;
     }
-    for (table, rows) in tables.as_slice().iter().zip(&places.by_table) {
-        for range in columns(table) {
-            for place in rows {
-                let start = place.value + range.start;
-                let values = &parts[place.part as usize].values[start..start + range.len()];
-                out.put_floats(values)?;
+    for (table, places) in order.by_table.iter().enumerate() {
+        for range in columns(&tables.as_slice()[table]) {
+            for place in places {
+                out.put_floats(&order.value(table, *place)[range.clone()])?;
             }
             out.end_tensor()?;
         }
@@ -92,36 +88,64 @@ pub(super) fn write(
     out.end(&header, name, rows, header.len() as u64 + data_len)
 }
 
-/// The places of rows among parts: for each table by the hash of their keys.
-struct Places {
-    by_table: Vec<Vec<Place>>,
+/// Where the rows of a table are among parts: in the order of the hashes of their keys.
+struct Order<'a> {
+    tables: &'a Tables,
+    parts: &'a [Part],
+    /// For each part, how many keys those before it have.
+    firsts: Vec<usize>,
+    /// For each part and table, its first key among those of the part, and where its value begins.
+    begins: Vec<Vec<(usize, usize)>>,
+    /// For each table the places of its keys among all.
+    by_table: Vec<Vec<u32>>,
 }
 
-#[derive(Clone, Copy)]
-struct Place {
-    part: u32,
-    /// Its place among the keys of its part.
-    key: u32,
-    /// Where its value begins.
-    value: usize,
-}
-
-impl Places {
-    fn of(tables: &Tables, parts: &[Part]) -> Self {
+impl<'a> Order<'a> {
+    fn of(tables: &'a Tables, parts: &'a [Part]) -> Self {
+        let (mut firsts, mut begins, mut first) = (Vec::new(), Vec::new(), 0);
         let mut by_table = vec![Vec::new(); tables.as_slice().len()];
-        for (part, of) in (0..).zip(parts) {
-            let mut value = 0;
-            for (at, key) in (0..).zip(&of.keys) {
-                let (table, _) = tables.locate(*key).expect("keys of parts are keys of tables");
-                by_table[table].push(Place { part, key: at, value });
-                value += tables.as_slice()[table].row_len();
+        for part in parts {
+            assert!(part.keys.is_sorted(), "the keys of a part ascend");
+            let (mut key, mut value, mut of_part) = (0, 0, Vec::new());
+            for (table, places) in tables.as_slice().iter().zip(&mut by_table) {
+                of_part.push((key, value));
+                let end = tables.end(of_part.len() - 1);
+                let count = part.keys[key..].partition_point(|key| key.0 < end);
+                let places_here = (first + key..first + key + count).map(|place| place as u32);
+                places.extend(places_here);
+                (key, value) = (key + count, value + count * table.row_len());
             }
-            assert_eq!(value, of.values.len(), "a part has the values of its keys");
+            let (keys, values) = (part.keys.len(), part.values.len());
+            assert_eq!((key, value), (keys, values), "a part has keys of tables, and their values");
+            firsts.push(first);
+            begins.push(of_part);
+            first += keys;
         }
-        let hash =
-            |place: &Place| Layout::home_hash(parts[place.part as usize].keys[place.key as usize]);
-        by_table.iter_mut().for_each(|rows| rows.sort_unstable_by_key(hash));
-        Self { by_table }
+        assert!(u32::try_from(first).is_ok(), "one file has at most {} rows", u32::MAX);
+        let order = Self { tables, parts, firsts, begins, by_table: Vec::new() };
+        let hash = |place: &u32| Layout::home_hash(order.key(*place));
+        by_table.iter_mut().for_each(|places| places.sort_unstable_by_key(hash));
+        Self { by_table, ..order }
+    }
+
+    /// Returns the part of a place, and the place in it.
+    fn locate(&self, place: u32) -> (usize, usize) {
+        let part = self.firsts.partition_point(|first| *first <= place as usize) - 1;
+        (part, place as usize - self.firsts[part])
+    }
+
+    fn key(&self, place: u32) -> Key {
+        let (part, at) = self.locate(place);
+        self.parts[part].keys[at]
+    }
+
+    /// Returns the value of a row of this table.
+    fn value(&self, table: usize, place: u32) -> &'a [f32] {
+        let (part, at) = self.locate(place);
+        let (key, value) = self.begins[part][table];
+        let len = self.tables.as_slice()[table].row_len();
+        let begin = value + (at - key) * len;
+        &self.parts[part].values[begin..begin + len]
     }
 }
 

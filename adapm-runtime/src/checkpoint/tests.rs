@@ -74,7 +74,7 @@ fn submit(writer: &Writer, place: Place, save: &Save, step: u64) {
 fn write(folder: &Path, tables: &Tables, parts: usize, step: u64) {
     let places = (0..parts).map(|part| Place { part, parts, workers: 2 });
     let writers: Vec<_> = places.map(|place| (place, Writer::new(folder, place))).collect();
-    let _owner = Owner::take(folder, false).expect("can be made");
+    let _owner = take(folder);
     for (place, writer) in &writers {
         submit(writer, *place, &save(tables, step), step);
     }
@@ -83,6 +83,12 @@ fn write(folder: &Path, tables: &Tables, parts: usize, step: u64) {
         let saved = writer.take_outcome().expect("one was saved").expect("can be written");
         assert_eq!(saved.name, format!("step-{step:08}"));
     }
+}
+
+/// Takes a folder to go on from its latest checkpoint, if there is one.
+fn take(folder: &Path) -> Owner {
+    let latest = Checkpoint::latest(folder).expect("can be read");
+    Owner::take(folder, latest.as_ref()).expect("can be made")
 }
 
 fn latest(folder: &Path) -> Checkpoint {
@@ -155,7 +161,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     let (folder, tables) = (Folder::new("kept"), tables(5));
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0, place);
-    drop(Owner::take(&folder.0, true).expect("can be made"));
+    drop(Owner::take(&folder.0, None).expect("can be made"));
     for step in 1..6 {
         let best = format!("best-{}", step / 2);
         if step != 3 {
@@ -178,10 +184,10 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     // What a killed run left, and what is not a checkpoint.
     fs::create_dir(folder.0.join("step-00000006.partial")).expect("can be made");
     fs::create_dir(folder.0.join("notes")).expect("can be made");
-    drop(Owner::take(&folder.0, false).expect("can be read"));
+    drop(take(&folder.0));
     assert_eq!(names(&folder.0), ["best-2", "step-00000005"]);
     assert!(!folder.0.join("step-00000006.partial").exists() && folder.0.join("notes").exists());
-    drop(Owner::take(&folder.0, true).expect("can be removed"));
+    drop(Owner::take(&folder.0, None).expect("can be removed"));
     assert_eq!(names(&folder.0), [""; 0]);
     assert_eq!(Checkpoint::latest(&folder.0).expect("can be read").map(|_| ()), None);
 }
@@ -328,7 +334,7 @@ fn fails_at(
     // The next run goes on in the folder.
     let place = Place { part: 0, parts: 1, workers: 2 };
     let next = Writer::new(&folder.0, place);
-    let _owner = Owner::take(&folder.0, false).expect("can be read");
+    let _owner = take(&folder.0);
     submit(&next, place, &save(&tables, 4), 4);
     next.wait();
     assert!(next.take_outcome().is_some_and(|outcome| outcome.is_ok()));
@@ -353,7 +359,7 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
     fs::write(&folder.0, "no folder").expect("can be written");
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0.join("checkpoints"), place);
-    let taken = Owner::take(&folder.0.join("checkpoints"), false).map(drop);
+    let taken = Owner::take(&folder.0.join("checkpoints"), None).map(drop);
     let error = taken.expect_err("a file is in its place");
     assert!(error.to_string().contains("not a directory; check it"), "{error}");
     submit(&writer, place, &save(&tables, 1), 1);
@@ -365,12 +371,23 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
 #[test]
 fn a_folder_is_held_by_one_process_at_a_time_and_others_see_its_sign() {
     let folder = Folder::new("owner");
-    let owner = Owner::take(&folder.0, true).expect("nobody holds it");
+    let owner = Owner::take(&folder.0, None).expect("nobody holds it");
     assert!(Owner::is_at(&folder.0, owner.sign()) && !Owner::is_at(&folder.0, "another"));
-    let error = Owner::take(&folder.0, false).map(drop).expect_err("it is held");
+    let error = Owner::take(&folder.0, None).map(drop).expect_err("it is held");
     assert!(error.to_string().contains("another run has its checkpoints there; wait"), "{error}");
     let sign = owner.sign().to_owned();
     drop(owner);
-    let next = Owner::take(&folder.0, false).expect("it was given back");
+    let next = Owner::take(&folder.0, None).expect("it was given back");
     assert_ne!(next.sign(), sign);
+}
+
+#[test]
+fn an_earlier_checkpoint_is_gone_on_from_as_well() {
+    let (folder, tables) = (Folder::new("earlier"), tables(9));
+    (1..3).for_each(|step| write(&folder.0, &tables, 1, step));
+    let earlier = Checkpoint::open(&folder.0.join("step-00000001")).expect("it is kept");
+    drop(Owner::take(&folder.0, Some(&earlier)).expect("nobody holds it"));
+    assert_eq!(latest(&folder.0).name(), "step-00000001");
+    check_read(&latest(&folder.0), &tables, 2, 1);
+    assert_eq!(Checkpoint::list(&folder.0).expect("is there").len(), 1, "the later one is gone");
 }

@@ -7,6 +7,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -71,6 +72,8 @@ struct Shared {
     disk: Box<dyn Disk>,
     /// How long nothing may move in a folder before its reports count as missing.
     patience: Duration,
+    /// Nobody waits for it any more: the cluster has failed, or the program ends.
+    is_given_up: AtomicBool,
 }
 
 #[derive(Default)]
@@ -92,7 +95,8 @@ impl Writer {
     }
 
     pub(super) fn by(folder: &Path, place: Place, disk: Box<dyn Disk>, patience: Duration) -> Self {
-        let shared = Shared { folder: folder.to_path_buf(), place, disk, patience };
+        let (folder, is_given_up) = (folder.to_path_buf(), AtomicBool::new(false));
+        let shared = Shared { folder, place, disk, patience, is_given_up };
         Self { shared: Arc::new(shared), state: Mutex::default() }
     }
 
@@ -118,6 +122,9 @@ impl Writer {
         let (shared, before) = (Arc::clone(&self.shared), state.running.take());
         // A save that refers to one that failed fails, too: so it is joined first.
         let work = move || {
+            // Training comes first. Where that is refused, it is as before.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::process::nice(NICE);
             let before = before.map(|thread| thread.join());
             match before {
                 Some(Ok(Err(error))) if !save.needs.is_empty() => Err(error),
@@ -171,8 +178,11 @@ impl State {
     }
 }
 
+/// Ends what is being written: a checkpoint whose other parts are missing is not waited for.
 impl Drop for Writer {
     fn drop(&mut self) {
+        // Relaxed suffices: the thread looks again and again.
+        self.shared.is_given_up.store(true, Ordering::Relaxed);
         self.state().join();
     }
 }
@@ -237,7 +247,7 @@ impl Shared {
             if now != size {
                 (size, moved) = (now, Instant::now());
             }
-            if moved.elapsed() >= self.patience {
+            if moved.elapsed() >= self.patience || self.is_given_up.load(Ordering::Relaxed) {
                 let parts = self.place.parts;
                 return Err(CheckpointError::new(partial, Fault::Missing { part, parts }));
             }
@@ -319,3 +329,6 @@ const REPORT: &str = "json";
 const FAILED: &str = "failed";
 const LOOK: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// By how much a writer is nicer to others than training is.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;

@@ -21,7 +21,7 @@ pub(crate) mod predict;
 mod usage;
 
 pub(crate) use check::CheckModelsArgs;
-pub(crate) use common::{EvalOutputArgs, SettingsArgs, TrainOutputArgs, systems};
+pub(crate) use common::{EvalOutputArgs, MANIFEST, SettingsArgs, TrainOutputArgs, run_of, systems};
 pub(crate) use compare::{CompareArgs, OF_ONE_RUN};
 pub(crate) use data::{CheckArgs, DataArgs, DataVerb};
 pub(crate) use given::{Given, Settings, deepest};

@@ -9,7 +9,7 @@ use adapm_runtime::tables::Tables;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::args::CheckModelsArgs;
+use crate::cli::args::{CheckModelsArgs, MANIFEST};
 use crate::cli::failure::Failure;
 use crate::cli::folder::{BEST, LAST};
 use crate::cli::format;
@@ -82,7 +82,7 @@ fn found_in(path: &Path) -> Result<Vec<Found>, Failure> {
     if !path.is_dir() {
         return Ok(vec![Found::Model(path.to_path_buf())]);
     }
-    if path.join("manifest.json").is_file() {
+    if path.join(MANIFEST).is_file() {
         return Ok(vec![Found::Checkpoint(path.to_path_buf())]);
     }
     let models = [BEST, LAST].map(|name| path.join(name)).into_iter();

@@ -30,7 +30,7 @@ use crate::cli::{input, recipe};
 use crate::files::OutputError;
 use crate::run::flags::name_of;
 use crate::run::hot::HotChoice;
-use crate::run::{CheckpointFolder, ClusterConfig, Config as _, Keep, KeyChoice, Run};
+use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice, Run};
 
 /// Trains as `args` request, prints the results and saves the parameters if asked to; or lists
 /// recipes.
@@ -81,7 +81,7 @@ fn train<P: Program>(
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
-    let checkpoints = args.output.folder().map(|run| CheckpointFolder::new(run, goes_on));
+    let checkpoints = args.output.checkpoints();
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);
     let trained = P::train(&data, &config, &run);

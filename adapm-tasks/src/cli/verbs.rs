@@ -12,7 +12,7 @@ use crate::cli::args::predict::PredictTask;
 use crate::cli::args::{
     BenchArgs, CheckModelsArgs, CheckNetArgs, CompareArgs, DataArgs, DemoArgs, Given, LaunchArgs,
     PARTITION_EXAMPLES, SettingsArgs, SimulateArgs, TokenArgs, TraceArgs, deepest, in_one_line,
-    systems,
+    run_of, systems,
 };
 use crate::cli::config::{ConfigFile, ConfigFileError};
 use crate::cli::failure::Failure;
@@ -281,8 +281,9 @@ fn with_task(mut words: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let Some(folder) = words.iter().find_map(given).or_else(behind).filter(|_| has_none) else {
         return Ok(words);
     };
-    folder::check_run(&folder)?;
-    let task = ConfigFile::task_of(&folder::settings_of(&folder))?;
+    let folder = run_of(&folder);
+    folder::check_run(folder)?;
+    let task = ConfigFile::task_of(&folder::settings_of(folder))?;
     words.insert(2, task.into());
     Ok(words)
 }
@@ -364,7 +365,7 @@ fn config_asked(
     given: &Given,
 ) -> Result<Option<ConfigFile>, ConfigFileError> {
     let path = |flag| flags.try_get_one::<PathBuf>(flag).ok().flatten();
-    let resumed = path("resume_run").map(|folder| folder::settings_of(folder));
+    let resumed = path("resume_run").map(|folder| folder::settings_of(run_of(folder)));
     let Some(path) = resumed.or_else(|| path("config").cloned()) else { return Ok(None) };
     ConfigFile::read(&path, task, given.command()).map(Some)
 }

@@ -262,9 +262,21 @@ impl<T: Task> TrainingRun<'_, T> {
         let evaluation = || task.evaluation(Split::Valid, Form::Trained, None);
         let valid = settings.evaluate.then(evaluation).flatten();
         let test = &OnceLock::new();
+        let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
+        let (shape, distribution) = (task.shape(), task.sampling_distribution());
+        let traced = settings.trace.map_or(Ok(()), |tracer| traced::check(tracer, shape.keys()));
+        traced.map_err(ConfigError::UnknownKey)?;
+        let hot = self.hot_keys(&shape)?;
+        let inter = settings.inter.map(|staleness| {
+            let frequencies = task.frequencies().ok_or(ConfigError::InterUnknown)?;
+            Ok::<_, TaskError>(Inter::new(staleness, frequencies, &task.dense_keys()))
+        });
+        let inter = inter.transpose()?;
+        self.check_memory(&hot, valid.is_some())?;
         let homes = settings.partition.map(|partition| partition.homes());
         let (checkpoints, resumed) = self.checkpoints(homes.as_ref())?;
         let (checkpoints, resumed) = (checkpoints.as_ref(), resumed.as_ref());
+        let initial = starting_values(task, resumed);
         let job = |state| Job {
             task,
             settings,
@@ -275,18 +287,6 @@ impl<T: Task> TrainingRun<'_, T> {
             checkpoints,
             resumed,
         };
-        let tell: &Tell<'_> = &|done, all| observer.working(Work::Initializing, done, all);
-        let (shape, distribution) = (task.shape(), task.sampling_distribution());
-        let initial = starting_values(task, resumed);
-        let traced = settings.trace.map_or(Ok(()), |tracer| traced::check(tracer, shape.keys()));
-        traced.map_err(ConfigError::UnknownKey)?;
-        let hot = self.hot_keys(&shape)?;
-        let inter = settings.inter.map(|staleness| {
-            let frequencies = task.frequencies().ok_or(ConfigError::InterUnknown)?;
-            Ok::<_, TaskError>(Inter::new(staleness, frequencies, &task.dense_keys()))
-        });
-        let inter = inter.transpose()?;
-        self.check_memory(&hot, valid.is_some())?;
 
         let Some(setup) = Setup::of(topology, settings.seed) else {
             let state =

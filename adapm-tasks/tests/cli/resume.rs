@@ -210,4 +210,11 @@ fn checkpoints_are_checked_whole_and_shown() {
     let ran = run(&["check", text(&run_folder)]);
     assert_eq!(ran.code, Some(2), "{ran:?}");
     holds(&ran.stderr, damaged);
+    // The one before is not.
+    let checkpoints = fs::read_dir(run_folder.join("checkpoints")).expect("is there");
+    let names = checkpoints.map(|entry| entry.expect("is there").path());
+    let is_other = |path: &PathBuf| *path != step && text(path).contains("step-");
+    let before = names.into_iter().find(is_other).expect("two are kept");
+    holds(&succeeded(&["train", "--resume", text(&before)]).stdout, "goes on from step-");
+    succeeded(&["check", text(&run_folder)]);
 }

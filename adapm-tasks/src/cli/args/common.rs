@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::System;
+use crate::run::CheckpointFolder;
 use crate::run::flags::NO_MANAGER;
 
 #[derive(Debug, Default, Args)]
@@ -49,8 +50,8 @@ pub(crate) struct TrainOutputArgs {
     /// parameters
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
-    /// Go on from the last checkpoint of the run in FOLDER, with its settings; the task may be left
-    /// out
+    /// Go on from the last checkpoint of the run in FOLDER, or from FOLDER if that is a checkpoint,
+    /// with the settings of the run; the task may be left out
     #[arg(id = "resume_run", long = "resume", value_name = "FOLDER", conflicts_with_all = ["out", "config", "recipe"])]
     pub(crate) resume: Option<PathBuf>,
     /// Let --out take the folder of an earlier run
@@ -64,9 +65,33 @@ pub(crate) struct TrainOutputArgs {
 impl TrainOutputArgs {
     /// Returns the folder of the run, if it has one.
     pub(crate) fn folder(&self) -> Option<&Path> {
-        self.resume.as_deref().or(self.out.as_deref())
+        self.resume.as_deref().map(run_of).or(self.out.as_deref())
+    }
+
+    /// Returns where the run has its checkpoints, if it has any.
+    pub(crate) fn checkpoints(&self) -> Option<CheckpointFolder> {
+        let folder = CheckpointFolder::new(self.folder()?, self.resume.is_some());
+        let name = self.resume.as_deref().filter(|path| is_checkpoint(path));
+        let name = name.and_then(|path| path.file_name()?.to_str());
+        Some(match name {
+            Some(name) => folder.from(name),
+            None => folder,
+        })
     }
 }
+
+/// Returns the folder of the run that a path given to `--resume` is of.
+pub(crate) fn run_of(path: &Path) -> &Path {
+    let run = || path.parent()?.parent();
+    is_checkpoint(path).then(run).flatten().unwrap_or(path)
+}
+
+fn is_checkpoint(path: &Path) -> bool {
+    path.join(MANIFEST).is_file()
+}
+
+/// The file that a folder has which is a checkpoint.
+pub(crate) const MANIFEST: &str = "manifest.json";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]

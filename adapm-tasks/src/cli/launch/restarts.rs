@@ -5,11 +5,12 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adapm_runtime::checkpoint::Checkpoint;
 
+use crate::cli::args::run_of;
 use crate::cli::launch::error::{End, Ending, LaunchError};
 use crate::run::checkpoints::CHECKPOINTS;
 
@@ -38,7 +39,9 @@ impl Restarts {
         let is_training = words.first().is_some_and(|word| word == "train");
         let folder = match folder.filter(|_| is_training) {
             None if most > 0 => return Err(LaunchError::NoFolder),
-            folder => folder.map(PathBuf::from).unwrap_or_default(),
+            folder => {
+                folder.map(|folder| run_of(Path::new(&folder)).to_owned()).unwrap_or_default()
+            }
         };
         let mut restarts = Self { most, done: 0, in_vain: 0, folder, last: None, checkpoint: None };
         restarts.checkpoint = restarts.latest();
@@ -75,7 +78,7 @@ impl Restarts {
                 value_of(&words, OUT).is_some() && !words.iter().any(|word| word == OVERWRITE);
             return words.into_iter().chain(begins.then(|| OVERWRITE.into())).collect();
         }
-        going_on(words)
+        going_on(words, &self.folder)
     }
 
     /// Says what is done.
@@ -113,20 +116,22 @@ fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
     found
 }
 
-/// Returns a command with `--resume FOLDER` instead of `--out FOLDER` and of where its settings
-/// came from, which are in the folder.
-fn going_on(words: Vec<OsString>) -> Vec<OsString> {
+/// Returns a command with `--resume FOLDER` instead of `--out FOLDER`, without what says where its
+/// settings came from: they are in the folder.
+fn going_on(words: Vec<OsString>, folder: &Path) -> Vec<OsString> {
     let mut all = Vec::new();
     let mut words = words.into_iter().peekable();
     while let Some(word) = words.next() {
         let text = word.to_string_lossy().into_owned();
-        let (flag, value) = text.split_once('=').map_or((&*text, None), |(f, v)| (f, Some(v)));
+        let (flag, has_value) =
+            text.split_once('=').map_or((&*text, false), |(flag, _)| (flag, true));
         match flag {
-            OUT => {
-                all.push(value.map_or(RESUME.into(), |value| format!("{RESUME}={value}").into()))
+            OUT | RESUME => {
+                all.extend([RESUME.into(), folder.into()]);
+                drop(words.next_if(|_| !has_value));
             }
             OVERWRITE => {}
-            "--config" | "--recipe" if value.is_some() => {}
+            "--config" | "--recipe" if has_value => {}
             "--config" | "--recipe" => {
                 drop(words.next_if(|next| !next.to_string_lossy().starts_with('-')));
             }
@@ -155,9 +160,9 @@ mod tests {
     use super::*;
 
     /// Writes a checkpoint of one key.
-    fn save(folder: &std::path::Path) {
+    fn save(folder: &Path) {
         let folder = folder.join(CHECKPOINTS);
-        let _owner = Owner::take(&folder, false).expect("nobody holds it");
+        let _owner = Owner::take(&folder, None).expect("nobody holds it");
         let writer = Writer::new(&folder, Place { part: 0, parts: 1, workers: 1 });
         let tables = Tables::new([Table::new("a", 1, 1)]).expect("legal");
         let (name, needs, program) = ("step-1".to_owned(), Vec::new(), "{}".to_owned());
@@ -172,10 +177,10 @@ mod tests {
 
     #[test]
     fn a_command_goes_on_with_the_settings_of_its_folder() {
-        let on = |text| going_on(words(text));
+        let on = |text| going_on(words(text), Path::new("r"));
         assert_eq!(on("train kge --out r --dim 8"), words("train kge --resume r --dim 8"));
-        assert_eq!(on("train kge --overwrite --out=r"), words("train kge --resume=r"));
-        assert_eq!(on("train --resume r"), words("train --resume r"));
+        assert_eq!(on("train kge --overwrite --out=r"), words("train kge --resume r"));
+        assert_eq!(on("train --resume r/checkpoints/step-1"), words("train --resume r"));
         let given = "train kge --recipe fb --config=a --config b.toml --out r --json";
         assert_eq!(on(given), words("train kge --resume r --json"));
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use adapm_core::error::OpError;
+use adapm_runtime::checkpoint::CheckpointError;
 use adapm_runtime::{BuildError, RunError};
 use adapm_transport::net::{Kind, NetError};
 
@@ -179,6 +180,9 @@ pub enum BenchError {
     /// There are no links of a kind.
     #[error(transparent)]
     Net(#[from] NetError),
+    /// A checkpoint could not be written or read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
     /// The operating system refused a socket.
     #[error("cannot open a socket on this host to compare with: {}", files::reason(.0))]
     Socket(#[from] std::io::Error),
@@ -224,6 +228,11 @@ pub(super) fn memory_available() -> Option<usize> {
 /// Bytes of memory that this process has.
 pub(super) fn memory_resident() -> Option<usize> {
     field("/proc/self/status", "VmRSS:")
+}
+
+/// Bytes of memory that this process has had at most.
+pub(super) fn memory_peak() -> Option<usize> {
+    field("/proc/self/status", "VmHWM:")
 }
 
 /// Seconds of processors that this process has had so far, to a hundredth.

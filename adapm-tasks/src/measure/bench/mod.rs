@@ -14,6 +14,7 @@
 //! | [`Group::Moves`] | relocation; replicas that both nodes write | |
 //! | [`Group::Rest`] | messages and processor time of an idle cluster | none |
 //! | [`Group::Memory`] | bytes of a main copy, a replica, an absent key | |
+//! | [`Group::Checkpoint`] | pause and writing of a checkpoint, what it costs meanwhile, reading | pushes without one, writing and reading the same bytes |
 //!
 //! The reference column has the figures of the predecessor, AdaPM in C++, measured once on a
 //! similar machine with 2 cores. It cannot be run again here, so compare ratios, not times.
@@ -24,6 +25,7 @@
 //! Not here: whole training runs, which `adapm bench` starts as processes of their own.
 
 mod access;
+mod checkpoint;
 pub mod counts;
 mod figure;
 mod memory;
@@ -58,11 +60,13 @@ pub enum Group {
     Rest,
     /// Bytes per key of copies and absent keys.
     Memory,
+    /// Pause, writing and reading of checkpoints.
+    Checkpoint,
 }
 
 impl Group {
     /// All groups, in the order in which they are measured.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Access,
         Self::Workers,
         Self::Signals,
@@ -70,6 +74,7 @@ impl Group {
         Self::Moves,
         Self::Rest,
         Self::Memory,
+        Self::Checkpoint,
     ];
 
     /// Returns the name on the command line.
@@ -83,6 +88,7 @@ impl Group {
             Self::Moves => "moves",
             Self::Rest => "rest",
             Self::Memory => "memory",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }
@@ -117,5 +123,6 @@ pub fn measure(
         Group::Moves => moves::measure(desk),
         Group::Rest => memory::measure_rest(desk),
         Group::Memory => memory::measure(desk),
+        Group::Checkpoint => checkpoint::measure(desk),
     }
 }

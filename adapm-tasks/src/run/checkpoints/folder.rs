@@ -22,8 +22,10 @@ use crate::run::task::{FiguresOf, Task};
 pub struct CheckpointFolder {
     /// The folder of the run; checkpoints are in a folder of their own in it.
     run: PathBuf,
-    /// Go on from the last checkpoint.
+    /// Go on from a checkpoint.
     resume: bool,
+    /// Its name; the last one if there is none.
+    name: Option<String>,
     /// Seconds between two checkpoints, if they are not to follow from what one costs.
     interval: Option<f64>,
 }
@@ -54,11 +56,18 @@ pub(crate) struct Resumed<F> {
 }
 
 impl CheckpointFolder {
-    /// Returns the folder of checkpoints in that of a run, which begins or, with `resume`, goes on.
+    /// Returns the folder of checkpoints in that of a run, which begins or, with `resume`, goes on
+    /// from the last one.
     #[must_use]
     pub fn new(run: &Path, resume: bool) -> Self {
         let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
-        Self { run: run.to_path_buf(), resume, interval }
+        Self { run: run.to_path_buf(), resume, name: None, interval }
+    }
+
+    /// Returns the same; a run that goes on does so from the checkpoint of this name.
+    #[must_use]
+    pub fn from(self, name: impl Into<String>) -> Self {
+        Self { name: Some(name.into()), ..self }
     }
 
     /// Returns the same with so many seconds between two checkpoints.
@@ -99,10 +108,16 @@ impl CheckpointFolder {
 
     /// Takes the folder for this run.
     fn take(&self, path: &Path) -> Result<Owner, ResumeError> {
-        if self.resume && Checkpoint::latest(path)?.is_none() {
-            return Err(ResumeError::None(self.run.clone()));
+        let from = if self.resume { Some(self.checkpoint(path)?) } else { None };
+        Ok(Owner::take(path, from.as_ref())?)
+    }
+
+    /// Opens the checkpoint to go on from.
+    fn checkpoint(&self, path: &Path) -> Result<Checkpoint, ResumeError> {
+        match &self.name {
+            Some(name) => Ok(Checkpoint::open(&path.join(name))?),
+            None => Checkpoint::latest(path)?.ok_or_else(|| ResumeError::None(self.run.clone())),
         }
-        Ok(Owner::take(path, !self.resume)?)
     }
 
     /// Finds the checkpoint to go on from.
@@ -114,7 +129,7 @@ impl CheckpointFolder {
         if !self.resume {
             return Ok(None);
         }
-        let found = Checkpoint::latest(path)?.ok_or_else(|| ResumeError::None(self.run.clone()))?;
+        let found = self.checkpoint(path)?;
         let record: Record = serde_json::from_str(&found.program())
             .map_err(|_| ResumeError::Version(found.folder().to_path_buf()))?;
         self.check(&record, fingerprint)?;

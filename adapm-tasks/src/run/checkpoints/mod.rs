@@ -19,7 +19,8 @@ mod record;
 mod schedule;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use adapm_core::Key;
 use adapm_runtime::checkpoint::{Part, Place, Save, Saved, Writer};
@@ -257,9 +258,13 @@ impl Checkpointing {
         name.parse().ok()
     }
 
-    /// Waits until nothing is being written here.
-    pub(crate) fn wait<F>(&self, observer: &dyn Observer<F>) {
-        self.writer.wait();
+    /// Waits until nothing is being written here, or another process is lost: its part would not
+    /// come.
+    pub(crate) fn wait<F>(&self, peers: &Peers<'_>, observer: &dyn Observer<F>) {
+        let is_lost = || peers.group().is_some_and(|group| group.failure().is_some());
+        while self.writer.is_busy() && !is_lost() {
+            thread::sleep(LOOK);
+        }
         self.tell(observer);
     }
 
@@ -304,3 +309,6 @@ impl Shared {
         }
     }
 }
+
+/// How often it is looked whether a last checkpoint is written.
+const LOOK: Duration = Duration::from_millis(5);

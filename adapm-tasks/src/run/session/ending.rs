@@ -107,7 +107,7 @@ where
         }
         if self.slot.is_first() {
             // None leaves before it is complete.
-            checkpoints.wait(state.observer);
+            checkpoints.wait(state.peers, state.observer);
             state.peers.share(Ok(()))?;
         }
         Ok(self.parameters.quiesce()?)
