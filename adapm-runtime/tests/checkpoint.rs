@@ -73,7 +73,7 @@ fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it(
             .expect("no failure");
         assert_eq!(
             checkpoints.wait().expect("can be written").map(|saved| saved.name),
-            Some("step-00000003".to_owned())
+            Some("step-0000000003".to_owned())
         );
         drop(cluster);
         let names = Checkpoint::list(&folder.0).expect("is there");
