@@ -65,6 +65,11 @@ impl Checkpoints {
         self.writers().begun.get_or_insert_with(take);
     }
 
+    /// Returns true if the folder cannot be taken: nothing is written then.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.writers().begun, Some(Err(_)))
+    }
+
     /// Checks what a program adds.
     ///
     /// # Panics

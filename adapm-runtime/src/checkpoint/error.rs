@@ -68,6 +68,12 @@ impl CheckpointError {
         &self.path
     }
 
+    /// Returns true if another process holds the folder.
+    #[must_use]
+    pub fn is_taken(&self) -> bool {
+        self.fault == Fault::Taken
+    }
+
     /// Returns the kind of the operating system's refusal, if it is one.
     #[must_use]
     pub fn kind(&self) -> Option<io::ErrorKind> {

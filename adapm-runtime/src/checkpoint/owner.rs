@@ -8,7 +8,7 @@ use super::Checkpoint;
 use super::disk::{Disk, Os};
 use super::error::{CheckpointError, Fault};
 use super::manifest::{self, LATEST};
-use super::writer::retain;
+use super::writer::{Unfinished, retain};
 
 /// A folder of checkpoints that is held for one run, by the process of part 0; given back when
 /// dropped, or when the process ends in whatever way.
@@ -20,8 +20,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Makes the folder, takes it, and removes all that is neither the checkpoint to go on from nor
-    /// what that refers to; it is the latest one then. Leaves a sign there, by which others see that
+    /// Makes the folder, takes it, and removes what is not complete and what comes after the
+    /// checkpoint to go on from, which is the latest one then; all if there is none. Leaves a sign there, by which others see that
     /// theirs is the same folder.
     ///
     /// # Errors
@@ -44,8 +44,15 @@ impl Owner {
             None => Ok(()),
         }
         .map_err(&refused)?;
-        let kept: Vec<Checkpoint> = goes_on_from.into_iter().cloned().collect();
-        retain(disk, folder, &kept, true).map_err(&refused)?;
+        // Earlier ones stay, for the day when this one turns out to be damaged; the next that is
+        // written removes what is too much.
+        let is_earlier =
+            |found: &Checkpoint| goes_on_from.is_some_and(|from| found.name() < from.name());
+        let complete = Checkpoint::list(folder).map_err(&refused)?;
+        let complete = complete.iter().filter_map(|path| Checkpoint::open(path).ok());
+        let kept: Vec<Checkpoint> =
+            complete.filter(is_earlier).chain(goes_on_from.cloned()).collect();
+        retain(disk, folder, &kept, Unfinished::All).map_err(&refused)?;
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let sign = format!("{} {}\n", std::process::id(), time.as_nanos());
         disk.replace(&folder.join(SIGN), sign.as_bytes()).map_err(refused)?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adapm_core::Key;
+use adapm_core::{Key, Layout};
 
 use super::error::CheckpointError;
 use super::rows::RowsFile;
@@ -59,7 +59,14 @@ impl Checkpoint {
             let path = self.folder.join(&info.name);
             let file = RowsFile::open(&path, info, &self.tables)?;
             for (table, rows) in read.iter_mut().enumerate() {
-                rows.add(&file, (table, tables), &hashes, keep)?;
+                // Behind a table that has grown keys are others, and have other homes.
+                let has_moved = tables.key(table, 0) != self.tables.key(table, 0);
+                if has_moved {
+                    let is_here = |key: Key| Layout::home(key, nodes).index() == node && keep(key);
+                    rows.add(&file, (table, tables), &hashes_of(0, 1), &is_here)?;
+                } else {
+                    rows.add(&file, (table, tables), &hashes, keep)?;
+                }
             }
         }
         Ok(Restored { tables: tables.clone(), rows: read.into() })

@@ -150,6 +150,13 @@ fn a_table_may_have_grown_and_nothing_else() {
     let mut bias = [0.0];
     assert!(read.write(Key(12), &mut bias), "the keys of the next table have moved");
     assert_eq!(bias[0], value(&old, Key(10), 1)[0]);
+    for node in 0..3 {
+        let read = found.read(&grown, (node, 3), &|_| true).expect("a table that has grown");
+        for key in [Key(12), Key(13)] {
+            let is_here = Layout::home(key, 3).index() == node;
+            assert_eq!(read.write(key, &mut bias), is_here, "{key:?} on node {node}");
+        }
+    }
     let refused = |tables: Tables| found.check(&tables).expect_err("another table").to_string();
     assert!(refused(tables(9)).contains("words: 10 x 3 + adagrad 2 + clock 1, words: 9"));
     let other = Tables::new([Table::new("words", 10, 3), Table::new("none", 0, 4)]);
@@ -185,7 +192,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     fs::create_dir(folder.0.join("step-00000006.partial")).expect("can be made");
     fs::create_dir(folder.0.join("notes")).expect("can be made");
     drop(take(&folder.0));
-    assert_eq!(names(&folder.0), ["best-2", "step-00000005"]);
+    assert_eq!(names(&folder.0), ["best-2", "step-00000004", "step-00000005"]);
     assert!(!folder.0.join("step-00000006.partial").exists() && folder.0.join("notes").exists());
     drop(Owner::take(&folder.0, None).expect("can be removed"));
     assert_eq!(names(&folder.0), [""; 0]);

@@ -109,6 +109,10 @@ impl Writer {
         let mut state = self.state();
         let at = state.gathering.iter().position(|(other, _)| other.name == save.name);
         let at = at.unwrap_or_else(|| {
+            // One for which a part never came, as its worker has ended.
+            if state.gathering.len() == GATHERING_MAX {
+                state.gathering.remove(0);
+            }
             let parts = (0..self.shared.place.workers).map(|_| None).collect();
             state.gathering.push((save.clone(), parts));
             state.gathering.len() - 1
@@ -120,15 +124,17 @@ impl Writer {
         let (save, parts) = state.gathering.remove(at);
         let parts: Vec<Part> = parts.into_iter().flatten().collect();
         let (shared, before) = (Arc::clone(&self.shared), state.running.take());
-        // A save that refers to one that failed fails, too: so it is joined first.
         let work = move || {
             // Training comes first. Where that is refused, it is as before.
             #[cfg(target_os = "linux")]
             let _ = rustix::process::nice(NICE);
-            let before = before.map(|thread| thread.join());
+            // One after the other: a checkpoint comes after those that it needs.
+            let before = before.map(JoinHandle::join);
+            let saved = shared.save(&save, &parts);
+            // The reason why one that it needs is missing says more.
             match before {
-                Some(Ok(Err(error))) if !save.needs.is_empty() => Err(error),
-                _ => shared.save(&save, &parts),
+                Some(Ok(Err(error))) if saved.is_err() => Err(error),
+                _ => saved,
             }
         };
         match threads::spawn("adapm checkpoint", work) {
@@ -269,6 +275,10 @@ impl Shared {
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
             program: serde_json::from_str(&save.program)?,
         };
+        let is_missing = |name: &&String| !self.folder.join(name).join(MANIFEST).is_file();
+        if let Some(name) = save.needs.iter().find(is_missing) {
+            return Err(io::Error::other(format!("{name} is missing, which it needs")));
+        }
         for part in 1..self.place.parts {
             let _ = self.disk.remove(&partial.join(format!("{}.{REPORT}", self.name_of(part))));
         }
@@ -288,30 +298,44 @@ impl Shared {
             // The checkpoint is complete: what is too much can go the next time, too.
             if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(&folder)) {
                 let kept: Vec<Checkpoint> = before.into_iter().chain([saved]).collect();
-                let _ = retain(&*self.disk, &self.folder, &kept, false);
+                let _ = retain(&*self.disk, &self.folder, &kept, Unfinished::Before(&save.name));
             }
         }
         Ok(())
     }
 }
 
-/// Removes all checkpoints of a folder but these and those that they refer to; with `unfinished`
-/// also what is not complete, which other parts may be writing.
+/// What is not complete in a folder, of which some is removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unfinished<'a> {
+    /// All: nobody writes there.
+    All,
+    /// What comes before this one: other parts may be writing what comes after it.
+    Before(&'a str),
+}
+
+/// Removes all checkpoints of a folder but these and those that they refer to, and what is
+/// `unfinished`.
 pub(super) fn retain(
     disk: &dyn Disk,
     folder: &Path,
     kept: &[Checkpoint],
-    unfinished: bool,
+    unfinished: Unfinished<'_>,
 ) -> io::Result<()> {
     let names: Vec<&str> = kept
         .iter()
         .flat_map(|kept| [kept.name()].into_iter().chain(kept.needs().iter().map(|name| &**name)))
         .collect();
+    let kind = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_partial = path.extension().is_some_and(|end| end == PARTIAL);
-        let goes = if is_partial { unfinished } else { path.join(MANIFEST).is_file() };
+        let goes = match unfinished {
+            Unfinished::All if is_partial => true,
+            Unfinished::Before(other) if is_partial => kind(name) == kind(other) && name < other,
+            _ => path.join(MANIFEST).is_file(),
+        };
         if path.is_dir() && goes && !names.contains(&name) {
             disk.remove_folder(&path)?;
         }
@@ -332,3 +356,5 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// By how much a writer is nicer to others than training is.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
+/// Saves that wait for parts of workers: two are given at once.
+const GATHERING_MAX: usize = 4;

@@ -64,8 +64,8 @@ pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
 
 #[cfg(feature = "checkpoint")]
 impl<S: Store<Value = f32>> Worker<f32, S> {
-    /// Takes part in a checkpoint: blocks until all workers of all nodes that have not ended have
-    /// called this and have copied their keys. Then all go on, while the checkpoint `step` is
+    /// Takes part in a checkpoint: blocks until all workers of all nodes have called this and have
+    /// copied their keys. Then all go on, while the checkpoint `step` is
     /// written, and becomes the latest once it is complete
     /// ([`Checkpoints::wait`](crate::checkpoint::Checkpoints::wait)). `program` is kept with it;
     /// that of node 0 counts.
@@ -74,7 +74,7 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
     ///
     /// # Errors
     /// The cluster has failed, or has other keys than the tables. That a checkpoint cannot be
-    /// written fails no worker.
+    /// written fails no worker. Where a worker has ended, nothing is written.
     ///
     /// # Panics
     /// If `program` is no JSON.
@@ -101,7 +101,9 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
         part.values = values;
         // Nobody pushes before all have copied.
         self.quiesce()?;
-        writer.submit(id, &checkpoints.save(step, program), part);
+        if !checkpoints.is_refused() {
+            writer.submit(id, &checkpoints.save(step, program), part);
+        }
         Ok(())
     }
 }

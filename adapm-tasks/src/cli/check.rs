@@ -93,8 +93,14 @@ fn found_in(path: &Path) -> Result<Vec<Found>, Failure> {
         return Err(Failure::NoModel { path: path.to_path_buf() });
     }
     // That the run can go on is a part of it.
-    let latest = Checkpoint::latest(&path.join(CHECKPOINTS));
-    latest.map_err(|error| Failure::from(TaskError::from(ResumeError::from(error))))?;
+    let whole = || {
+        let latest = Checkpoint::latest(&path.join(CHECKPOINTS))?;
+        let needs = latest.iter().flat_map(Checkpoint::needs);
+        needs
+            .map(|name| path.join(CHECKPOINTS).join(name))
+            .try_for_each(|need| Checkpoint::open(&need).map(drop))
+    };
+    whole().map_err(|error| Failure::from(TaskError::from(ResumeError::from(error))))?;
     Ok(found)
 }
 

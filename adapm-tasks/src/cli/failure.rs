@@ -306,6 +306,7 @@ fn of_corpus(error: &CorpusError) -> String {
 fn of_run(error: &TaskError) -> Blame {
     match error {
         error if error.is_loss() || error.culprit().is_some() => Blame::Loss,
+        TaskError::Resume(error) if error.may_pass() => Blame::Loss,
         TaskError::Config(_)
         | TaskError::Data(_)
         | TaskError::Checkpoint(_)

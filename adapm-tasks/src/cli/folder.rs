@@ -21,6 +21,7 @@ use serde_json::Value;
 use crate::cli::config;
 use crate::cli::failure::Failure;
 use crate::files::{self, LineFile, Output};
+use crate::run::checkpoints::CHECKPOINTS;
 
 /// The folder of a run, which begins with the first sign of life of the run: what is refused before
 /// leaves an earlier run as it is.
@@ -56,7 +57,11 @@ pub(crate) fn check(path: &Path, overwrite: bool, goes_on: bool) -> Result<(), F
     }
     let refused =
         |why: &str| Err(Failure::Folder { path: path.to_path_buf(), reason: why.to_owned() });
-    let is_empty = |entries: fs::ReadDir| entries.into_iter().next().is_none();
+    // A run that ended before it trained may have left a folder for checkpoints.
+    let is_empty = |entries: fs::ReadDir| {
+        let mut names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
+        names.all(|name| name == CHECKPOINTS)
+    };
     match fs::read_dir(path).map(is_empty) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -86,6 +91,18 @@ pub(crate) fn check_run(path: &Path) -> Result<(), Failure> {
     Err(Failure::Folder { path: path.to_path_buf(), reason })
 }
 
+/// Returns true if the run in a folder was begun by an earlier start of the same launch.
+pub(crate) fn is_of_this_launch(path: &Path) -> bool {
+    let Some(launch) = launch() else { return false };
+    fs::read_to_string(settings_of(path)).is_ok_and(|text| text.lines().any(|line| line == launch))
+}
+
+/// Returns the line of a folder's settings that names the launch, if that starts runs again.
+fn launch() -> Option<String> {
+    let launch = std::env::var(LAUNCH).ok().filter(|launch| !launch.is_empty());
+    launch.map(|launch| format!("# launch {launch}"))
+}
+
 /// Returns the path of the settings of the run in a folder.
 pub(crate) fn settings_of(path: &Path) -> PathBuf {
     path.join(CONFIG)
@@ -106,23 +123,29 @@ impl RunFolder {
     /// Refusals of the operating system.
     pub(crate) fn make(path: &Path, settings: String, goes_on: bool) -> Result<Self, Failure> {
         let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
+        let settings =
+            launch().map_or(settings.clone(), |launch| format!("{settings}\n{launch}\n"));
         let folder = Self { path, settings, goes_on, lines, failure };
         fs::create_dir_all(&folder.path).map_err(|error| folder.refused(&error))?;
         Ok(folder)
     }
 
-    /// Begins the folder, in place of what an earlier run has left there, or goes on with it; does
-    /// nothing if it has begun.
+    /// Begins the folder, in place of what an earlier run has left there; does nothing if it has
+    /// begun, or if the run there goes on: that is known when it does.
     ///
     /// # Errors
     ///
     /// Refusals of the operating system.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
+        if self.goes_on { Ok(()) } else { self.begin_anew() }
+    }
+
+    fn begin_anew(&self) -> Result<(), Failure> {
         let mut lines = lock(&self.lines);
         if lines.is_some() {
             return Ok(());
         }
-        for name in [BEST, LAST].into_iter().filter(|_| !self.goes_on) {
+        for name in [BEST, LAST] {
             match fs::remove_file(self.path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(self.refused(&error));
@@ -130,12 +153,16 @@ impl RunFolder {
                 _ => {}
             }
         }
+        self.write_settings()?;
+        *lines = Some(self.no_lines()?);
+        Ok(())
+    }
+
+    fn write_settings(&self) -> Result<(), Failure> {
         let path = self.path.join(CONFIG);
         let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
         let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
-        save().map_err(|error| Failure::Unwritable { flag: "--out", path: path.clone(), error })?;
-        *lines = Some(if self.goes_on { self.lines_before(u32::MAX)? } else { self.no_lines()? });
-        Ok(())
+        save().map_err(|error| Failure::Unwritable { flag: "--out", path: path.clone(), error })
     }
 
     /// Goes on with the lines of epochs before this one: later ones are done again.
@@ -144,6 +171,7 @@ impl RunFolder {
     ///
     /// Refusals of the operating system.
     pub(crate) fn keep_epochs(&self, before: u32) -> Result<(), Failure> {
+        self.write_settings()?;
         *lock(&self.lines) = Some(self.lines_before(before)?);
         Ok(())
     }
@@ -173,6 +201,10 @@ impl RunFolder {
 
     /// Adds an epoch, as an object of numbers by name.
     pub(crate) fn epoch(&self, epoch: &impl serde::Serialize) {
+        // The first start of a launch has come to no checkpoint.
+        if let Err(failure) = self.begin_anew() {
+            lock(&self.failure).get_or_insert(failure);
+        }
         let mut lines = lock(&self.lines);
         let added = lines.as_mut().map_or(Ok(()), |lines| lines.epoch(epoch));
         if let Err(error) = added {
@@ -219,6 +251,9 @@ impl Lines {
         self.metrics.line(&cells.join(","))
     }
 }
+
+/// The variable by which `launch --restarts` names itself to what it starts.
+pub(crate) const LAUNCH: &str = "ADAPM_LAUNCH";
 
 /// The field that numbers epochs.
 const EPOCH: &str = "epoch";

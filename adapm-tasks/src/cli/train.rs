@@ -7,9 +7,11 @@
 //! What is a task's own is its [`Program`].
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::SystemTime;
 
 use adapm_core::Key;
+use adapm_runtime::checkpoint::Checkpoint;
 use adapm_runtime::trace::Tracer;
 
 use crate::cli::args::Given;
@@ -28,6 +30,7 @@ use crate::cli::report::{self, Summary};
 use crate::cli::table::Table;
 use crate::cli::{input, recipe};
 use crate::files::OutputError;
+use crate::run::checkpoints::CHECKPOINTS;
 use crate::run::flags::name_of;
 use crate::run::hot::HotChoice;
 use crate::run::{ClusterConfig, Config as _, Keep, KeyChoice, Run};
@@ -64,7 +67,8 @@ fn train<P: Program>(
     args.config.check()?;
     check_manager(args.config.cluster(), processes)?;
     let folder = args.output.folder().filter(|_| processes.is_first());
-    let goes_on = args.output.resume.is_some();
+    let is_restarted = folder.is_some_and(folder::is_of_this_launch);
+    let goes_on = args.output.resume.is_some() || is_restarted;
     folder.map_or(Ok(()), |path| folder::check(path, args.output.overwrite, goes_on))?;
     let (mut outputs, choices) = prepare(args, processes, interrupt)?;
     let read = || P::read(args).map_err(|error| *error.0);
@@ -81,7 +85,7 @@ fn train<P: Program>(
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
-    let checkpoints = args.output.checkpoints();
+    let checkpoints = args.output.checkpoints(is_restarted);
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);
     let trained = P::train(&data, &config, &run);
@@ -127,10 +131,10 @@ fn tell_how_to_go_on<P: Program>(
     output: Output,
     stopped: bool,
 ) -> Result<(), Failure> {
-    match args.output.folder().filter(|_| stopped) {
-        Some(run) => {
-            output.sentence(&format!("go on with: adapm train --resume {}", run.display()))
-        }
+    let has_one =
+        |run: &&Path| Checkpoint::latest(&run.join(CHECKPOINTS)).is_ok_and(|c| c.is_some());
+    match args.output.folder().filter(|_| stopped).filter(has_one) {
+        Some(run) => output.sentence(&format!("go on with: train --resume {}", run.display())),
         None => Ok(()),
     }
 }

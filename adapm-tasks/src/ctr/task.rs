@@ -49,6 +49,8 @@ pub(crate) struct Prediction<'a> {
 /// Examples of a step, and the keys it needs: those of features, then those of dense layers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Examples {
+    /// The epoch and the number of the batch in it: what dropout draws by.
+    step: u64,
     keys: Vec<Key>,
     /// Keys of features.
     features: usize,
@@ -277,8 +279,9 @@ impl<'a> Task for Prediction<'a> {
         let layers: Vec<Key> = self.chunks.keys().collect();
         loader.layers.signal(self.chunks, clock, signaler)?;
         let rows = self.dealt(loader.slot, round.epoch);
-        for rows in rows.chunks(self.config.batch).skip(batch) {
+        for (place, rows) in (0..).zip(rows.chunks(self.config.batch)).skip(batch) {
             let mut content = self.examples_of(rows.iter().map(|row| *row as usize));
+            content.step = u64::from(round.epoch) << 32 | place;
             signaler.signal_intent(&content.keys, clock..clock + 1)?;
             content.keys.extend_from_slice(&layers);
             queue.send(Plain { clock, examples: rows.len() as u64, content })?;
@@ -314,7 +317,7 @@ impl<'a> Task for Prediction<'a> {
         self.chunks.unpack(layers, 2, &mut state.parameters);
         let rows = self.rows(of, values, 2);
         let share = self.config.dropout;
-        let step = self.config.run.seed ^ (batch.clock.0 << 8);
+        let step = self.config.run.seed ^ (of.step << 8);
         let dropout = (share > 0.0).then_some(Dropout { share, step });
         let logits = self.network.forward(&state.parameters, rows, dropout, &mut state.pass);
         let loss = self.judge(logits, &of.labels, &mut state.slopes);

@@ -53,6 +53,8 @@ pub struct Queue<U> {
     taken: Receiver<()>,
     lot: usize,
     round: Round,
+    /// Samples prepared since the last batch.
+    samples: Cell<u64>,
 }
 
 /// The worker's end.
@@ -64,11 +66,18 @@ pub(crate) struct Batches<U> {
     /// Batches taken of the running lot.
     of_lot: usize,
     /// The first batch of a round to come.
-    next: Option<(Round, U)>,
+    next: Option<(Round, Counted<U>)>,
+}
+
+/// A batch, and the samples that were prepared for it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Counted<U> {
+    pub(crate) batch: U,
+    pub(crate) samples: u64,
 }
 
 /// A batch with its round, or why there is none.
-type Loaded<U> = Result<(Round, U), TaskError>;
+type Loaded<U> = Result<(Round, Counted<U>), TaskError>;
 
 /// The reason why a loader ends early.
 #[derive(Debug)]
@@ -99,7 +108,8 @@ pub(crate) fn queue<U>(depth: usize) -> (Queue<U>, Batches<U>) {
     let (taken, given_back) = channel();
     let lot = (depth / 4).max(1);
     let room = Cell::new(depth.saturating_sub(1));
-    let queue = Queue { sender, room, taken: given_back, lot, round: Cursor::START.round };
+    let (round, samples) = (Cursor::START.round, Cell::new(0));
+    let queue = Queue { sender, room, taken: given_back, lot, round, samples };
     (queue, Batches { receiver, taken, lot, of_lot: 0, next: None })
 }
 
@@ -111,13 +121,19 @@ impl<U> Queue<U> {
     ///
     /// The worker takes no more.
     pub fn send(&self, batch: U) -> Result<(), Over> {
-        self.sender.send(Ok((self.round, batch))).map_err(|_| Over::Left)?;
+        let counted = Counted { batch, samples: self.samples.take() };
+        self.sender.send(Ok((self.round, counted))).map_err(|_| Over::Left)?;
         while self.room.get() == 0 {
             self.taken.recv().map_err(|_| Over::Left)?;
             self.room.set(self.lot);
         }
         self.room.set(self.room.get() - 1);
         Ok(())
+    }
+
+    /// Counts a sample of the next batch.
+    pub(crate) fn count_sample(&self) {
+        self.samples.set(self.samples.get() + 1);
     }
 
     /// Loads all rounds of all epochs from `start` on by `load`, which returns the clock after
@@ -154,13 +170,19 @@ impl<U> Queue<U> {
 }
 
 impl<U> Batches<U> {
+    /// Returns the next batch of `round` without its count.
+    #[cfg(test)]
+    pub(crate) fn next(&mut self, round: Round) -> Result<Option<U>, TaskError> {
+        Ok(self.next_counted(round)?.map(|counted| counted.batch))
+    }
+
     /// Returns the next batch of `round`; `None` at its end. Rounds are asked for in order, each to
     /// its end.
     ///
     /// # Errors
     ///
     /// Why loading failed.
-    pub(crate) fn next(&mut self, round: Round) -> Result<Option<U>, TaskError> {
+    pub(crate) fn next_counted(&mut self, round: Round) -> Result<Option<Counted<U>>, TaskError> {
         let (of, batch) = match self.next.take() {
             Some(next) => next,
             None => match self.receiver.recv() {

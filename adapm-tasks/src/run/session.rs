@@ -29,11 +29,13 @@
 
 mod ending;
 
+use std::ops::Range;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adapm_core::Clock;
+use adapm_core::error::OpError;
+use adapm_core::{Clock, Key};
 use adapm_transport::threads;
 
 use crate::run::checkpoints::{Checkpointing, Meeting, Resumed, Seat};
@@ -41,7 +43,7 @@ use crate::run::config::Keep;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
 use crate::run::parameters::{IntentSignaler, Parameters};
-use crate::run::queue::{self, Batches, Cursor, Queue, Round};
+use crate::run::queue::{self, Batches, Counted, Cursor, Queue, Round};
 use crate::run::settings::Settings;
 use crate::run::state::{Answers, RunState, Share};
 use crate::run::task::{Batch, Course, Evaluation, FiguresOf, StepError, Task};
@@ -158,12 +160,9 @@ where
     fn epochs(&mut self, mut batches: Batches<T::Batch<P::Sample>>) -> Result<(), TaskError> {
         let first = self.first_round();
         // A run that has ended by itself does so again.
-        let begins_epoch = first.index == 0 && self.seat.batches == 0;
-        let epochs = if first.epoch > 1 && begins_epoch && self.is_over(first.epoch - 1) {
-            0
-        } else {
-            self.job.settings.epochs
-        };
+        let begins_epoch = self.job.resumed.is_some_and(Resumed::begins_epoch);
+        let is_over = first.epoch > 1 && begins_epoch && self.is_over(first.epoch - 1);
+        let epochs = if is_over { 0 } else { self.job.settings.epochs };
         for epoch in first.epoch..=epochs {
             if epoch == first.epoch && self.slot.is_first() {
                 self.job.state.observer.working(Work::Settling, 0, 0);
@@ -192,7 +191,7 @@ where
             }
             let is_cut = self.end_phase()?;
             if is_cut || self.select(epoch)? {
-                self.record_end()?;
+                self.record_end(true)?;
                 return self.end(true);
             }
             self.seat = self.seat.at(epoch + 1, 0);
@@ -201,7 +200,7 @@ where
                 break;
             }
         }
-        self.record_end()?;
+        self.record_end(false)?;
         self.end(false)
     }
 
@@ -249,7 +248,9 @@ where
                 self.parameters.settle()?;
             }
             let round = Round { epoch, index };
-            self.note_round(true);
+            let timed = self.job.checkpoints.filter(|_| self.slot.is_first());
+            timed.iter().for_each(|checkpoints| checkpoints.begin_round());
+            let is_whole = index > first || self.seat.batches == 0;
             // Of a run that goes on, some workers may have been further.
             if goes_on && index >= self.seat.index {
                 if index > self.seat.index {
@@ -260,15 +261,9 @@ where
             while self.meets_in(round) {
                 self.meet(true)?;
             }
-            self.note_round(false);
+            timed.iter().for_each(|checkpoints| checkpoints.end_round(index, is_whole && goes_on));
         }
         Ok(())
-    }
-
-    /// Notes that a round begins or ends, for the time until the next meeting.
-    fn note_round(&self, begins: bool) {
-        let checkpoints = self.job.checkpoints.filter(|_| self.slot.is_first());
-        checkpoints.into_iter().for_each(|checkpoints| checkpoints.note_round(begins));
     }
 
     /// Trains on this worker's part of a round. Returns true if it has come to its end.
@@ -288,7 +283,7 @@ where
             if self.meets(round) {
                 self.meet(next.is_none())?;
             }
-            let Some(mut batch) = next.take() else { return Ok(true) };
+            let Some(Counted { mut batch, samples }) = next.take() else { return Ok(true) };
             next = match self.next(round, batches) {
                 Ok(next) => next,
                 Err(error) => return self.leave(error),
@@ -312,8 +307,7 @@ where
                     }
                     Err(StepError::Access(error)) => return self.leave(error.into()),
                 };
-            let has_sample = batch.sample().is_some();
-            self.seat.add(batch.examples(), loss, has_sample);
+            self.seat.add(batch.examples(), loss, samples);
             state.tally(self.slot.index, self.seat.done, f64::from_bits(self.seat.loss));
             if self.slot.is_first() && told.elapsed().as_millis() >= PROGRESS_MILLIS {
                 *told = Instant::now();
@@ -327,9 +321,9 @@ where
         &mut self,
         round: Round,
         batches: &mut Batches<T::Batch<P::Sample>>,
-    ) -> Result<Option<T::Batch<P::Sample>>, TaskError> {
-        let mut next = batches.next(round)?;
-        if let Some(sample) = next.as_mut().and_then(Batch::sample) {
+    ) -> Result<Option<Counted<T::Batch<P::Sample>>>, TaskError> {
+        let mut next = batches.next_counted(round)?;
+        if let Some(sample) = next.as_mut().and_then(|next| next.batch.sample()) {
             self.parameters.choose_sample(sample)?;
         }
         Ok(next)
@@ -447,7 +441,9 @@ where
         let chosen = state.verdicts().chosen;
         // After the last epoch the parameters stay as they are.
         if chosen == Some(epoch)
-            && (self.job.keep != Keep::Nothing || epoch < self.job.settings.epochs)
+            && (self.job.keep != Keep::Nothing
+                || self.job.checkpoints.is_some()
+                || epoch < self.job.settings.epochs)
         {
             let before = std::mem::take(&mut self.copies.best);
             self.copies.best = self.copy(before)?;
@@ -499,8 +495,31 @@ pub(crate) fn load<T: Task, A: IntentSignaler>(
     queue: Queue<T::Batch<A::Sample>>,
 ) {
     queue.fill(start, epochs, task.rounds(), |start, queue| {
-        task.load(&mut loader, start, &mut signaler, queue)
+        task.load(&mut loader, start, &mut Counting { signaler: &mut signaler, queue }, queue)
     });
+}
+
+/// A signaler whose samples are counted, for the place of a worker in its draws.
+struct Counting<'a, A, U> {
+    signaler: &'a mut A,
+    queue: &'a Queue<U>,
+}
+
+impl<A: IntentSignaler, U> IntentSignaler for Counting<'_, A, U> {
+    type Sample = A::Sample;
+
+    fn signal_intent(&mut self, keys: &[Key], clocks: Range<Clock>) -> Result<(), OpError> {
+        self.signaler.signal_intent(keys, clocks)
+    }
+
+    fn skip_samples(&mut self, samples: u64) {
+        self.signaler.skip_samples(samples);
+    }
+
+    fn prepare_sample(&mut self, n: usize, clocks: Range<Clock>) -> Result<A::Sample, OpError> {
+        self.queue.count_sample();
+        self.signaler.prepare_sample(n, clocks)
+    }
 }
 
 /// Returns the epoch with the least loss, the first of several; `None` if no loss is a number.

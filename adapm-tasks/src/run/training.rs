@@ -345,7 +345,7 @@ impl<T: Task> TrainingRun<'_, T> {
         let Some(folder) = started.checkpoints else { return Ok((None, None)) };
         let fingerprint = started.fingerprint;
         let opened = folder.open(peers, fingerprint)?;
-        let resumed = opened.read(task, workers, peers, homes)?;
+        let resumed = opened.read(task, (workers, fingerprint), peers, homes)?;
         if let Some(resumed) = &resumed {
             observer.resumed(&resumed.told());
         }
@@ -364,6 +364,9 @@ impl<T: Task> TrainingRun<'_, T> {
         resumed.state.restore(resumed.chosen, &mut state.verdicts());
         if !self.task.restore(&resumed.state.kept) {
             return Err(resumed.unknown().into());
+        }
+        if resumed.has_left_out() {
+            state.verdicts().epochs.last().iter().for_each(|epoch| state.observer.epoch(epoch));
         }
         Ok(())
     }

@@ -142,7 +142,7 @@ fn a_run_that_is_stopped_says_how_it_goes_on() {
     assert!(stop.expect("kill runs").success());
     let ended = finish(child);
     assert_eq!(ended.code, Some(143), "{ended:?}");
-    holds(&ended.stdout, &format!("go on with: adapm train --resume {}", text(&run)));
+    holds(&ended.stdout, &format!("go on with: train --resume {}", text(&run)));
     assert_ne!(latest(&run), before, "it has written a last one");
     let on = succeeded(&["train", "--resume", text(&run), "--epochs", "1"]);
     holds(&on.stdout, "goes on from step-");

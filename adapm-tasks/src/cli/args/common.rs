@@ -68,14 +68,16 @@ impl TrainOutputArgs {
         self.resume.as_deref().map(run_of).or(self.out.as_deref())
     }
 
-    /// Returns where the run has its checkpoints, if it has any.
-    pub(crate) fn checkpoints(&self) -> Option<CheckpointFolder> {
-        let folder = CheckpointFolder::new(self.folder()?, self.resume.is_some());
-        let name = self.resume.as_deref().filter(|path| is_checkpoint(path));
-        let name = name.and_then(|path| path.file_name()?.to_str());
-        Some(match name {
-            Some(name) => folder.from(name),
-            None => folder,
+    /// Returns where the run has its checkpoints, if it has any; `is_restarted`: its folder is that
+    /// of an earlier start of the same launch.
+    pub(crate) fn checkpoints(&self, is_restarted: bool) -> Option<CheckpointFolder> {
+        let folder = self.folder()?;
+        let named = || self.resume.as_deref().filter(|path| is_checkpoint(path));
+        let name = || named()?.file_name()?.to_str();
+        Some(match &self.resume {
+            _ if is_restarted => CheckpointFolder::begun_or_resumed(folder),
+            Some(_) => CheckpointFolder::resumed(folder, name()),
+            None => CheckpointFolder::new(folder),
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::run::flags::{at_least_one, manager};
 #[command(mut_arg("nodes", |flag| renamed(flag, "run-nodes")))]
 #[command(mut_arg("system", |flag| renamed(flag, "run-system")))]
 #[command(mut_arg("out", |flag| renamed(flag, "run-out")))]
-#[command(mut_arg("resume_run", |flag| renamed(flag, "run-resume")))]
+#[command(mut_arg("resume_run", |flag| renamed(flag, "run-resume_run")))]
 #[command(mut_arg("json", |flag| renamed(flag, "run-json")))]
 #[command(mut_args(|flag| if OF_ONE_RUN.contains(&flag.get_long().unwrap_or_default()) { of_one_run(flag) } else { flag }))]
 pub(crate) struct CompareArgs<P: Program> {
@@ -131,7 +131,7 @@ pub(crate) const OF_ONE_RUN: [&str; 19] = [
     "run-system",
     "run-out",
     "run-json",
-    "run-resume",
+    "run-resume_run",
     "overwrite",
     "save",
     "print-config",

@@ -25,6 +25,7 @@ use crate::cli::args::{LaunchArgs, SettingsArgs};
 use crate::cli::command;
 use crate::cli::failure::Failure;
 use crate::cli::files::check_shared;
+use crate::cli::folder;
 use crate::cli::interrupt::DEAD_AFTER;
 use crate::cli::launch::error::LaunchError;
 use crate::cli::launch::node::{Node, PrivateFolder, Secret, Start};
@@ -58,15 +59,16 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
     // Before the first process: its end must not be missed.
     let watch = Watch::install().map_err(Failure::Signals)?;
     let dead_after = inner.dead_after.or(args.dead_after).unwrap_or(DEAD_AFTER);
-    let Inner { program, mut words, .. } = inner;
-    let mut restarts = Restarts::of(args.restarts, &words)?;
+    let Inner { program, words, .. } = inner;
+    let mut restarts =
+        Restarts::of(args.restarts, &words)?.named().map_err(system("random bytes"))?;
     loop {
         // Each start has a meeting place of its own.
         let folder = PrivateFolder::new().map_err(LaunchError::Folder)?;
         let mut relays = Relays::new();
         let (program, hosts) = (program.as_ref(), &hosts);
-        let plan =
-            Plan { args, hosts, program, words: &words, nodes, secret: &secret, folder: &folder };
+        let (words, secret, folder, launch) = (&*words, &secret, &folder, restarts.launch());
+        let plan = Plan { args, hosts, program, words, nodes, secret, folder, launch };
         let mut running = plan.start(&relays)?;
         let outcome = supervise::supervise(&mut running, &watch, dead_after, &relays);
         relays.finish();
@@ -87,7 +89,6 @@ pub(crate) fn run(args: &LaunchArgs) -> Result<(), Failure> {
         let Some(pause) = restarts.after(&ending, last) else {
             return Err(LaunchError::Ended(ending).into());
         };
-        words = restarts.words(words);
         restarts.tell(&ending, pause);
         if let Some(signal) = watch.wait(pause) {
             return Err(Failure::Interrupted(128 + signal));
@@ -105,6 +106,8 @@ struct Plan<'a> {
     nodes: usize,
     secret: &'a Secret,
     folder: &'a PrivateFolder,
+    /// The name of the launch, if it may start all again.
+    launch: Option<&'a str>,
 }
 
 impl Plan<'_> {
@@ -172,6 +175,9 @@ impl Plan<'_> {
         if self.hosts.is_empty() {
             // Sockets of nodes that are killed go with the launcher's folder.
             variables.push(("TMPDIR", self.folder.path().into()));
+        }
+        if let Some(launch) = self.launch {
+            variables.push((folder::LAUNCH, launch.into()));
         }
         if let Some(transport) = self.args.transport {
             variables.push(("ADAPM_TRANSPORT", transport.scheme().into()));

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use adapm_runtime::checkpoint::Checkpoint;
+use adapm_transport::net::Token;
 
 use crate::cli::args::run_of;
 use crate::cli::launch::error::{End, Ending, LaunchError};
@@ -21,6 +22,8 @@ pub(super) struct Restarts {
     done: u32,
     /// Since the last checkpoint.
     in_vain: u32,
+    /// By which a start knows the folder of an earlier one.
+    name: String,
     /// The folder of the run.
     folder: PathBuf,
     /// The last failure that no signal has caused, and the checkpoint before it.
@@ -43,9 +46,25 @@ impl Restarts {
                 folder.map(|folder| run_of(Path::new(&folder)).to_owned()).unwrap_or_default()
             }
         };
-        let mut restarts = Self { most, done: 0, in_vain: 0, folder, last: None, checkpoint: None };
+        let name = String::new();
+        let mut restarts =
+            Self { most, done: 0, in_vain: 0, name, folder, last: None, checkpoint: None };
         restarts.checkpoint = restarts.latest();
         Ok(restarts)
+    }
+
+    /// Returns the same with a name.
+    ///
+    /// # Errors
+    ///
+    /// The system gives no random bytes.
+    pub(super) fn named(self) -> io::Result<Self> {
+        Ok(Self { name: Token::fresh_text()?, ..self })
+    }
+
+    /// Returns the name, if anything is to be started again.
+    pub(super) fn launch(&self) -> Option<&str> {
+        (self.most > 0).then_some(&*self.name)
     }
 
     /// Returns how long to wait before all are started again, after a failure and the last line of
@@ -70,27 +89,12 @@ impl Restarts {
         Some(PAUSE * 2_u32.pow(self.in_vain.min(6)))
     }
 
-    /// Returns the command that goes on: from the last checkpoint, or from the start if there is
-    /// none yet.
-    pub(super) fn words(&self, words: Vec<OsString>) -> Vec<OsString> {
-        if self.latest().is_none() {
-            let begins =
-                value_of(&words, OUT).is_some() && !words.iter().any(|word| word == OVERWRITE);
-            return words.into_iter().chain(begins.then(|| OVERWRITE.into())).collect();
-        }
-        going_on(words, &self.folder)
-    }
-
     /// Says what is done.
     pub(super) fn tell(&self, ending: &Ending, pause: Duration) {
-        let from = match self.latest() {
-            Some(_) => format!("from the last checkpoint in {}", self.folder.display()),
-            None => "from the beginning, as there is no checkpoint yet".to_owned(),
-        };
         let (done, most, seconds) = (self.done, self.most, pause.as_secs());
         let _ = writeln!(
             io::stderr(),
-            "launch: {ending}; start {done} of {most} in {seconds} s, {from}"
+            "launch: {ending}; start {done} of {most} in {seconds} s, from the last checkpoint if there is one"
         );
     }
 
@@ -116,34 +120,8 @@ fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
     found
 }
 
-/// Returns a command with `--resume FOLDER` instead of `--out FOLDER`, without what says where its
-/// settings came from: they are in the folder.
-fn going_on(words: Vec<OsString>, folder: &Path) -> Vec<OsString> {
-    let mut all = Vec::new();
-    let mut words = words.into_iter().peekable();
-    while let Some(word) = words.next() {
-        let text = word.to_string_lossy().into_owned();
-        let (flag, has_value) =
-            text.split_once('=').map_or((&*text, false), |(flag, _)| (flag, true));
-        match flag {
-            OUT | RESUME => {
-                all.extend([RESUME.into(), folder.into()]);
-                drop(words.next_if(|_| !has_value));
-            }
-            OVERWRITE => {}
-            "--config" | "--recipe" if has_value => {}
-            "--config" | "--recipe" => {
-                drop(words.next_if(|next| !next.to_string_lossy().starts_with('-')));
-            }
-            _ => all.push(word),
-        }
-    }
-    all
-}
-
 const OUT: &str = "--out";
 const RESUME: &str = "--resume";
-const OVERWRITE: &str = "--overwrite";
 /// The exit code of what was asked for and cannot be.
 const INPUT: u8 = 2;
 /// Before a start; twice as long after each that has come to no checkpoint.
@@ -173,16 +151,6 @@ mod tests {
 
     fn words(text: &str) -> Vec<OsString> {
         text.split_whitespace().map(OsString::from).collect()
-    }
-
-    #[test]
-    fn a_command_goes_on_with_the_settings_of_its_folder() {
-        let on = |text| going_on(words(text), Path::new("r"));
-        assert_eq!(on("train kge --out r --dim 8"), words("train kge --resume r --dim 8"));
-        assert_eq!(on("train kge --overwrite --out=r"), words("train kge --resume r"));
-        assert_eq!(on("train --resume r/checkpoints/step-1"), words("train --resume r"));
-        let given = "train kge --recipe fb --config=a --config b.toml --out r --json";
-        assert_eq!(on(given), words("train kge --resume r --json"));
     }
 
     #[test]

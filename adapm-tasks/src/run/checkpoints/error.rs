@@ -33,3 +33,11 @@ pub enum ResumeError {
     #[error("{}: its record of the run is of another version of adapm; use the one that wrote it", .0.display())]
     Version(PathBuf),
 }
+
+impl ResumeError {
+    /// Returns true if the same may do later: another process holds the folder, or the system has
+    /// refused a call.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self, Self::Checkpoint(error) if error.is_taken() || error.kind().is_some())
+    }
+}

@@ -9,7 +9,7 @@ use adapm_runtime::checkpoint::{Checkpoint, Owner, Restored};
 use adapm_runtime::tables::Tables;
 
 use super::error::ResumeError;
-use super::record::{Record, Seat, State};
+use super::record::{Record, Seat, State, order_of};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
 use crate::run::observer::Resumption;
@@ -22,12 +22,20 @@ use crate::run::task::{FiguresOf, Task};
 pub struct CheckpointFolder {
     /// The folder of the run; checkpoints are in a folder of their own in it.
     run: PathBuf,
-    /// Go on from a checkpoint.
-    resume: bool,
-    /// Its name; the last one if there is none.
-    name: Option<String>,
+    start: Start,
     /// Seconds between two checkpoints, if they are not to follow from what one costs.
     interval: Option<f64>,
+}
+
+/// How a run begins. Where nodes are processes, node 0's choice counts.
+#[derive(Clone, Debug)]
+enum Start {
+    /// From the beginning.
+    New,
+    /// From the last checkpoint, or that of a name.
+    Resume(Option<String>),
+    /// From the last checkpoint, if there is one.
+    Either,
 }
 
 /// A folder of checkpoints that is this run's.
@@ -56,18 +64,27 @@ pub(crate) struct Resumed<F> {
 }
 
 impl CheckpointFolder {
-    /// Returns the folder of checkpoints in that of a run, which begins or, with `resume`, goes on
-    /// from the last one.
-    #[must_use]
-    pub fn new(run: &Path, resume: bool) -> Self {
+    fn of(run: &Path, start: Start) -> Self {
         let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
-        Self { run: run.to_path_buf(), resume, name: None, interval }
+        Self { run: run.to_path_buf(), start, interval }
     }
 
-    /// Returns the same; a run that goes on does so from the checkpoint of this name.
+    /// Returns the folder of checkpoints in that of a run that begins.
     #[must_use]
-    pub fn from(self, name: impl Into<String>) -> Self {
-        Self { name: Some(name.into()), ..self }
+    pub fn new(run: &Path) -> Self {
+        Self::of(run, Start::New)
+    }
+
+    /// Returns that of a run that goes on from its last checkpoint, or from the one of a name.
+    #[must_use]
+    pub fn resumed(run: &Path, name: Option<&str>) -> Self {
+        Self::of(run, Start::Resume(name.map(str::to_owned)))
+    }
+
+    /// Returns that of a run that goes on if it has a checkpoint, and begins if it has none.
+    #[must_use]
+    pub fn begun_or_resumed(run: &Path) -> Self {
+        Self::of(run, Start::Either)
     }
 
     /// Returns the same with so many seconds between two checkpoints.
@@ -89,51 +106,59 @@ impl CheckpointFolder {
         fingerprint: &RunFingerprint,
     ) -> Result<Opened, TaskError> {
         let path = self.run.join(CHECKPOINTS);
-        let owner = if peers.node() == 0 { Some(self.take(&path)?) } else { None };
-        let sign = owner.as_ref().map(|owner| owner.sign().to_owned());
-        let signs = peers.share(Ok(sign))?;
-        let sign = signs.into_iter().flatten().next().unwrap_or_default();
+        let mut taken = None;
+        let told = if peers.node() == 0 {
+            let (owner, from) = self.take(&path, fingerprint)?;
+            let told = (owner.sign().to_owned(), from.map(|from| from.name().to_owned()));
+            taken = Some(owner);
+            Some(told)
+        } else {
+            None
+        };
+        let (sign, name) = peers.share(Ok(told))?.into_iter().flatten().next().unwrap_or_default();
         let is_seen = if Owner::is_at(&path, &sign) {
             Ok(())
         } else {
             Err(ResumeError::NotShared(path.clone(), host()))
         };
-        let found = is_seen.and_then(|()| self.find(&path, fingerprint));
-        // All agree, or all end.
-        let mine = found.as_ref().map_err(|error| TaskError::from(error.clone()));
-        let name = mine.map(|found| found.as_ref().map(|(found, _)| found.name().to_owned()));
-        peers.share(name)?;
-        Ok(Opened { path, _owner: owner, interval: self.interval, found: found? })
+        let find = |name: &String| self.find(&path.join(name), fingerprint);
+        let found = is_seen.and_then(|()| name.as_ref().map(find).transpose());
+        // All go on from the same one, or all end.
+        peers.share(found.as_ref().map(drop).map_err(|error| TaskError::from(error.clone())))?;
+        Ok(Opened { path, _owner: taken, interval: self.interval, found: found? })
     }
 
-    /// Takes the folder for this run.
-    fn take(&self, path: &Path) -> Result<Owner, ResumeError> {
-        let from = if self.resume { Some(self.checkpoint(path)?) } else { None };
-        Ok(Owner::take(path, from.as_ref())?)
+    /// Takes the folder for this run; returns the checkpoint to go on from.
+    fn take(
+        &self,
+        path: &Path,
+        fingerprint: &RunFingerprint,
+    ) -> Result<(Owner, Option<Checkpoint>), ResumeError> {
+        let latest = || Checkpoint::latest(path);
+        let from = match &self.start {
+            Start::New => None,
+            Start::Either => latest()?,
+            Start::Resume(Some(name)) => Some(Checkpoint::open(&path.join(name))?),
+            Start::Resume(None) => {
+                Some(latest()?.ok_or_else(|| ResumeError::None(self.run.clone()))?)
+            }
+        };
+        // What is refused changes nothing.
+        from.as_ref().map_or(Ok(()), |from| self.find(from.folder(), fingerprint).map(drop))?;
+        Ok((Owner::take(path, from.as_ref())?, from))
     }
 
-    /// Opens the checkpoint to go on from.
-    fn checkpoint(&self, path: &Path) -> Result<Checkpoint, ResumeError> {
-        match &self.name {
-            Some(name) => Ok(Checkpoint::open(&path.join(name))?),
-            None => Checkpoint::latest(path)?.ok_or_else(|| ResumeError::None(self.run.clone())),
-        }
-    }
-
-    /// Finds the checkpoint to go on from.
+    /// Opens a checkpoint to go on from, which has to be one of this run.
     fn find(
         &self,
         path: &Path,
         fingerprint: &RunFingerprint,
-    ) -> Result<Option<(Checkpoint, Record)>, ResumeError> {
-        if !self.resume {
-            return Ok(None);
-        }
-        let found = self.checkpoint(path)?;
+    ) -> Result<(Checkpoint, Record), ResumeError> {
+        let found = Checkpoint::open(path)?;
         let record: Record = serde_json::from_str(&found.program())
             .map_err(|_| ResumeError::Version(found.folder().to_path_buf()))?;
         self.check(&record, fingerprint)?;
-        Ok(Some((found, record)))
+        Ok((found, record))
     }
 
     /// Checks that this is the run that the record is of.
@@ -188,7 +213,7 @@ impl Opened {
     pub(crate) fn read<T: Task>(
         &self,
         task: &T,
-        workers: &[usize],
+        (workers, fingerprint): (&[usize], &RunFingerprint),
         peers: &Peers<'_>,
         homes: Option<&Arc<[u16]>>,
     ) -> Result<Option<Resumed<FiguresOf<T>>>, ResumeError> {
@@ -213,18 +238,21 @@ impl Opened {
             of_tables(&best, &tables.parameters(), true)
         });
         let best = best.transpose()?;
-        let has_others = record.workers != workers;
+        let has_others = record.order != order_of(fingerprint, workers);
+        let all: usize = workers.iter().sum();
         let (mut again, mut left_out) = (0, 0);
-        if has_others {
-            if 2 * record.done >= record.examples && record.done > 0 {
-                left_out = record.examples - record.done.min(record.examples);
-                state.end_epoch(record.epoch);
-                state.seats = vec![Seat::START.at(record.epoch + 1, 0)];
-            } else {
-                again = record.done;
-                state.seats = vec![Seat::START.at(record.epoch, 0)];
-            }
+        if has_others && record.done >= record.examples && record.done > 0 {
+            state.end_seats(record.epoch, all, task);
+        } else if has_others && 2 * record.done >= record.examples && record.done > 0 {
+            left_out = record.examples - record.done;
+            state.end_epoch(record.epoch, task.judged().is_some());
+            state.seats = vec![Seat::START.at(record.epoch + 1, 0); all];
+        } else if has_others {
+            again = record.done;
+            state.seats = vec![Seat::START.at(record.epoch, 0); all];
         }
+        // They are counted from here on.
+        state.seats.iter_mut().for_each(|seat| seat.total = 0);
         let (chosen, checkpoint) = (record.chosen, found.folder().to_path_buf());
         Ok(Some(Resumed { checkpoint, rows, best, state, chosen, has_others, again, left_out }))
     }
@@ -238,7 +266,7 @@ impl<F> Resumed<F> {
 
     /// Returns the place where a worker begins, by its number.
     pub(crate) fn seat(&self, number: usize) -> Seat {
-        if self.has_others { self.state.seats[0] } else { self.state.seats[number] }
+        self.state.seats[number]
     }
 
     /// Returns what is told of it.
@@ -263,6 +291,16 @@ impl<F> Resumed<F> {
     pub(crate) fn earlier(&self) -> Duration {
         let seconds = if self.has_others { 0.0 } else { self.state.seconds };
         Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
+    /// Returns true if no worker has done anything of the epoch that goes on.
+    pub(crate) fn begins_epoch(&self) -> bool {
+        self.state.seats.iter().all(|seat| (seat.index, seat.batches) == (0, 0))
+    }
+
+    /// Returns true if an epoch has ended before all of it was done.
+    pub(crate) fn has_left_out(&self) -> bool {
+        self.left_out > 0
     }
 
     /// Returns the first round that any worker has to go through.

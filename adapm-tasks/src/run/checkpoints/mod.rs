@@ -28,11 +28,11 @@ use adapm_runtime::tables::Tables;
 
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
-use crate::run::observer::Observer;
+use crate::run::observer::{Observer, Work};
 use crate::run::peers::Peers;
 use crate::run::queue::Round;
 use crate::run::state::RunState;
-use crate::run::task::Task;
+use crate::run::task::{Evaluation, Task};
 
 pub use error::ResumeError;
 pub use folder::CheckpointFolder;
@@ -70,11 +70,13 @@ struct Shared {
     /// Seconds of the last copy, and of the last write.
     pause: f64,
     writing: f64,
-    /// The last meeting, and the batches of the furthest worker before it.
-    met: (Instant, u64),
-    /// When the running round began.
+    /// When the last meeting was, and the batches of each worker before it.
+    met: (Instant, Vec<u64>),
+    /// When the running round began, if it began here.
     round: Option<Instant>,
-    round_seconds: Option<f64>,
+    round_seconds: Vec<Option<f64>>,
+    /// A save has failed since the last meeting.
+    has_failed: bool,
 }
 
 impl Checkpointing {
@@ -101,9 +103,10 @@ impl Checkpointing {
             first_step: opened.step_and_epoch().0,
             pause: 0.0,
             writing: 0.0,
-            met: (now, 0),
+            met: (now, vec![0; here]),
             round: None,
-            round_seconds: None,
+            round_seconds: Vec::new(),
+            has_failed: false,
         };
         Self {
             writer: Writer::new(opened.path(), place),
@@ -131,15 +134,21 @@ impl Checkpointing {
         self.shared().plan
     }
 
-    /// Notes that the first worker begins a round, or is done with one.
-    pub(crate) fn note_round(&self, begins: bool) {
+    /// Notes that the first worker begins a round.
+    pub(crate) fn begin_round(&self) {
+        self.shared().round = Some(Instant::now());
+    }
+
+    /// Notes that the first worker is done with the round of this number; `is_whole`: it was gone
+    /// through from its first batch on.
+    pub(crate) fn end_round(&self, index: u32, is_whole: bool) {
         let mut shared = self.shared();
-        let before = shared.round.take();
-        if begins {
-            shared.round = Some(Instant::now());
-        } else {
-            shared.round_seconds = before.map(|began| began.elapsed().as_secs_f64());
+        let Some(began) = shared.round.take().filter(|_| is_whole) else { return };
+        let index = index as usize;
+        if shared.round_seconds.len() <= index {
+            shared.round_seconds.resize(index + 1, None);
         }
+        shared.round_seconds[index] = Some(began.elapsed().as_secs_f64());
     }
 
     /// Decides at a meeting in a phase: called by the first worker of each process, between two
@@ -166,6 +175,11 @@ impl Checkpointing {
         let seats: Vec<Seat> = all.iter().flat_map(|(seats, ..)| seats).copied().collect();
         let paces: Vec<Pace> = all.iter().map(|(_, pace, _)| pace.clone()).collect();
         let mut shared = self.shared();
+        shared.has_failed = false;
+        if paces.iter().any(|pace| pace.has_failed) {
+            // Whatever is missing is written again, by all.
+            (shared.saved_best, shared.last_step) = (None, (u64::MAX, 0));
+        }
         let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
         let furthest = furthest.copied().unwrap_or(Seat::START);
         let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
@@ -194,8 +208,8 @@ impl Checkpointing {
             let saves = self.saves(&shared, record);
             (shared.saves, shared.last_step, shared.last) = (saves, (step, epoch), Instant::now());
         }
-        let batches = shared.batches();
-        shared.met = (Instant::now(), batches);
+        let totals = shared.seats.iter().map(|seat| seat.total).collect();
+        shared.met = (Instant::now(), totals);
         Ok(())
     }
 
@@ -258,28 +272,37 @@ impl Checkpointing {
         name.parse().ok()
     }
 
-    /// Waits until nothing is being written here, or another process is lost: its part would not
-    /// come.
-    pub(crate) fn wait<F>(&self, peers: &Peers<'_>, observer: &dyn Observer<F>) {
-        let is_lost = || peers.group().is_some_and(|group| group.failure().is_some());
+    /// Waits until nothing is being written here, or another process is lost, whose part would not
+    /// come. A run that was stopped does not wait longer than others wait for it.
+    pub(crate) fn wait<E: Evaluation>(&self, state: &RunState<'_, E>, is_stopped: bool) {
+        let (began, group) = (Instant::now(), state.peers.group());
+        let most = group.map_or(DEAD_AFTER, |group| group.dead_after()).mul_f64(STOPPED_SHARE);
+        let is_lost = || group.is_some_and(|group| group.failure().is_some());
         while self.writer.is_busy() && !is_lost() {
+            if is_stopped && began.elapsed() >= most {
+                break;
+            }
+            state.observer.working(Work::Checkpointing, 1, 1);
             thread::sleep(LOOK);
         }
-        self.tell(observer);
+        self.tell(state.observer);
     }
 
     /// Tells how the last save ended, if one has.
     fn tell<F>(&self, observer: &dyn Observer<F>) {
         let is_busy = self.writer.is_busy();
         let Some(outcome) = self.writer.take_outcome().filter(|_| !is_busy) else { return };
-        if let Ok(Saved { seconds, .. }) = &outcome {
-            self.shared().writing = *seconds;
-        } else {
-            // The next one writes it again.
-            let mut shared = self.shared();
-            (shared.saved_best, shared.last_step) = (None, (u64::MAX, 0));
+        let mut shared = self.shared();
+        match &outcome {
+            Ok(Saved { seconds, .. }) => shared.writing = *seconds,
+            Err(_) => {
+                shared.has_failed = true;
+                // A disk that is full is not tried all the time.
+                shared.writing += FAILED_COST;
+            }
         }
-        let pause = self.shared().pause;
+        let pause = shared.pause;
+        drop(shared);
         observer.checkpointed(&outcome, pause);
     }
 
@@ -295,20 +318,28 @@ impl Shared {
     }
 
     fn pace(&self, of: &Checkpointing, is_cut: bool) -> Pace {
-        let (met, before) = self.met;
-        let (seconds, batches) = (met.elapsed().as_secs_f64(), self.batches() - before);
+        let (met, before) = &self.met;
+        let since = self.seats.iter().zip(before).map(|(seat, before)| seat.total - before);
+        let (seconds, batches) = (met.elapsed().as_secs_f64(), since.max().unwrap_or(0));
         Pace {
             since: self.last.elapsed().as_secs_f64(),
             cost: self.pause + self.writing,
             interval: of.opened.interval(),
             rate: if seconds > 0.0 { batches as f64 / seconds } else { 0.0 },
             batches: self.batches(),
-            round_seconds: self.round_seconds,
+            round_seconds: self.round_seconds.clone(),
             is_busy: of.writer.is_busy(),
+            has_failed: self.has_failed,
             is_cut,
         }
     }
 }
 
 /// How often it is looked whether a last checkpoint is written.
-const LOOK: Duration = Duration::from_millis(5);
+const LOOK: Duration = Duration::from_millis(20);
+/// The dead time of a run in one process.
+const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// The share of the dead time for which a run that was stopped waits.
+const STOPPED_SHARE: f64 = 0.8;
+/// Seconds that a checkpoint which could not be written counts as in addition.
+const FAILED_COST: f64 = 0.5;

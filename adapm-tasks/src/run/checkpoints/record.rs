@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use adapm_core::policy::Supply;
+use adapm_runtime::System;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,11 +42,11 @@ impl Seat {
         Self { epoch, index, batches: 0, done: 0, loss: 0, ..self }
     }
 
-    /// Adds a batch of so many examples and the sum of their losses.
-    pub(crate) fn add(&mut self, examples: u64, loss: f64, has_sample: bool) {
+    /// Adds a batch of so many examples and samples, and the sum of its losses.
+    pub(crate) fn add(&mut self, examples: u64, loss: f64, samples: u64) {
         self.batches += 1;
         self.total += 1;
-        self.samples += u64::from(has_sample);
+        self.samples += samples;
         self.done += examples;
         self.loss = (f64::from_bits(self.loss) + loss).to_bits();
     }
@@ -61,6 +63,8 @@ pub(crate) struct Record {
     pub(crate) settings: Vec<(String, String)>,
     /// Of each node.
     pub(crate) workers: Vec<usize>,
+    /// On what it depends which examples are in a batch.
+    pub(crate) order: String,
     /// The running epoch, from 1.
     pub(crate) epoch: u32,
     /// Examples of the epoch that are done, and of how many.
@@ -81,6 +85,7 @@ pub(crate) struct Record {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound(serialize = "F: Serialize", deserialize = "F: DeserializeOwned"))]
 pub(crate) struct State<F> {
+    version: u32,
     /// By the number of the worker.
     pub(crate) seats: Vec<Seat>,
     epochs: Vec<EpochState<F>>,
@@ -122,6 +127,7 @@ impl Record {
         let started = verdicts.started.filter(|_| is_running);
         let seconds = started.map_or(0.0, |(at, _)| at.elapsed().as_secs_f64());
         let state = State {
+            version: VERSION,
             seconds,
             seats,
             epochs: epochs.map(EpochState::of).collect(),
@@ -133,6 +139,7 @@ impl Record {
             data: fingerprint.data().to_owned(),
             settings: fingerprint.settings().to_vec(),
             workers: workers.to_vec(),
+            order: order_of(fingerprint, workers),
             epoch,
             done,
             examples: task.examples(),
@@ -151,8 +158,11 @@ impl Record {
 
     /// Returns all that it takes to go on; `None` if it is of another version or task.
     pub(crate) fn state<E: Evaluation>(&self) -> Option<State<E::Figures>> {
-        let state: State<E::Figures> = postcard::from_bytes(&from_hex(&self.state)?).ok()?;
-        (state.seats.len() == self.workers.iter().sum::<usize>()).then_some(state)
+        let bytes = from_hex(&self.state)?;
+        let (state, rest) = postcard::take_from_bytes::<State<E::Figures>>(&bytes).ok()?;
+        let seats = self.workers.iter().sum::<usize>();
+        let fits = state.version == VERSION && state.seats.len() == seats && rest.is_empty();
+        fits.then_some(state)
     }
 }
 
@@ -167,8 +177,20 @@ impl<F: Clone> State<F> {
         (verdicts.best, verdicts.chosen) = (self.best.clone(), chosen);
     }
 
-    /// Adds an epoch that ends here, before all of it is done.
-    pub(crate) fn end_epoch(&mut self, epoch: u32) {
+    /// Gives other workers the end of an epoch of which all is done, but not judged or evaluated.
+    pub(crate) fn end_seats<T: Task>(&mut self, epoch: u32, workers: usize, task: &T) {
+        let done = self.seats.iter().map(|seat| seat.done).sum();
+        let loss: f64 = self.seats.iter().map(|seat| f64::from_bits(seat.loss)).sum();
+        // What is judged at the end of an epoch is judged again.
+        let (batches, loss) = if task.judged().is_some() { (0, 0.0) } else { (u64::MAX, loss) };
+        let end = Seat { batches, ..Seat::START.at(epoch, task.rounds() - 1) };
+        self.seats = vec![end; workers];
+        (self.seats[0].done, self.seats[0].loss) = (done, loss.to_bits());
+    }
+
+    /// Adds an epoch that ends here, before all of it is done; `is_judged`: its loss is known at its
+    /// end only.
+    pub(crate) fn end_epoch(&mut self, epoch: u32, is_judged: bool) {
         let done: u64 = self.seats.iter().map(|seat| seat.done).sum();
         let loss: f64 = self.seats.iter().map(|seat| f64::from_bits(seat.loss)).sum();
         let stats = self
@@ -178,7 +200,7 @@ impl<F: Clone> State<F> {
         self.epochs.push(EpochState {
             epoch,
             seconds: self.seconds,
-            loss: loss / done.max(1) as f64,
+            loss: if is_judged { f64::NAN } else { loss / done.max(1) as f64 },
             examples: done,
             valid: None,
             evaluation_seconds: 0.0,
@@ -216,6 +238,23 @@ impl<F: Clone> EpochState<F> {
     }
 }
 
+/// Returns all on which it depends which examples are in a batch of a worker, beside what cannot
+/// change.
+pub(super) fn order_of(fingerprint: &RunFingerprint, workers: &[usize]) -> String {
+    let settings = fingerprint.settings();
+    let of = |name: &str| {
+        let found = settings.iter().find(|(other, _)| other == name);
+        found.map_or("none", |(_, value)| value)
+    };
+    let system = of("system").parse::<System>().ok();
+    let is_partitioned = system.is_some_and(|system| system.supply() == Supply::Partition);
+    let ahead = if system.is_some_and(System::localizes) { of("localize_ahead") } else { "none" };
+    format!(
+        "workers {workers:?}, homes {}, partitioned {is_partitioned}, ahead {ahead}",
+        of("homes")
+    )
+}
+
 fn to_hex(state: &impl Serialize) -> String {
     let bytes = postcard::to_allocvec(state).expect("a state has no part that cannot be encoded");
     let mut text = String::with_capacity(2 * bytes.len());
@@ -230,3 +269,6 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
+
+/// The version of the state.
+const VERSION: u32 = 1;

@@ -35,10 +35,12 @@ pub(crate) struct Pace {
     pub(crate) rate: f64,
     /// Batches that a worker has done since training began here.
     pub(crate) batches: u64,
-    /// Seconds of the last whole round, if there was one.
-    pub(crate) round_seconds: Option<f64>,
+    /// Seconds that the round of each number took when it was last gone through whole.
+    pub(crate) round_seconds: Vec<Option<f64>>,
     /// The last checkpoint is still being written.
     pub(crate) is_busy: bool,
+    /// One could not be written since the last meeting.
+    pub(crate) has_failed: bool,
     /// Some worker has left, or fails: the run ends.
     pub(crate) is_cut: bool,
 }
@@ -84,7 +86,8 @@ impl Plan {
         } else {
             interval - first.since
         };
-        Self { writes, next: Some(held.after(wait, first)) }
+        let rate = paces.iter().map(|pace| pace.rate).fold(0.0, f64::max);
+        Self { writes, next: Some(held.after(wait, rate, first)) }
     }
 
     /// Returns the plan of a run before its first meeting, which begins there.
@@ -96,21 +99,31 @@ impl Plan {
 }
 
 impl Held {
-    /// Returns where workers will be after so many seconds.
-    fn after(self, wait: f64, pace: &Pace) -> Meeting {
+    /// Returns where workers will be after so many seconds, at so many batches a second.
+    fn after(self, wait: f64, rate: f64, pace: &Pace) -> Meeting {
         // What was measured over few batches is not trusted for many.
         let most = (GROWTH * pace.batches.max(FIRST)) as f64;
-        let ahead = (wait * pace.rate).clamp(1.0, most) as u64;
+        // Nobody has come further since the last meeting: how fast they are is not known.
+        let ahead = if rate > 0.0 { (wait * rate).clamp(1.0, most) as u64 } else { FIRST };
         let Round { epoch, index } = self.round;
         if !self.is_at_end {
             return Meeting { epoch, index, batch: self.batch + ahead };
         }
-        let whole = pace.round_seconds.map_or(0.0, |seconds| (wait / seconds.max(1e-9)).floor());
-        let rounds = u64::from(self.rounds);
-        let next = u64::from(epoch) * rounds + u64::from(index) + 1 + whole.min(1e9) as u64;
-        let epoch = u32::try_from(next / rounds).unwrap_or(u32::MAX);
-        let batch = if whole >= 1.0 { 0 } else { ahead };
-        Meeting { epoch, index: (next % rounds) as u32, batch }
+        // Whole rounds that will be over by then, as far as it is known how long they take.
+        let rounds = self.rounds;
+        let next = |(epoch, index): (u32, u32)| {
+            if index + 1 < rounds { (epoch, index + 1) } else { (epoch.saturating_add(1), 0) }
+        };
+        let (mut place, mut left, mut whole) = (next((epoch, index)), wait, 0);
+        let seconds_of = |index: u32| pace.round_seconds.get(index as usize).copied().flatten();
+        while let Some(seconds) = seconds_of(place.1).filter(|seconds| *seconds <= left) {
+            if whole == ROUNDS_MAX {
+                break;
+            }
+            (place, left, whole) = (next(place), left - seconds, whole + 1);
+        }
+        let (epoch, index) = place;
+        Meeting { epoch, index, batch: if whole > 0 { 0 } else { ahead } }
     }
 }
 
@@ -122,6 +135,8 @@ const INTERVAL_MIN: f64 = 10.0;
 const AGAIN: f64 = 0.5;
 /// Batches before the first meeting, at which nothing is measured yet.
 const FIRST: u64 = 64;
+/// Rounds that are gone through without a meeting, at most.
+const ROUNDS_MAX: u32 = 10_000;
 /// A meeting is at most so many times as far ahead as what was done.
 const GROWTH: u64 = 16;
 
@@ -176,14 +191,27 @@ mod tests {
     #[test]
     fn rounds_that_end_earlier_are_gone_through_without_a_meeting() {
         let at_end = Held { is_at_end: true, ..held(50) };
-        let of = |since, round_seconds| {
+        let of = |since, seconds: [Option<f64>; 4]| {
+            let round_seconds = seconds.to_vec();
             Plan::of(&[Pace { since, round_seconds, ..pace() }], at_end).next
         };
-        assert_eq!(of(9.0, None), meeting(2, 2, 100), "how long a round takes is not known");
-        assert_eq!(of(9.0, Some(2.0)), meeting(2, 2, 100));
-        assert_eq!(of(4.5, Some(2.0)), meeting(3, 0, 0), "two rounds on");
-        assert_eq!(of(0.0, Some(2.0)), meeting(3, 3, 0));
-        assert_eq!(of(0.0, Some(0.0)).map(|next| next.epoch), Some(250_000_002));
+        assert_eq!(of(9.0, [None; 4]), meeting(2, 2, 100), "how long a round takes is not known");
+        assert_eq!(of(9.0, [Some(2.0); 4]), meeting(2, 2, 100));
+        assert_eq!(of(5.5, [Some(2.0); 4]), meeting(3, 0, 0), "two rounds on");
+        assert_eq!(of(0.0, [Some(2.0); 4]), meeting(3, 3, 0));
+        // A short round between long ones says nothing of these.
+        assert_eq!(of(5.5, [Some(60.0), Some(0.2), Some(0.2), Some(60.0)]), meeting(2, 3, 0));
+        assert_eq!(of(5.5, [None, None, Some(0.2), None]), meeting(2, 3, 0));
+        let none = of(0.0, [Some(0.0); 4]).expect("they meet");
+        assert_eq!(none.epoch, 2 + ROUNDS_MAX / 4);
+    }
+
+    #[test]
+    fn who_has_no_batches_does_not_make_the_others_meet_at_each() {
+        let idle = Pace { rate: 0.0, batches: 0, since: 0.0, ..pace() };
+        let plan = Plan::of(&[idle.clone(), pace()], held(50));
+        assert_eq!(plan.next, meeting(2, 1, 1_050));
+        assert_eq!(Plan::of(&[idle], held(50)).next, meeting(2, 1, 114), "nobody has any");
     }
 
     #[test]

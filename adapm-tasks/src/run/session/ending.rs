@@ -89,7 +89,7 @@ where
 
     /// Writes a last checkpoint, if anything has changed since the one before, and waits for it.
     /// All workers do that, wherever they are.
-    pub(super) fn record_end(&mut self) -> Result<(), TaskError> {
+    pub(super) fn record_end(&mut self, is_stopped: bool) -> Result<(), TaskError> {
         let Some(checkpoints) = self.job.checkpoints else { return Ok(()) };
         let (state, began) = (self.job.state, Instant::now());
         if state.has_failed() {
@@ -107,7 +107,7 @@ where
         }
         if self.slot.is_first() {
             // None leaves before it is complete.
-            checkpoints.wait(state.peers, state.observer);
+            checkpoints.wait(state, is_stopped);
             state.peers.share(Ok(()))?;
         }
         Ok(self.parameters.quiesce()?)

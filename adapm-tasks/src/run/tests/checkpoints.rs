@@ -30,11 +30,11 @@ impl Folder {
     }
 
     fn begun(&self, every: f64) -> CheckpointFolder {
-        CheckpointFolder::new(&self.0, false).every(every)
+        CheckpointFolder::new(&self.0).every(every)
     }
 
     fn resumed(&self, every: f64) -> CheckpointFolder {
-        CheckpointFolder::new(&self.0, true).every(every)
+        CheckpointFolder::resumed(&self.0, None).every(every)
     }
 }
 
