@@ -21,8 +21,8 @@ pub struct Owner {
 
 impl Owner {
     /// Makes the folder, takes it, and removes what is not complete and what comes after the
-    /// checkpoint to go on from, which is the latest one then; all if there is none. Leaves a sign there, by which others see that
-    /// theirs is the same folder.
+    /// checkpoint to go on from, which is the latest one then; all if there is none. Leaves a sign
+    /// there, by which others see that theirs is the same folder.
     ///
     /// # Errors
     /// A folder that another process holds; refusals of the operating system.

@@ -1,5 +1,5 @@
-//! Checkpoints: for how long workers wait, what writing costs those who train meanwhile, and reading
-//! beside reading alone.
+//! Checkpoints: for how long workers wait, what writing costs those who train meanwhile, and
+//! reading beside reading alone.
 //!
 //! Two nodes, values of 17 floats, and half of the keys owned by the node that is not their home.
 

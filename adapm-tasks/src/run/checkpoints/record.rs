@@ -188,8 +188,8 @@ impl<F: Clone> State<F> {
         (self.seats[0].done, self.seats[0].loss) = (done, loss.to_bits());
     }
 
-    /// Adds an epoch that ends here, before all of it is done; `is_judged`: its loss is known at its
-    /// end only.
+    /// Adds an epoch that ends here, before all of it is done; `is_judged`: its loss is known at
+    /// its end only.
     pub(crate) fn end_epoch(&mut self, epoch: u32, is_judged: bool) {
         let done: u64 = self.seats.iter().map(|seat| seat.done).sum();
         let loss: f64 = self.seats.iter().map(|seat| f64::from_bits(seat.loss)).sum();
