@@ -94,7 +94,10 @@ impl Plan {
     pub(crate) fn first(round: Round, batch: u64, interval: Option<f64>) -> Self {
         let ahead = if interval.is_some() { 1 } else { FIRST };
         let Round { epoch, index } = round;
-        Self { writes: false, next: Some(Meeting { epoch, index, batch: batch + ahead }) }
+        Self {
+            writes: false,
+            next: Some(Meeting { epoch, index, batch: batch.saturating_add(ahead) }),
+        }
     }
 }
 
@@ -107,7 +110,7 @@ impl Held {
         let ahead = if rate > 0.0 { (wait * rate).clamp(1.0, most) as u64 } else { FIRST };
         let Round { epoch, index } = self.round;
         if !self.is_at_end {
-            return Meeting { epoch, index, batch: self.batch + ahead };
+            return Meeting { epoch, index, batch: self.batch.saturating_add(ahead) };
         }
         // Whole rounds that will be over by then, as far as it is known how long they take.
         let rounds = self.rounds;

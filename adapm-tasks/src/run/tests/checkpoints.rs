@@ -201,6 +201,47 @@ fn other_workers_do_an_epoch_again_or_leave_its_rest_out_whichever_is_nearer() {
 }
 
 #[test]
+fn other_workers_end_an_epoch_that_was_done_but_not_evaluated() {
+    let of = |workers: usize| ClusterConfig {
+        nodes: Some(1),
+        workers: Some(workers.into()),
+        ..cluster(Some(System::Adapm))
+    };
+    let task = |workers, stopper| Count {
+        rate: Some(1.0),
+        target: Some(120.0),
+        stopper,
+        ..Count::new(workers)
+    };
+    // Two epochs of two workers, of 60 batches each: it stops while the second is evaluated.
+    let folder = Folder::new("unevaluated");
+    let stopped = plain(&folder.begun(1e9), &task(2, Some(Stopper::after(120))), of(2));
+    let stopped = stopped.expect("trains");
+    assert!(stopped.stopped && stopped.epochs.last().is_some_and(|epoch| epoch.valid.is_none()));
+    let on = plain(&folder.resumed(1e9), &task(3, None), of(3)).expect("goes on");
+    let examples: Vec<u64> = on.epochs.iter().map(|epoch| epoch.examples).collect();
+    assert_eq!(examples, [60, 60, 90, 90]);
+    let [second, ..] = &on.epochs[1..] else { panic!("an epoch is missing") };
+    assert_eq!((second.loss, on.chosen_epoch), (1.0, 2), "it is evaluated, and the best");
+}
+
+#[test]
+fn nothing_is_written_where_nothing_has_changed() {
+    let (folder, system) = (Folder::new("unchanged"), Some(System::Adapm));
+    let task = Count { rate: Some(1.0), ..Count::new(workers(system)) };
+    plain(&folder.begun(1e9), &task, cluster(system)).expect("trains");
+    let written = || {
+        let names = std::fs::read_dir(folder.0.join("checkpoints")).expect("is there");
+        let mut names: Vec<_> = names.map(|entry| entry.expect("is there").file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = written();
+    plain(&folder.resumed(0.0), &task, cluster(system)).expect("is over");
+    assert_eq!(written(), before);
+}
+
+#[test]
 fn what_does_not_fit_is_refused_in_one_line() {
     let (folder, system) = (Folder::new("refused"), Some(System::Adapm));
     let task = Count { rate: Some(1.0), ..Count::new(workers(system)) };
