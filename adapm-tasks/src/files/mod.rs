@@ -12,6 +12,7 @@
 //! | a folder that one process uses | the lock (`flock`) of a file in it |
 //! | a secret | [`create_private`]: a new file of mode 600 |
 //! | a disk that is full in the end | tried again, then written elsewhere by [`Output::rescue`] |
+//! | checkpoints, in a folder that one run holds | `adapm_runtime::checkpoint` |
 //!
 //! A file that is written has a unique name, `NAME.PID-RANDOM.partial`, is created with `O_EXCL`,
 //! and is locked (`flock`) from [`Output::prepare`] on. So the next run tells the file of a run
@@ -27,6 +28,7 @@ use std::path::Path;
 use adapm_transport::error::SystemError;
 
 mod error;
+pub(crate) mod floor;
 mod input;
 mod lines;
 #[cfg(feature = "cli")]

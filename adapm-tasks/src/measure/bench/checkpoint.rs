@@ -3,8 +3,7 @@
 //!
 //! Two nodes, values of 17 floats, and half of the keys owned by the node that is not their home.
 
-use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,8 +12,8 @@ use adapm_core::error::OpError;
 use adapm_runtime::System;
 use adapm_runtime::checkpoint::{Checkpoint, Checkpoints};
 use adapm_runtime::tables::{Table, Tables};
-use rustix::fs::{Advice, fadvise};
 
+use crate::files::floor;
 use crate::measure::bench::figure::{self, BenchError, Desk, Figure, Goal, median};
 use crate::measure::bench::rows::{BATCH, Floats};
 
@@ -59,7 +58,7 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let files = rows_of(&folder.0)?;
     let mut write = Vec::new();
     let began = Instant::now();
-    write_plainly(&folder.0.join("plain"), &files)?;
+    floor::write(&folder.0.join("plain"), floor::bytes(&files))?;
     write.push(gigabytes / began.elapsed().as_secs_f64());
     let figure = Figure::new(
         format!("writing a checkpoint beside training, {size}"),
@@ -69,11 +68,11 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     desk.add(figure.beside(median(write)))?;
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..3 {
-        drop_cached(&files)?;
+        floor::drop_cached(&files)?;
         let began = Instant::now();
-        files.iter().try_for_each(|file| read_plainly(file))?;
+        files.iter().try_for_each(|file| floor::read(file))?;
         plain.push(gigabytes / began.elapsed().as_secs_f64());
-        drop_cached(&files)?;
+        floor::drop_cached(&files)?;
         let began = Instant::now();
         let found = Checkpoint::latest(&folder.0)?.expect("one was written");
         let rows = found.read(&tables, (0, 1), &|_| true)?;
@@ -140,36 +139,6 @@ fn rows_of(folder: &Path) -> Result<Vec<PathBuf>, BenchError> {
     let found = Checkpoint::latest(folder)?.expect("one was written");
     let files = fs::read_dir(found.folder())?.filter_map(Result::ok).map(|entry| entry.path());
     Ok(files.filter(|path| path.extension().is_some_and(|end| end == "safetensors")).collect())
-}
-
-fn drop_cached(files: &[PathBuf]) -> std::io::Result<()> {
-    for path in files {
-        let file = File::open(path)?;
-        fadvise(&file, 0, None, Advice::DontNeed)?;
-    }
-    Ok(())
-}
-
-fn read_plainly(path: &Path) -> std::io::Result<()> {
-    let (mut file, mut bytes) = (File::open(path)?, vec![0; 8 << 20]);
-    while file.read(&mut bytes)? > 0 {}
-    Ok(())
-}
-
-/// Writes as many bytes as these files have, and brings them to the disk.
-fn write_plainly(path: &Path, files: &[PathBuf]) -> std::io::Result<()> {
-    let bytes = vec![1; 8 << 20];
-    let mut left: u64 =
-        files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
-    let mut file = File::create(path)?;
-    while left > 0 {
-        let len = left.min(bytes.len() as u64);
-        file.write_all(&bytes[..len as usize])?;
-        left -= len;
-    }
-    file.sync_all()?;
-    drop(file);
-    fs::remove_file(path)
 }
 
 /// A folder in the working folder, on whose disk runs are kept; goes with the measurement.
