@@ -1,5 +1,6 @@
 //! Why a run cannot have its checkpoints in a folder, or cannot go on there.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use adapm_runtime::checkpoint::CheckpointError;
@@ -35,9 +36,20 @@ pub enum ResumeError {
 }
 
 impl ResumeError {
-    /// Returns true if the same may do later: another process holds the folder, or the system has
-    /// refused a call.
+    /// Returns true if the same may do later: another process holds the folder, or a disk has
+    /// failed. What is not there, or not allowed, stays so.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self, Self::Checkpoint(error) if error.is_taken() || error.kind().is_some())
+        let Self::Checkpoint(error) = self else { return false };
+        let stays = |kind| {
+            matches!(
+                kind,
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::ReadOnlyFilesystem
+            )
+        };
+        error.is_taken() || error.kind().is_some_and(|kind| !stays(kind))
     }
 }
