@@ -67,6 +67,9 @@ pub(crate) struct Job<'a, T: Task> {
     pub(crate) resumed: Option<&'a Resumed<FiguresOf<T>>>,
 }
 
+/// A batch of a task, with samples of these parameters.
+type Taken<T, P> = Counted<<T as Task>::Batch<<P as Parameters>::Sample>>;
+
 /// One worker of a run.
 pub(crate) struct Session<'a, T: Task, P> {
     job: &'a Job<'a, T>,
@@ -321,7 +324,7 @@ where
         &mut self,
         round: Round,
         batches: &mut Batches<T::Batch<P::Sample>>,
-    ) -> Result<Option<Counted<T::Batch<P::Sample>>>, TaskError> {
+    ) -> Result<Option<Taken<T, P>>, TaskError> {
         let mut next = batches.next_counted(round)?;
         if let Some(sample) = next.as_mut().and_then(|next| next.batch.sample()) {
             self.parameters.choose_sample(sample)?;
