@@ -18,7 +18,7 @@ use crate::measure::bench::figure::{self, BenchError, Desk, Figure, Goal, median
 use crate::measure::bench::rows::{BATCH, Floats};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
-    let keys = if desk.plan.is_quick { KEYS / 32 } else { KEYS };
+    let keys = if desk.plan.is_quick { KEYS / 8 } else { KEYS };
     let bytes = keys as usize * LEN * size_of::<f32>();
     // Main copies, what is known of them, a copy of all, and its order.
     if !desk.has_room("a checkpoint", 5 * bytes / 2) {
@@ -158,8 +158,8 @@ impl Drop for Folder {
     }
 }
 
-/// 4 GB of values.
-const KEYS: u64 = 60_000_000;
+/// 1 GB of values.
+const KEYS: u64 = 15_000_000;
 const LEN: usize = 17;
 /// Checkpoints that are measured.
 const TURNS: u64 = 3;
