@@ -52,10 +52,16 @@ pub(super) trait Disk: Send + Sync {
         let mut partial = path.as_os_str().to_owned();
         partial.push(".partial");
         let partial = PathBuf::from(partial);
-        let mut file = self.create(&partial)?;
-        self.write(&mut file, bytes)?;
-        self.sync(&file)?;
-        self.rename(&partial, path)?;
+        let written = || {
+            let mut file = self.create(&partial)?;
+            self.write(&mut file, bytes)?;
+            self.sync(&file)?;
+            self.rename(&partial, path)
+        };
+        written().inspect_err(|_| {
+            // It would hold room that others need.
+            let _ = self.remove(&partial);
+        })?;
         path.parent().map_or(Ok(()), |folder| self.sync_folder(folder))
     }
 }

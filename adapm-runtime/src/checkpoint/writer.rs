@@ -293,8 +293,15 @@ impl Shared {
         self.disk.sync_folder(&self.folder)?;
         if save.is_latest {
             let before = Checkpoint::latest(&self.folder);
-            self.disk
-                .replace(&self.folder.join(LATEST), manifest::latest(&save.name).as_bytes())?;
+            let latest = manifest::latest(&save.name);
+            if let Err(error) = self.disk.replace(&self.folder.join(LATEST), latest.as_bytes()) {
+                // It may have taken its name all the same.
+                let named = manifest::read_latest(&self.folder);
+                if named.is_ok_and(|named| named.as_ref() != Some(&folder)) {
+                    let _ = self.disk.remove_folder(&folder);
+                }
+                return Err(error);
+            }
             // The checkpoint is complete: what is too much can go the next time, too.
             if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(&folder)) {
                 let kept: Vec<Checkpoint> = before.into_iter().chain([saved]).collect();
