@@ -56,6 +56,8 @@ pub struct Saved {
     pub name: String,
     /// Seconds that this part has written.
     pub seconds: f64,
+    /// Seconds of a processor that it took, where the system tells.
+    pub processor_seconds: f64,
     /// Bytes that this part has written.
     pub bytes: u64,
 }
@@ -195,7 +197,7 @@ impl Drop for Writer {
 
 impl Shared {
     fn save(&self, save: &Save, parts: &[Part]) -> Outcome {
-        let began = Instant::now();
+        let (began, spent) = (Instant::now(), processor_seconds());
         let partial = self.folder.join(format!("{}.{PARTIAL}", save.name));
         let refused = CheckpointError::refused(&partial);
         let written = self.write_part(save, parts, &partial).map_err(&refused);
@@ -215,7 +217,9 @@ impl Shared {
                 return Err(error);
             }
         }
-        Ok(Saved { name: save.name.clone(), seconds, bytes: written?.bytes })
+        let spent = processor_seconds().zip(spent).map(|(now, before)| now - before);
+        let processor_seconds = spent.unwrap_or(seconds);
+        Ok(Saved { name: save.name.clone(), seconds, processor_seconds, bytes: written?.bytes })
     }
 
     fn name_of(&self, part: usize) -> String {
@@ -348,6 +352,13 @@ pub(super) fn retain(
         }
     }
     Ok(())
+}
+
+/// Seconds for which this thread has run, `None` where the system does not tell.
+fn processor_seconds() -> Option<f64> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    let nanos: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(nanos as f64 / 1e9)
 }
 
 fn size_of_folder(path: &Path) -> u64 {

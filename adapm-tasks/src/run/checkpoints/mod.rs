@@ -67,7 +67,7 @@ struct Shared {
     last_step: (u64, u32),
     last: Instant,
     first_step: u64,
-    /// Seconds of the last copy, and of the last write.
+    /// Seconds of the last copy, and those that the last write took of each worker.
     pause: f64,
     writing: f64,
     /// When the last meeting was, and the batches of each worker before it.
@@ -294,7 +294,10 @@ impl Checkpointing {
         let Some(outcome) = self.writer.take_outcome().filter(|_| !is_busy) else { return };
         let mut shared = self.shared();
         match &outcome {
-            Ok(Saved { seconds, .. }) => shared.writing = *seconds,
+            // It takes turns with workers, where all processors are busy.
+            Ok(Saved { processor_seconds, .. }) => {
+                shared.writing = *processor_seconds / shared.seats.len() as f64;
+            }
             Err(_) => {
                 shared.has_failed = true;
                 // A disk that is full is not tried all the time.

@@ -27,7 +27,8 @@ pub(crate) struct Meeting {
 pub(crate) struct Pace {
     /// Seconds since the last checkpoint, or since training began.
     pub(crate) since: f64,
-    /// Seconds that a checkpoint costs: those in which nobody trains, and those of writing.
+    /// Seconds that a checkpoint costs: those in which nobody trains, and those of processors that
+    /// writing takes from workers.
     pub(crate) cost: f64,
     /// Seconds between two checkpoints, if a test has set them.
     pub(crate) interval: Option<f64>,
