@@ -93,18 +93,6 @@ pub struct Checkpoint {
     manifest: Arc<Manifest>,
 }
 
-/// A tensor of a checkpoint, over all its files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TensorInfo {
-    /// Its name.
-    pub name: String,
-    /// Its rows.
-    pub rows: u64,
-    /// Numbers a row.
-    pub len: usize,
-}
-
 impl Checkpoint {
     /// Opens the last complete checkpoint of a folder; `None` if there is none. Reads its manifest.
     ///

@@ -59,7 +59,7 @@ struct Shared {
     at_end: Vec<bool>,
     plan: Plan,
     /// What is to be saved now: of the best parameters, if they are new, and of all.
-    saves: (Option<Save>, Option<Save>),
+    saves: Option<(Option<Save>, Save)>,
     /// The best epoch whose parameters are saved.
     saved_best: Option<u32>,
     /// The step and the epoch of the last checkpoint, and when it was begun; the step at which this
@@ -96,7 +96,7 @@ impl Checkpointing {
             seats: vec![Seat::START; here],
             at_end: vec![false; here],
             plan: Plan::default(),
-            saves: (None, None),
+            saves: None,
             saved_best: opened.saved_best(),
             last_step: opened.step_and_epoch(),
             last: now,
@@ -205,8 +205,11 @@ impl Checkpointing {
                 &verdicts,
             );
             drop(verdicts);
+            let chosen = record.chosen;
             let saves = self.saves(&shared, record);
-            (shared.saves, shared.last_step, shared.last) = (saves, (step, epoch), Instant::now());
+            shared.saved_best = chosen;
+            (shared.last_step, shared.last) = ((step, epoch), Instant::now());
+            shared.saves = Some(saves);
         }
         let totals = shared.seats.iter().map(|seat| seat.total).collect();
         shared.met = (Instant::now(), totals);
@@ -214,11 +217,10 @@ impl Checkpointing {
     }
 
     /// Returns what is to be saved with this record.
-    fn saves(&self, shared: &Shared, mut record: Record) -> (Option<Save>, Option<Save>) {
+    fn saves(&self, shared: &Shared, mut record: Record) -> (Option<Save>, Save) {
         let best_name = |epoch: u32| format!("best-{epoch:06}");
         let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
         record.best_checkpoint = record.chosen.map(best_name);
-        let program = |record: &Record| serde_json::to_string(record).unwrap_or_default();
         let best = record.chosen.filter(|_| is_new).map(|epoch| Save {
             name: best_name(epoch),
             tables: self.tables.parameters(),
@@ -230,15 +232,15 @@ impl Checkpointing {
             name: format!("step-{:010}-e{}", record.step, record.epoch),
             tables: self.tables.clone(),
             needs: record.best_checkpoint.iter().cloned().collect(),
-            program: program(&record),
+            program: serde_json::to_string(&record).unwrap_or_default(),
             is_latest: true,
         };
-        (best, Some(all))
+        (best, all)
     }
 
     /// Returns true if the copy of the best parameters is to be saved, too: between the barriers.
     pub(crate) fn saves_best(&self) -> bool {
-        self.shared().saves.0.is_some()
+        self.shared().saves.as_ref().is_some_and(|(best, _)| best.is_some())
     }
 
     /// Gives the copies of a worker of this process to the writer, after all have copied.
@@ -249,27 +251,16 @@ impl Checkpointing {
         best: Option<Vec<f32>>,
         values: Vec<f32>,
     ) {
-        let (best_save, all) = self.shared().saves.clone();
+        let Some((best_save, all)) = self.shared().saves.clone() else { return };
         if let (Some(save), Some(values)) = (best_save, best) {
             self.writer.submit(worker, &save, Part { keys: keys.clone(), values });
         }
-        if let Some(save) = all {
-            self.writer.submit(worker, &save, Part { keys, values });
-        }
+        self.writer.submit(worker, &all, Part { keys, values });
     }
 
     /// Notes that all have copied, which took so many seconds: by the first worker.
     pub(crate) fn note_pause(&self, seconds: f64) {
-        let mut shared = self.shared();
-        shared.pause = seconds;
-        if shared.saves.0.is_some() {
-            shared.saved_best = self.epoch_of(&shared);
-        }
-    }
-
-    fn epoch_of(&self, shared: &Shared) -> Option<u32> {
-        let name = shared.saves.0.as_ref()?.name.strip_prefix("best-")?;
-        name.parse().ok()
+        self.shared().pause = seconds;
     }
 
     /// Waits until nothing is being written here, or another process is lost, whose part would not

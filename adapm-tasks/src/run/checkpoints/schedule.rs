@@ -6,15 +6,15 @@
 //! at the end of the round for who has fewer. A meeting costs a quiesce; whether a checkpoint is
 //! written is decided there.
 //!
-//! The time between two checkpoints is a hundred times what one costs, so that they take at most 1
-//! % of the run.
+//! The time between two checkpoints is a hundred times what one costs, so that they take at most
+//! 1 % of the run.
 
 use serde::{Deserialize, Serialize};
 
 use crate::run::queue::Round;
 
 /// Where workers meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Meeting {
     pub(crate) epoch: u32,
     pub(crate) index: u32,
