@@ -45,12 +45,13 @@ fn all(tables: &Tables, cluster: &Cluster<f32>) -> Vec<f32> {
 #[test]
 fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it() {
     let tables = tables();
-    for system in [System::Adapm, System::Classic, System::Full, System::Lapse] {
+    for system in System::ALL {
         let folder = Folder::new(&format!("cut-{system}"));
         let checkpoints = Checkpoints::new(&folder.0, &tables);
         let cluster = tables.builder().expect("legal").nodes(3).workers([2, 1, 2]).system(system);
-        let cluster = cluster.build().expect("starts");
-        cluster
+        let hot = (0..KEYS).step_by(3).filter(|_| system.has_hot_keys()).map(Key);
+        let cluster = cluster.hot_keys(hot).build().expect("starts");
+        let parts = cluster
             .try_run(|mut worker| {
                 let lens: Vec<usize> =
                     (0..KEYS).map(|key| if key < KEYS - 2 { 3 } else { 5 }).collect();
@@ -68,9 +69,13 @@ fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it(
                     worker.checkpoint(&checkpoints, round, &format!("{{\"round\": {round}}}"))?;
                 }
                 // Behind the last one: in no checkpoint.
-                worker.push(&[Key(0)], &[1.0; 3])
+                worker.push(&[Key(0)], &[1.0; 3])?;
+                worker.snapshot().map(|part| part.keys().collect::<Vec<_>>())
             })
             .expect("no failure");
+        let mut copied = parts.concat();
+        copied.sort_unstable();
+        assert!(copied.into_iter().eq((0..KEYS).map(Key)), "each key once under {system}");
         assert_eq!(
             checkpoints.wait().expect("can be written").map(|saved| saved.name),
             Some("step-0000000003".to_owned())

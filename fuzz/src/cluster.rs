@@ -156,7 +156,7 @@ fn run(cluster: &mut Cluster, choices: &mut Choices<'_>) -> Result<(), Violation
     cluster.catch_up()?;
     cluster.settle()?;
     for who in working(cluster) {
-        cluster.quiesce(who)?;
+        cluster.snapshot(who)?;
     }
     cluster.settle()?;
     for who in working(cluster) {

@@ -214,7 +214,11 @@ impl Play {
                 let tick = Tick::new(choices.below(3), choices.below(8));
                 OpBody::Tick { tick, waits: choices.flag() }
             }
-            _ => [OpBody::Quiesce, OpBody::End, OpBody::Leave][choices.below(3) as usize].clone(),
+            _ => {
+                let rare =
+                    [OpBody::Quiesce, OpBody::End, OpBody::Leave, OpBody::Freeze, OpBody::Thaw];
+                rare[choices.below(rare.len() as u64) as usize].clone()
+            }
         };
         let id = OpId(self.ops);
         self.ops += 1;

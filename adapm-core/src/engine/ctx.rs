@@ -11,6 +11,7 @@ use crate::clock::{Clock, Tick};
 use crate::config::NodeConfig;
 use crate::engine::effect::Effect;
 use crate::engine::entry::Access;
+use crate::engine::freeze::Freezes;
 use crate::engine::input::OpId;
 use crate::engine::outgoing::Outgoing;
 use crate::engine::output::{Absent, Collective, Event, Output};
@@ -88,6 +89,7 @@ pub(super) struct Ctx<E: Env> {
     patience: Option<Patience>,
     /// True once main copies are known to exist, or need not exist.
     is_populated: bool,
+    pub(super) freezes: Freezes,
     pub(super) stats: Stats,
     /// Peers that are gone for good.
     pub(super) lost: NodeSet,
@@ -118,6 +120,7 @@ impl<E: Env> Ctx<E> {
             outgoing: Outgoing::default(),
             effects: VecDeque::new(),
             observer: None,
+            freezes: Freezes::new(config.workers),
             stats: Stats::default(),
             lost: NodeSet::new(),
             first_lost: None,

@@ -116,6 +116,17 @@ pub enum OpBody<V> {
         /// True if the worker goes on only when the others have come near enough.
         waits: bool,
     },
+    /// From here on this node begins no round on this channel, asks for no key, and hands no main
+    /// copy over that was not asked for, until each worker that has called this calls
+    /// [`OpBody::Thaw`] or ends, or a peer is lost. Done when nothing that it has asked for is
+    /// unanswered. Whatever needs rounds, such as `wait_sync`, waits for the thaw.
+    ///
+    /// When all nodes have called it, have met in a barrier, and have called it once more, each
+    /// main copy is on a node and stays there until the first of them thaws. Behind a quiesce, and
+    /// if nobody writes meanwhile, that is a consistent cut.
+    Freeze,
+    /// Ends the worker's part in [`OpBody::Freeze`]. Done at once.
+    Thaw,
     /// The worker has ended: barriers, quiesces and ticks no longer wait for it. Done at once.
     ///
     /// From here on its clock must be [`Clock::INFINITY`] in every timeout; otherwise its intents
@@ -124,6 +135,17 @@ pub enum OpBody<V> {
     /// Ends this node's part in the run: no operation follows. Done when all nodes leave, all
     /// intents have expired, and everything is applied.
     Leave,
+}
+
+impl<V> OpBody<V> {
+    /// Returns true if it waits for other nodes, whatever its keys.
+    pub(super) fn waits_for_all(&self) -> bool {
+        match self {
+            Self::WaitSync | Self::Barrier | Self::Quiesce | Self::Freeze | Self::Leave => true,
+            Self::Tick { waits, .. } => *waits,
+            _ => false,
+        }
+    }
 }
 
 /// The id of a signal among those of its worker with the same window, chosen by the driver:

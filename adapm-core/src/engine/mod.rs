@@ -11,6 +11,7 @@
 //! | `round` | machine: the requester's half of a round |
 //! | `collective` | machine: barrier, quiesce, the end of a run, `wait_sync`, and the participants that hold them up |
 //! | `watch` | machine: peers that do not answer |
+//! | `freeze` | nodes between which no main copy moves |
 //! | `ctx`, `effect` | the machines' shared state, and their requests to each other |
 //! | `entry`, `outgoing` | entries that nodes send to each other, and those that leave at the end of an input |
 //! | `budget` | room in messages, and keys that wait for it |
@@ -26,6 +27,7 @@ mod collective;
 mod ctx;
 mod effect;
 mod entry;
+mod freeze;
 pub mod input;
 #[cfg(feature = "inspect")]
 mod inspect;
@@ -217,6 +219,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         if !self.ownership.is_answering() {
             self.progress_syncs();
             self.progress_ticks();
+            self.progress_freezes();
             self.ctx.flush();
             self.ownership.send_news(&mut self.ctx);
             self.answer_probes();
@@ -323,6 +326,16 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
+    /// Ends calls of `freeze` once nothing that this node has asked for is unanswered.
+    fn progress_freezes(&mut self) {
+        if self.ctx.freezes.is_waiting() && self.intents.unanswered() == 0 && !self.round.is_owed()
+        {
+            for op in self.ctx.freezes.take_waiting() {
+                self.ctx.done(op, Vec::new());
+            }
+        }
+    }
+
     /// Has what own workers have pushed to main copies count as a change, where changes are
     /// counted: what they push behind the tick is another.
     fn note_changes_before_tick(&mut self) {
@@ -399,7 +412,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.watch.look(&mut self.ctx, waits, |node| round.owes(node));
         self.follow_effects();
         self.ownership.end_waits(&self.ctx, self.goes_at_once());
-        if self.has_work() && self.round.may_begin(&self.ctx, self.wants_mark()) {
+        if self.ctx.freezes.is_frozen() {
+            self.round.ask_silent(&mut self.ctx, waits);
+        } else if self.has_work() && self.round.may_begin(&self.ctx, self.wants_mark()) {
             self.begin_round();
         }
         Ok(())
@@ -410,6 +425,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
     fn waits_for_others(&self) -> bool {
         self.operations.any()
             || self.intents.unanswered() > 0
+            || self.ctx.freezes.is_waiting()
             || self.collectives.waits_for_sync()
             || self.collectives.waits_for_nodes()
     }

@@ -52,15 +52,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Err(OpError::UnknownWorker { worker: op.worker });
         }
         let Op { id, worker, body } = op;
-        let collective = matches!(
-            body,
-            OpBody::WaitSync
-                | OpBody::Barrier
-                | OpBody::Quiesce
-                | OpBody::Tick { waits: true, .. }
-                | OpBody::Leave
-        );
-        if collective && let Some(node) = self.ctx.first_lost {
+        if body.waits_for_all()
+            && let Some(node) = self.ctx.first_lost
+        {
             self.ctx.fail(id, OpError::lost(node));
             return Ok(());
         }
@@ -102,7 +96,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
             OpBody::Tick { tick, waits } => {
                 self.collectives.tick(&mut self.ctx, (worker, id), tick, waits)?;
             }
+            OpBody::Freeze => self.ctx.freezes.freeze(worker, id),
+            OpBody::Thaw => {
+                self.ctx.freezes.thaw(worker);
+                self.ctx.done(id, Vec::new());
+            }
             OpBody::End => {
+                self.ctx.freezes.thaw(worker);
                 self.collectives.end_worker(&mut self.ctx, worker, id);
                 if self.collectives.has_ended() {
                     self.intents.end_kept(&mut self.ctx, Tick::INFINITY);
@@ -131,13 +131,14 @@ impl<S: Store, P: Policy> Engine<S, P> {
         }
     }
 
-    /// Returns true if a round could have something to send.
+    /// Returns true if a round could have something to send, and may begin.
     pub(super) fn has_work(&self) -> bool {
-        self.round.has_work(self.ctx.now)
-            || self.round.has_waits() && self.goes_at_once()
-            || self.operations.has_work()
-            || self.intents.has_work(|node| self.round.owes(node))
-            || self.wants_mark()
+        !self.ctx.freezes.is_frozen()
+            && (self.round.has_work(self.ctx.now)
+                || self.round.has_waits() && self.goes_at_once()
+                || self.operations.has_work()
+                || self.intents.has_work(|node| self.round.owes(node))
+                || self.wants_mark())
     }
 
     /// Returns true if changes do not wait for more: workers wait for other nodes, or have ended.
@@ -533,6 +534,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.ctx.first_lost.get_or_insert(node);
         let mut ops = self.operations.give_up();
         ops.extend(self.collectives.give_up());
+        ops.extend(self.ctx.freezes.give_up());
         for op in ops {
             self.ctx.fail(op, OpError::lost(node));
         }

@@ -5,6 +5,7 @@ mod behaviour;
 mod collectives;
 mod delegate;
 mod frames;
+mod freeze;
 mod grants;
 mod loss;
 mod missing;

@@ -5,7 +5,7 @@ use adapm_verify::{Bug, Check, Checks};
 use crate::finding::detect;
 
 /// A bug that each checker finds alone. The other checkers repeat a stronger one ([`ECHOES`]).
-pub(crate) const WITNESSES: [(Check, Bug); 65] = [
+pub(crate) const WITNESSES: [(Check, Bug); 66] = [
     (Check::OneOwner, Bug::KeepMainCopy),
     (Check::PushOnce, Bug::SendDeltaTwice),
     (Check::PushKept, Bug::DropDeltaOnRelease),
@@ -14,6 +14,7 @@ pub(crate) const WITNESSES: [(Check, Bug); 65] = [
     (Check::LastSetKept, Bug::DropSet),
     (Check::KeptBehindSet, Bug::DropDeltaOnRelease),
     (Check::ValueSound, Bug::SendDeltaTwice),
+    (Check::CutWhole, Bug::AskWhileFrozen),
     (Check::QuiesceKept, Bug::DropDeltaOnRelease),
     (Check::LostHolderForgotten, Bug::TellOneLoss),
     (Check::HolderKnown, Bug::ForgetHolder),

@@ -56,6 +56,10 @@ pub(crate) enum CallKind {
     Tick {
         tick: Tick,
     },
+    /// The worker has its node frozen; `copies`: it then copies its part.
+    Freeze {
+        copies: bool,
+    },
     Control,
 }
 
@@ -98,6 +102,7 @@ impl Calls {
             CallKind::Quiesce { .. }
                 | CallKind::Barrier { .. }
                 | CallKind::Tick { .. }
+                | CallKind::Freeze { .. }
                 | CallKind::Control
         )
     }

@@ -46,6 +46,7 @@ checks! {
     LastSetKept watches 2: "At rest no set is missing that came after the present one.";
     KeptBehindSet watches 2: "At rest no push is missing that came after the last set.";
     ValueSound watches 2: "A value that is read could have been written.";
+    CutWhole watches 2: "When all nodes are frozen and have copied their main copies, there is one copy of each.";
     QuiesceKept watches 2: "When a quiesce ends, the pushes made before are in the main copies.";
     LostHolderForgotten watches 3: "An owner that has learned of a loss keeps no lost holder.";
     HolderKnown watches 3: "A node with a replica is among the owner's holders.";

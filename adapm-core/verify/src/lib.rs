@@ -38,6 +38,8 @@ pub mod calls;
 pub mod check;
 #[cfg(feature = "checked")]
 pub mod cluster;
+#[cfg(feature = "checked")]
+mod cut;
 mod decorators;
 pub mod digits;
 mod environment;

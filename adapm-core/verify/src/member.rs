@@ -16,6 +16,7 @@ use adapm_core::store::Store;
 use adapm_core::time::Instant;
 use adapm_core::wire::Message;
 
+use crate::cut::Stage;
 use crate::planted::{self, Fault};
 use crate::{Recorder, digits, setup::Setup};
 
@@ -52,6 +53,8 @@ pub struct Worker {
     pub order: InFlight<OpId>,
     /// The operation for which it waits, and does nothing else.
     pub blocked: Option<OpId>,
+    /// What it does next in the snapshot in which it takes part.
+    pub(crate) snapshot: Option<Stage>,
     /// True if it has ended.
     pub ended: bool,
 }

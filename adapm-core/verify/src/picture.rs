@@ -9,6 +9,7 @@ use adapm_core::slot::{PackedState, State};
 use adapm_core::wire::Message;
 
 use crate::calls::Calls;
+use crate::cut::Cut;
 use crate::digits::Seen;
 use crate::flight::{self, Entry};
 use crate::losses::Losses;
@@ -41,8 +42,11 @@ pub struct Picture {
     pub(crate) signalled: Vec<(NodeId, Intent)>,
     /// The counter under which each key's home knew its owner after the last step.
     pub(crate) heard: Vec<Counter>,
-    /// Workers that have met, and have not yet begun to wait for the tick behind.
+    /// Workers that have met, and have not yet begun what comes behind: to wait for a tick, or the
+    /// next call of a snapshot.
     pub(crate) met: Vec<NodeWorker>,
+    /// The snapshot under way.
+    pub(crate) cut: Cut,
 }
 
 impl Picture {
@@ -65,6 +69,7 @@ impl Picture {
             signalled: Vec::new(),
             heard: vec![Counter::default(); value_lens.len()],
             met: Vec::new(),
+            cut: Cut::default(),
             setup,
         }
     }

@@ -13,7 +13,7 @@
 //! | `n1 w0 intent a b @0..@5` | signals intent |
 //! | `n1 w0 clock 3` | raises the worker's clock by 3 |
 //! | `n1 w0 pull a b`, `push`, `set`, `localize` | an operation; `waits` if it is not done at once |
-//! | `n1 w0 wait_sync`, `barrier`, `quiesce`, `tick`, `end`, `leave` | the same; a tick is a clock under a bound |
+//! | `n1 w0 wait_sync`, `barrier`, `quiesce`, `snapshot`, `tick`, `end`, `leave` | the same; a tick is a clock under a bound |
 //! | `round n1` | a round of n1 begins |
 //! | `deliver n1 n0` | delivers the first message from n1 to n0 |
 //! | `vanish n2` | n2 is gone; its messages in flight still arrive, unless their receiver learns of the loss before |
@@ -270,6 +270,7 @@ impl Stage {
             ("tick", []) => cluster.tick(who)?,
             ("barrier", []) => cluster.barrier(who)?,
             ("quiesce", []) => cluster.quiesce(who)?,
+            ("snapshot", []) => cluster.snapshot(who)?,
             ("end", []) => cluster.end(who)?,
             ("leave", []) => cluster.leave(who)?,
             (verb, names) => {

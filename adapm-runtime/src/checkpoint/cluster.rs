@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use adapm_core::{Key, NodeId};
+use adapm_core::NodeId;
 
-use super::rows::Part;
 use super::writer::{Place, Save, Saved, Writer};
 use super::{Checkpoint, CheckpointError, Owner, Restored};
 use crate::builder::Builder;
@@ -76,22 +75,6 @@ impl Checkpoints {
     /// If it is no JSON.
     pub(crate) fn check(&self, program: &str) {
         assert!(serde_json::from_str::<serde_json::Value>(program).is_ok(), "{program} is no JSON");
-    }
-
-    /// Returns the part of one of so many workers of a node, with room for the values: keys for
-    /// which `is_here` is true.
-    pub(crate) fn part(&self, id: usize, workers: usize, is_here: impl Fn(Key) -> bool) -> Part {
-        let bound = |id: usize| (self.tables.keys() as u128 * id as u128 / workers as u128) as u64;
-        let own = (bound(id)..bound(id + 1)).map(Key).filter(|key| is_here(*key));
-        let keys: Vec<Key> = own.collect();
-        let values = vec![0.0; keys.iter().map(|key| self.len_of(*key)).sum()];
-        Part { keys, values }
-    }
-
-    /// Returns the length of a key's value.
-    pub(crate) fn len_of(&self, key: Key) -> usize {
-        let table = self.tables.locate(key);
-        table.map_or(0, |(table, _)| self.tables.as_slice()[table].row_len())
     }
 
     /// Returns what is saved at a step.

@@ -4,19 +4,19 @@
 //! ```text
 //! checkpoints/
 //!   latest                            the name of the last complete one: what commits it
-//!   step-00012000/
+//!   step-0000012000/
 //!     manifest.json                   tables, files with their checksums, what the program adds
 //!     rows-000-of-004.safetensors     of one part of the cluster, sorted by home (see Layout::home_hash)
-//!   step-00012500.partial/            being written
+//!   step-0000012500.partial/          being written
 //! ```
 //!
 //! # Writing
 //! All workers call [`Worker::checkpoint`](crate::Worker::checkpoint): everything pushed is
-//! applied, nobody pushes, and each worker copies its part of the keys at home on its node.
-//! Training goes on while a thread of each node writes its file, brings it to the disk, and leaves
-//! a report. Once all reports are there, that of node 0 writes the manifest, gives the folder its
-//! name, and replaces `latest`: at any moment the last complete checkpoint is readable. The last
-//! two are kept.
+//! applied, nobody pushes, all nodes are frozen, and each worker copies its part of the main copies
+//! on its node ([`Worker::snapshot`](crate::Worker::snapshot)). Training goes on while a thread of
+//! each node writes its file, brings it to the disk, and leaves a report. Once all reports are
+//! there, that of node 0 writes the manifest, gives the folder its name, and replaces `latest`: at
+//! any moment the last complete checkpoint is readable. The last two are kept.
 //!
 //! ```
 //! # use adapm_runtime::prelude::*;
@@ -47,7 +47,8 @@
 //! ```
 //!
 //! The copies are a cut: no update is in it half, or missing while a later one of the same worker
-//! is in (each worker quiesces before, and no worker goes on before all have copied).
+//! is in (each worker quiesces before, and no worker goes on before all have copied). Each row is
+//! in it once: while nodes are frozen no main copy moves.
 //!
 //! # Reading
 //! [`Checkpoint::read`] reads what is at home on one of any number of nodes, by positioned reads of
@@ -63,6 +64,7 @@ mod disk;
 mod error;
 mod manifest;
 mod owner;
+mod part;
 mod restored;
 mod rows;
 #[cfg(all(test, not(adapm_loom)))]
@@ -81,8 +83,8 @@ use rows::RowsFile;
 pub use cluster::Checkpoints;
 pub use error::CheckpointError;
 pub use owner::Owner;
+pub use part::Part;
 pub use restored::Restored;
-pub use rows::Part;
 pub use writer::{Place, Save, Saved, Writer};
 
 /// A checkpoint that is complete.

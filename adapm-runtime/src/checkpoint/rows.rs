@@ -24,16 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::Disk;
 use super::error::{CheckpointError, Fault};
+use super::part::Part;
 use crate::tables::{self, Table, Tables};
-
-/// Keys of one worker, ascending, with their values one behind the other.
-#[derive(Debug, Default)]
-pub struct Part {
-    /// The keys.
-    pub keys: Vec<Key>,
-    /// Their values, each as long as the tables say.
-    pub values: Vec<f32>,
-}
 
 /// What the manifest says of a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,8 +50,8 @@ pub(super) fn write(
     tables: &Tables,
     parts: &[Part],
 ) -> io::Result<FileInfo> {
-    let order = Order::of(tables, parts);
-    let rows: Vec<u64> = order.by_table.iter().map(|rows| rows.len() as u64).collect();
+    let order = Order::of(tables, parts)?;
+    let rows: Vec<u64> = order.rows.iter().map(|rows| rows.len() as u64).collect();
     let (header, data_len) = header(tables, &rows)?;
     let mut out = Summed {
         file: disk.create(&folder.join(name))?,
@@ -70,17 +62,16 @@ pub(super) fn write(
         buffer: Vec::with_capacity(BUFFER),
     };
     disk.write(&mut out.file, &header)?;
-    for places in &order.by_table {
-        for place in places {
-            let row = tables.locate(order.key(*place)).map_or(0, |(_, row)| row);
-            out.put(&(row as i64).to_le_bytes())?;
+    for rows in &order.rows {
+        for row in rows {
+            out.put(&i64::from(*row).to_le_bytes())?;
         }
         out.end_tensor()?;
     }
-    for (table, places) in order.by_table.iter().enumerate() {
+    for (table, rows) in order.rows.iter().enumerate() {
         for range in columns(&tables.as_slice()[table]) {
-            for place in places {
-                out.put_floats(&order.value(table, *place)[range.clone()])?;
+            for row in rows {
+                out.put_floats(&order.value(table, *row)[range.clone()])?;
             }
             out.end_tensor()?;
         }
@@ -88,64 +79,62 @@ pub(super) fn write(
     out.end(&header, name, rows, header.len() as u64 + data_len)
 }
 
-/// Where the rows of a table are among parts: in the order of the hashes of their keys.
+/// The rows of parts, in the order in which they are written.
 struct Order<'a> {
     tables: &'a Tables,
     parts: &'a [Part],
-    /// For each part, how many keys those before it have.
-    firsts: Vec<usize>,
-    /// For each part and table, its first key among those of the part, and where its value begins.
+    /// For each part and table, how many keys of the part come before, and where the table's values
+    /// begin.
     begins: Vec<Vec<(usize, usize)>>,
-    /// For each table the places of its keys among all.
-    by_table: Vec<Vec<u32>>,
+    /// For each table its rows in the parts, by the hashes of their keys.
+    rows: Vec<Vec<u32>>,
 }
 
 impl<'a> Order<'a> {
-    fn of(tables: &'a Tables, parts: &'a [Part]) -> Self {
-        let (mut firsts, mut begins, mut first) = (Vec::new(), Vec::new(), 0);
-        let mut by_table = vec![Vec::new(); tables.as_slice().len()];
-        for part in parts {
-            assert!(part.keys.is_sorted(), "the keys of a part ascend");
-            let (mut key, mut value, mut of_part) = (0, 0, Vec::new());
-            for (table, places) in tables.as_slice().iter().zip(&mut by_table) {
-                of_part.push((key, value));
-                let end = tables.end(of_part.len() - 1);
-                let count = part.keys[key..].partition_point(|key| key.0 < end);
-                let places_here = (first + key..first + key + count).map(|place| place as u32);
-                places.extend(places_here);
+    fn of(tables: &'a Tables, parts: &'a [Part]) -> io::Result<Self> {
+        let begins = parts.iter().map(|part| {
+            let (mut key, mut value, mut begins) = (0, 0, Vec::new());
+            for (at, table) in tables.as_slice().iter().enumerate() {
+                begins.push((key, value));
+                let count = part.rank(Key(tables.end(at))) - key;
                 (key, value) = (key + count, value + count * table.row_len());
             }
-            let (keys, values) = (part.keys.len(), part.values.len());
+            let (keys, values) = (part.keys().count(), part.values().len());
             assert_eq!((key, value), (keys, values), "a part has keys of tables, and their values");
-            firsts.push(first);
-            begins.push(of_part);
-            first += keys;
+            begins
+        });
+        let begins = begins.collect();
+        let mut rows: Vec<Vec<u32>> = Vec::new();
+        for (at, table) in tables.as_slice().iter().enumerate() {
+            if u32::try_from(table.rows()).is_err() {
+                let (name, rows) = (table.name(), table.rows());
+                return Err(io::Error::other(format!(
+                    "table {name} has {rows} rows, a file can have {} of a table",
+                    u32::MAX
+                )));
+            }
+            let (end, first) = (tables.end(at), tables.end(at) - table.rows());
+            let own = |part: &'a Part| {
+                let keys = part.keys().skip_while(move |key| key.0 < first);
+                keys.take_while(move |key| key.0 < end).map(move |key| (key.0 - first) as u32)
+            };
+            let count = parts.iter().map(|part| part.rank(Key(end)) - part.rank(Key(first))).sum();
+            let mut own_rows = Vec::with_capacity(count);
+            parts.iter().for_each(|part| own_rows.extend(own(part)));
+            own_rows.sort_unstable_by_key(|row| Layout::home_hash(Key(first + u64::from(*row))));
+            rows.push(own_rows);
         }
-        assert!(u32::try_from(first).is_ok(), "one file has at most {} rows", u32::MAX);
-        let order = Self { tables, parts, firsts, begins, by_table: Vec::new() };
-        let hash = |place: &u32| Layout::home_hash(order.key(*place));
-        by_table.iter_mut().for_each(|places| places.sort_unstable_by_key(hash));
-        Self { by_table, ..order }
-    }
-
-    /// Returns the part of a place, and the place in it.
-    fn locate(&self, place: u32) -> (usize, usize) {
-        let part = self.firsts.partition_point(|first| *first <= place as usize) - 1;
-        (part, place as usize - self.firsts[part])
-    }
-
-    fn key(&self, place: u32) -> Key {
-        let (part, at) = self.locate(place);
-        self.parts[part].keys[at]
+        Ok(Self { tables, parts, begins, rows })
     }
 
     /// Returns the value of a row of this table.
-    fn value(&self, table: usize, place: u32) -> &'a [f32] {
-        let (part, at) = self.locate(place);
-        let (key, value) = self.begins[part][table];
-        let len = self.tables.as_slice()[table].row_len();
-        let begin = value + (at - key) * len;
-        &self.parts[part].values[begin..begin + len]
+    fn value(&self, table: usize, row: u32) -> &'a [f32] {
+        let of = &self.tables.as_slice()[table];
+        let key = Key(self.tables.end(table) - of.rows() + u64::from(row));
+        let part = self.parts.iter().position(|part| part.has(key)).expect("a row of the parts");
+        let (first, value) = self.begins[part][table];
+        let begin = value + (self.parts[part].rank(key) - first) * of.row_len();
+        &self.parts[part].values()[begin..begin + of.row_len()]
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use adapm_core::{Key, Layout};
 
 use super::disk::{Disk, Os};
-use super::rows::Part;
 use super::writer::{Place, Save, Writer};
 use super::*;
 use crate::tables::{Table, Tables};
@@ -49,7 +48,7 @@ fn value(tables: &Tables, key: Key, step: u64) -> Vec<f32> {
 fn part(tables: &Tables, keys: impl Iterator<Item = Key>, step: u64) -> Part {
     let keys: Vec<Key> = keys.collect();
     let values = keys.iter().flat_map(|key| value(tables, *key, step)).collect();
-    Part { keys, values }
+    Part::new(keys, values)
 }
 
 fn save(tables: &Tables, step: u64) -> Save {

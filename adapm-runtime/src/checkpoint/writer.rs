@@ -17,7 +17,8 @@ use adapm_transport::threads;
 use super::disk::{Disk, Os};
 use super::error::{CheckpointError, Fault};
 use super::manifest::{self, FORMAT, LATEST, MANIFEST, Manifest, TableInfo};
-use super::rows::{self, FileInfo, Part};
+use super::part::Part;
+use super::rows::{self, FileInfo};
 use super::{Checkpoint, PARTIAL};
 use crate::tables::Tables;
 

@@ -17,7 +17,7 @@ use adapm_core::error::OpError;
 use adapm_core::id::Version;
 use adapm_core::layout::Extent;
 use adapm_core::slot::{Pushed, Slot, State};
-use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
+use adapm_core::store::{ENTRY_AHEAD, Look, SLOT_AHEAD, Store, prefetch_ahead};
 use adapm_core::update::UpdateRule;
 use adapm_core::{Key, WorkerId};
 
@@ -165,6 +165,21 @@ impl<S: Store> Access<S> {
             }
         }
         if self.slow.is_empty() { Ok(()) } else { self.finish_write(Call::Renew, &[]) }
+    }
+
+    /// Returns the main copies on this node among this worker's part of all keys, as one of so many
+    /// workers, ascending. Costs a look at each key of the part.
+    #[cfg(feature = "checkpoint")]
+    pub(super) fn main_copies(&self, workers: usize) -> impl Iterator<Item = Key> + '_ {
+        let end = self.shared.layout.keys().end.0;
+        let bound = |id: usize| (u128::from(end) * id as u128 / workers as u128) as u64;
+        let (first, end) = (bound(self.id.index()), bound(self.id.index() + 1));
+        let is_main = |key: &Key| match self.store.look(*key) {
+            Look::Held { with_delta } => !with_delta,
+            Look::Absent(_) => false,
+            Look::Unknown => self.store.with_slot(*key, |slot| slot.packed.state() == State::Main),
+        };
+        (first..end).map(Key).filter(is_main)
     }
 
     /// Writes the version of each key's local copy, `None` where there is none.

@@ -16,6 +16,8 @@
 mod access;
 mod gate;
 mod sample;
+#[cfg(feature = "checkpoint")]
+mod snapshot;
 mod update;
 
 use std::ops::Range;
@@ -29,6 +31,8 @@ use adapm_core::store::Store;
 use adapm_core::update::UpdateRule;
 use adapm_core::{Clock, Key, NodeId, Value, WorkerId};
 
+#[cfg(feature = "checkpoint")]
+use crate::checkpoint::{Checkpoints, Part};
 use crate::error::RunError;
 use crate::failure::Failure;
 use crate::node::NodeShared;
@@ -65,46 +69,49 @@ pub struct Worker<V: Value, S: Store<Value = V> = LayoutStore<V>> {
 #[cfg(feature = "checkpoint")]
 impl<S: Store<Value = f32>> Worker<f32, S> {
     /// Takes part in a checkpoint: blocks until all workers of all nodes have called this and have
-    /// copied their keys. Then all go on, while the checkpoint `step` is
+    /// copied their part ([`Worker::snapshot`]). Then all go on, while the checkpoint `step` is
     /// written, and becomes the latest once it is complete
     /// ([`Checkpoints::wait`](crate::checkpoint::Checkpoints::wait)). `program` is kept with it;
     /// that of node 0 counts.
     ///
-    /// Costs two quiesces, and a pull of every key by one worker of its home.
-    ///
     /// # Errors
-    /// The cluster has failed, or has other keys than the tables. That a checkpoint cannot be
-    /// written fails no worker. Where a worker has ended, nothing is written.
+    /// As [`Worker::snapshot`]. That a checkpoint cannot be written fails no worker. Where a worker
+    /// has ended, nothing is written.
     ///
     /// # Panics
     /// If `program` is no JSON.
     pub fn checkpoint(
         &mut self,
-        checkpoints: &crate::checkpoint::Checkpoints,
+        checkpoints: &Checkpoints,
         step: u64,
         program: &str,
     ) -> Result<(), OpError> {
         checkpoints.check(program);
-        self.quiesce()?;
-        let (node, id, workers) = (self.node(), self.id().index(), self.workers());
-        let writer = checkpoints.writer(node, self.nodes(), workers);
+        let (node, id) = (self.node(), self.id().index());
+        let writer = checkpoints.writer(node, self.nodes(), self.workers());
         if node == NodeId(0) && id == 0 {
             checkpoints.begin();
         }
-        let mut part = checkpoints.part(id, workers, |key| self.home(key) == node);
-        let (keys, mut values) = (&part.keys, std::mem::take(&mut part.values));
-        let mut rest = values.as_mut_slice();
-        for keys in keys.chunks(KEYS_AT_ONCE) {
-            let len = keys.iter().map(|key| checkpoints.len_of(*key)).sum();
-            self.pull(keys, rest.split_off_mut(..len).expect("room for the values of all keys"))?;
-        }
-        part.values = values;
-        // Nobody pushes before all have copied.
-        self.quiesce()?;
+        let part = self.snapshot()?;
         if !checkpoints.is_refused() {
             writer.submit(id, &checkpoints.save(step, program), part);
         }
         Ok(())
+    }
+
+    /// Copies this worker's part of all parameters, at one moment: blocks until all workers of all
+    /// nodes have called this and have copied. The parts of all workers have each key of a dense
+    /// layout once, and of a sparse one those that were ever accessed.
+    ///
+    /// Costs a quiesce, two barriers, and a copy of the main copies on this node, whose keys its
+    /// workers share.
+    ///
+    /// # Errors
+    /// The cluster has failed.
+    pub fn snapshot(&mut self) -> Result<Part, OpError> {
+        self.quiesce()?;
+        let workers = self.workers();
+        snapshot::take(&mut self.access, workers)
     }
 }
 
@@ -582,7 +589,3 @@ where
         self.shared.prepare_sample(&mut self.sampler, self.worker, n, clocks)
     }
 }
-
-/// Keys that are pulled at once for a checkpoint.
-#[cfg(feature = "checkpoint")]
-const KEYS_AT_ONCE: usize = 1 << 14;

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use adapm_core::Key;
 use adapm_core::error::OpError;
 use adapm_core::id::Version;
+use adapm_runtime::checkpoint::Part;
 use adapm_runtime::{Sample, Worker};
 
-use crate::run::parameters::Parameters;
+use crate::run::parameters::{Parameters, Snapshot};
 
 /// A bound for all workers of a process.
 #[derive(Clone, Debug)]
@@ -166,6 +167,13 @@ impl Parameters for Bounded {
 
     fn settle(&mut self) -> Result<(), OpError> {
         self.worker.wait_sync()
+    }
+}
+
+impl Snapshot for Bounded {
+    fn snapshot(&mut self) -> Result<Part, OpError> {
+        self.check.iter_mut().for_each(|check| check.is_due = false);
+        self.worker.snapshot()
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId};
+use adapm_runtime::checkpoint::Part;
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{
     Builder, Cluster, IntentHandle, Nodes, Populating, Random, Sample, Scheme, System,
@@ -22,7 +23,7 @@ use adapm_transport::group::Group;
 use crate::run::config::Pacing;
 use crate::run::error::TaskError;
 use crate::run::hot::Hot;
-use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape};
+use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, Shape, Snapshot};
 use crate::run::peers::Peers;
 use crate::run::task::Tell;
 use crate::run::topology::{Topology, home, is_here};
@@ -223,6 +224,12 @@ impl Parameters for Arrays {
 
     fn settle(&mut self) -> Result<(), Infallible> {
         Ok(())
+    }
+}
+
+impl Snapshot for Arrays {
+    fn snapshot(&mut self) -> Result<Part, Infallible> {
+        Ok(Part::new((0..self.shape.keys()).map(Key), self.values.clone()))
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
+use adapm_runtime::checkpoint::Part;
 use adapm_runtime::tables::Tables;
 use adapm_runtime::{Random, Sampling, Scheme};
 
@@ -77,6 +78,17 @@ pub trait Parameters {
     ///
     /// As [`pull`](Self::pull).
     fn settle(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Parameters of which all workers together can take a copy.
+pub(crate) trait Snapshot: Parameters {
+    /// Copies this worker's part of all parameters, at one moment, once all workers have called
+    /// this. Each key is in one part.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Parameters::pull).
+    fn snapshot(&mut self) -> Result<Part, Self::Error>;
 }
 
 /// The intent signals of a loader thread, ahead of its worker.

@@ -42,7 +42,7 @@ use crate::run::checkpoints::{Checkpointing, Meeting, Resumed, Seat};
 use crate::run::config::Keep;
 use crate::run::error::TaskError;
 use crate::run::observer::{Epoch, ManagerStats, Training, Work};
-use crate::run::parameters::{IntentSignaler, Parameters};
+use crate::run::parameters::{IntentSignaler, Parameters, Snapshot};
 use crate::run::queue::{self, Batches, Counted, Cursor, Queue, Round};
 use crate::run::settings::Settings;
 use crate::run::state::{Answers, RunState, Share};
@@ -98,7 +98,7 @@ pub(crate) struct Copies {
 impl<'a, T, P> Session<'a, T, P>
 where
     T: Task,
-    P: Parameters,
+    P: Snapshot,
     TaskError: From<P::Error>,
 {
     pub(crate) fn new(job: &'a Job<'a, T>, slot: WorkerSlot, parameters: P) -> Self {

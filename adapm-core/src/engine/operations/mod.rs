@@ -578,7 +578,7 @@ fn payload_of<V>(ops: &OpMap<OpState<V>>, item: Item, len: usize) -> &[V] {
 }
 
 /// Returns true if the access to an absent key is a pull that sets up a replica, for which nothing
-/// has been asked yet.
+/// has been asked yet. None does while the node is frozen.
 fn is_kept(ctx: &Ctx<impl Env>, intents: &Intents, key: Key, item: Item) -> bool {
-    ctx.keeps && item.access == Access::Pull && !intents.knows(key)
+    ctx.keeps && item.access == Access::Pull && !ctx.freezes.is_frozen() && !intents.knows(key)
 }

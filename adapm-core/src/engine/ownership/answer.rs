@@ -264,7 +264,8 @@ impl Ownership {
                 }
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
-            let waits = hands_over && request.sets.binary_search(&key).is_ok();
+            let is_set = request.sets.binary_search(&key).is_ok();
+            let waits = hands_over && (is_set || ctx.freezes.is_frozen());
             let is_free = saying.is_none() || waits;
             if !is_free && !room.take(values, ctx.config.block_bytes_max) {
                 break;

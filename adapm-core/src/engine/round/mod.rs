@@ -143,11 +143,8 @@ impl Round {
         at_once: bool,
     ) -> (Option<Instant>, Option<Reason>) {
         let next = || self.pace.next_at(&ctx.config, at_once);
-        let until = if has_work {
-            Some(next())
-        } else {
-            self.undue.next_look().map(|look| look.max(next()))
-        };
+        let look = || self.undue.next_look().filter(|_| !ctx.freezes.is_frozen());
+        let until = if has_work { Some(next()) } else { look().map(|look| look.max(next())) };
         let reason = match (self.pace.is_open(), has_work) {
             (true, more) => Some(Reason::Round { more }),
             (false, true) => Some(Reason::NextRound),
@@ -513,6 +510,13 @@ impl Round {
         });
         self.pace.await_request();
         ctx.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
+    }
+
+    /// Sends an empty request to each peer that is to show that it answers, if the node `looks`.
+    pub(super) fn ask_silent(&mut self, ctx: &mut Ctx<impl Env>, looks: bool) {
+        for node in ctx.peers().filter(|_| looks) {
+            self.send_request(ctx, node, None, || Mark::None);
+        }
     }
 
     /// Awaits grants for keys that the requests of this round have made `Requested`.

@@ -9,8 +9,10 @@ use adapm_core::slot::State;
 use super::Cluster;
 use crate::calls::CallKind;
 use crate::check::Checks;
+use crate::cut::Stage;
 use crate::digits;
 use crate::invariants;
+use crate::member::Worker;
 use crate::oracle::{AccessId, NodeWorker};
 use crate::violation::{Violation, hold};
 
@@ -121,7 +123,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn tick(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
-        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        let worker = self.worker_mut(who);
         worker.progress.1 += 1;
         self.wait_at_tick(who)
     }
@@ -135,7 +137,7 @@ impl Cluster {
         let live: Vec<NodeWorker> = self.workers().filter(|who| !worker(who).ended).collect();
         let foremost = live.iter().map(|who| worker(who).progress).max().unwrap_or_default();
         for who in live {
-            let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+            let worker = self.worker_mut(who);
             if worker.progress < foremost {
                 worker.progress = foremost;
                 self.wait_at_tick(who)?;
@@ -153,13 +155,17 @@ impl Cluster {
         Ok(op)
     }
 
+    fn worker_mut(&mut self, who: NodeWorker) -> &mut Worker {
+        &mut self.picture.members[who.0.index()].workers[who.1.index()]
+    }
+
     /// Reaches the tick behind the barrier or quiesce that the worker is about to call: it holds
     /// nobody up.
     fn tick_ahead(&mut self, who: NodeWorker) -> Result<(), Violation> {
         if self.picture.setup.bound.is_none() {
             return Ok(());
         }
-        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        let worker = self.worker_mut(who);
         worker.progress = (worker.progress.0 + 1, 0);
         let tick = self.raise(who);
         let op = self.picture.calls.begin(who, CallKind::Control, 0);
@@ -173,12 +179,79 @@ impl Cluster {
         tick
     }
 
-    /// Makes workers that have met wait for the tick behind.
+    /// Makes workers that have met wait for the tick behind, or go on with their snapshot.
     pub(super) fn follow_meetings(&mut self) -> Result<(), Violation> {
         while let Some(who) = self.picture.met.pop() {
-            self.wait_at_tick(who)?;
+            let stage = self.worker_mut(who).snapshot.take();
+            // Its call may end at once, and be followed before it returns.
+            self.worker_mut(who).snapshot = stage.and_then(Stage::next);
+            let op = match stage {
+                None | Some(Stage::Tick) => self.wait_at_tick(who)?,
+                Some(Stage::Freeze) => self.freeze(who)?,
+                Some(Stage::Copy) => self.freeze_to(who, true)?,
+                Some(Stage::Meet | Stage::MeetAgain) => self.meet(who)?,
+                Some(Stage::Thaw) => self.thaw(who)?,
+            };
+            self.block(who, op);
         }
         Ok(())
+    }
+
+    /// Copies the main copies of all nodes, together with all other workers ([`Stage`]). Blocks the
+    /// worker.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn snapshot(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        let is_bounded = self.picture.setup.bound.is_some();
+        let first = if is_bounded { Stage::Tick } else { Stage::Freeze };
+        self.worker_mut(who).snapshot = Some(first);
+        let op = self.quiesce(who)?;
+        self.block(who, op);
+        Ok(op)
+    }
+
+    /// Has the worker's node ask for nothing, and hand nothing over, until it thaws.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn freeze(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        self.freeze_to(who, false)
+    }
+
+    fn freeze_to(&mut self, who: NodeWorker, copies: bool) -> Result<OpId, Violation> {
+        let op = self.picture.calls.begin(who, CallKind::Freeze { copies }, 0);
+        self.submit(op, who, false, |_| OpBody::Freeze)
+    }
+
+    /// Lets the worker's node go on, as far as this worker is concerned.
+    ///
+    /// # Errors
+    /// If that breaks an invariant.
+    pub fn thaw(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
+        self.picture.cut.note_thawed(who);
+        let op = self.picture.calls.begin(who, CallKind::Control, 0);
+        self.submit(op, who, false, |_| OpBody::Thaw)
+    }
+
+    /// Copies the part of a worker of the main copies on its node, also of those that do not exist
+    /// yet.
+    fn copy_part(&mut self, who: NodeWorker) -> Result<(), Violation> {
+        let workers = self.picture.setup.workers as u64;
+        let is_own = |key: &Key| key.0 % workers == who.1.index() as u64;
+        let mut copies = Vec::new();
+        for key in self.keys().filter(is_own) {
+            let mut value = self.picture.row(who.0, key).value.clone();
+            if self.is_untouched(key) && self.picture.setup.home(key) == who.0 {
+                value = vec![0; self.picture.setup.value_len(key)];
+                digits::initial(key, &mut value);
+            } else if self.picture.state(who.0, key) != State::Main {
+                continue;
+            }
+            copies.push((key, self.picture.oracle.decode(key, &value)?));
+        }
+        self.picture.cut.note_copied(who, copies);
+        invariants::check_cut(&self.picture)
     }
 
     /// Waits for all live workers.
@@ -187,6 +260,10 @@ impl Cluster {
     /// If that breaks an invariant.
     pub fn barrier(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         self.tick_ahead(who)?;
+        self.meet(who)
+    }
+
+    fn meet(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
         let number = self.picture.calls.barriers(who) + 1;
         let op = self.picture.calls.begin(who, CallKind::Barrier { number }, 0);
         self.submit(op, who, false, |_| OpBody::Barrier)
@@ -209,7 +286,7 @@ impl Cluster {
     /// # Errors
     /// If that breaks an invariant.
     pub fn end(&mut self, who: NodeWorker) -> Result<OpId, Violation> {
-        self.picture.members[who.0.index()].workers[who.1.index()].ended = true;
+        self.worker_mut(who).ended = true;
         self.picture.oracle.raise(who, Tick::INFINITY);
         let op = self.picture.calls.begin(who, CallKind::Control, 0);
         self.submit(op, who, false, |_| OpBody::End)
@@ -237,7 +314,7 @@ impl Cluster {
     /// Suspends the worker until `op` is done.
     pub fn block(&mut self, who: NodeWorker, op: OpId) {
         if !self.picture.calls.is_done(op) {
-            self.picture.members[who.0.index()].workers[who.1.index()].blocked = Some(op);
+            self.worker_mut(who).blocked = Some(op);
         }
     }
 
@@ -266,9 +343,14 @@ impl Cluster {
             }
         }
         self.release(who, op);
+        if kind == (CallKind::Freeze { copies: true }) {
+            self.copy_part(who)?;
+        }
         let meets = matches!(kind, CallKind::Quiesce { .. } | CallKind::Barrier { .. });
-        let worker = &self.picture.members[who.0.index()].workers[who.1.index()];
-        if meets && self.picture.setup.bound.is_some() && !worker.ended {
+        let waits = meets && self.picture.setup.bound.is_some();
+        let is_stage = meets || matches!(kind, CallKind::Tick { .. } | CallKind::Freeze { .. });
+        let worker = self.worker_mut(who);
+        if !worker.ended && (waits || is_stage && worker.snapshot.is_some()) {
             self.picture.met.push(who);
         }
         match kind {
@@ -308,12 +390,14 @@ impl Cluster {
         for (access, _) in accesses {
             self.picture.oracle.fail(access);
         }
+        self.worker_mut(who).snapshot = None;
+        self.picture.cut.note_thawed(who);
         self.release(who, op);
     }
 
     /// Stops the worker's wait for the operation, and for its later ones on the same keys.
     fn release(&mut self, who: NodeWorker, op: OpId) {
-        let worker = &mut self.picture.members[who.0.index()].workers[who.1.index()];
+        let worker = self.worker_mut(who);
         worker.order.finish(&op);
         if worker.blocked == Some(op) {
             worker.blocked = None;
@@ -331,7 +415,7 @@ impl Cluster {
             self.picture.calls.end(op);
         } else {
             let keys = self.picture.calls.slow_keys(op);
-            self.picture.members[who.0.index()].workers[who.1.index()].order.track(op, keys);
+            self.worker_mut(who).order.track(op, keys);
             let body = body(self);
             self.feed(who.0, Input::Op(Op { id: op, worker: who.1, body }))?;
         }
@@ -341,7 +425,7 @@ impl Cluster {
 
     fn queue(&mut self, who: NodeWorker, op: OpId, place: usize, access: AccessId) {
         self.picture.calls.note_slow(op, place, access);
-        self.picture.members[who.0.index()].workers[who.1.index()].order.mark(access.key);
+        self.worker_mut(who).order.mark(access.key);
     }
 
     fn note_read(

@@ -108,6 +108,23 @@ pub(crate) fn check_quiet(
     Ok(())
 }
 
+/// Checks, when the last worker has copied its part of a snapshot, that the copies are the main
+/// copies. Where a worker has ended, or a node is lost, none is complete.
+pub(crate) fn check_cut(picture: &Picture) -> Result<(), Violation> {
+    if picture.cut.workers() < picture.workers().count() {
+        return Ok(());
+    }
+    for key in picture.keys().filter(|key| !picture.is_untouched(*key)) {
+        let (copies, main) = (picture.cut.copies(key), picture.judged_main(key)?);
+        hold!(
+            picture.setup.checks => CutWhole,
+            matches!(copies, [copy] if Some(*copy) == main),
+            "a snapshot has {copies:?} of {key}, which is {main:?}"
+        );
+    }
+    Ok(())
+}
+
 /// Returns the pushes that must be somewhere: all that are done, except those of vanished nodes.
 fn owed(picture: &Picture, key: Key) -> u128 {
     let gone = picture.losses.gone().iter().map(|node| picture.oracle.pushes_of(*node, key));

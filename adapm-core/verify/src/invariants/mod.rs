@@ -3,7 +3,7 @@
 //! | # | file | checked |
 //! | --- | --- | --- |
 //! | 1 | `one_owner` | after every step |
-//! | 2 | `conservation` | after every step, exactly at rest |
+//! | 2 | `conservation` | after every step, exactly at rest; when all have copied for a snapshot |
 //! | 3 | `holders` | after every step |
 //! | 4 | `convergence` | at rest, and when a quiesce or `wait_sync` ends |
 //! | 5 | `contention` | after every step |
@@ -40,7 +40,7 @@ use crate::picture::Picture;
 use crate::violation::Violation;
 
 pub(crate) use completion::{check_met, check_noticed};
-pub(crate) use conservation::check_quiet;
+pub(crate) use conservation::{check_cut, check_quiet};
 pub(crate) use convergence::{check_renewed, check_synced};
 pub(crate) use hot::is_local;
 pub(crate) use kept::set_up;

@@ -22,6 +22,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
         Bug::IgnoreSyncMark => Box::new(IgnoreSyncMark(false)),
         Bug::HandDirtyAgain => Box::new(HandDirtyAgain(Vec::new())),
         Bug::RenewAtOnce => Box::new(RenewAtOnce),
+        Bug::AskWhileFrozen => Box::new(AskWhileFrozen),
         Bug::CountRefused => Box::new(CountRefused(None)),
         Bug::AnswerRefused => Box::new(AnswerRefused),
         Bug::HotKeyDropped => Box::new(HotKeyDropped),
@@ -53,6 +54,25 @@ impl Mistake for RenewAtOnce {
     ) -> Vec<Input<'a, i64>> {
         if let Input::Op(Op { body: OpBody::Renew { keys }, .. }) = &mut input {
             keys.clear();
+        }
+        vec![input]
+    }
+}
+
+/// Nodes that freeze and thaw at once.
+struct AskWhileFrozen;
+
+impl Mistake for AskWhileFrozen {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        mut input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        if let Input::Op(Op { body, .. }) = &mut input
+            && *body == OpBody::Freeze
+        {
+            *body = OpBody::Thaw;
         }
         vec![input]
     }

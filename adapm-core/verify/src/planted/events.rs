@@ -23,6 +23,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
         Bug::AcknowledgeSetEarly => {
             Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Set { .. })))
         }
+        Bug::FreezeAtOnce => Box::new(FreezeAtOnce::default()),
         Bug::EndTwice => Box::new(EndTwice::default()),
         Bug::ForgetForwarded => Box::new(ForgetForwarded::default()),
         Bug::NameHopAsLost => Box::new(NameHopAsLost::default()),
@@ -82,6 +83,36 @@ impl Mistake for AcknowledgeEarly {
             _ => false,
         });
         if is_sent && !said.events.iter().any(|event| ended(event) == Some(op)) {
+            self.told.insert(op);
+            said.events.push(Event::Done { op, values: Vec::new() });
+        }
+    }
+}
+
+/// The freeze that has just begun, and those that are reported and have not ended.
+#[derive(Default)]
+struct FreezeAtOnce {
+    begun: Option<OpId>,
+    told: BTreeSet<OpId>,
+}
+
+impl Mistake for FreezeAtOnce {
+    fn enter<'a>(
+        &mut self,
+        _engine: &Engine,
+        _now: Instant,
+        input: Input<'a, i64>,
+    ) -> Vec<Input<'a, i64>> {
+        if let Input::Op(Op { id, body: OpBody::Freeze, .. }) = &input {
+            self.begun = Some(*id);
+        }
+        vec![input]
+    }
+
+    fn leave(&mut self, _engine: &Engine, said: &mut Recorder<i64>) {
+        said.events.retain(|event| !ended(event).is_some_and(|op| self.told.remove(&op)));
+        let Some(op) = self.begun.take() else { return };
+        if !said.events.iter().any(|event| ended(event) == Some(op)) {
             self.told.insert(op);
             said.events.push(Event::Done { op, values: Vec::new() });
         }

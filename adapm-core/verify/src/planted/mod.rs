@@ -126,6 +126,8 @@ bugs! {
     ApplyAtStaleOwner breaks 2 in Messages: "A former owner acknowledges another node's push to a key that it has given away.";
     ParkAndTurnAway breaks 2 in Messages: "At the bound of parking a push is parked, and its sender is asked to try again nevertheless.";
     DropSet breaks 2 in Messages: "The set of a holder is answered but not installed.";
+    FreezeAtOnce breaks 2 in Events: "A node counts as frozen while it still waits for keys.";
+    AskWhileFrozen breaks 2 in Driver: "A node that is frozen goes on asking for keys.";
     IgnoreSyncMark breaks 4 in Driver: "Dirty keys are not taken before a marked request, so a `wait_sync` ends too early.";
     QuiesceWhileBusy breaks 4 in Messages: "A node with pending work reports none to a quiesce, which ends too early.";
     LoseDirtyMark breaks 4 in Store: "A push sets no dirty flag in the packed state of its copy.";

@@ -74,6 +74,7 @@ impl Schedule {
         self.cluster.settle()?;
         self.meet_apart()?;
         self.meet_unpaused()?;
+        self.copy_while_keys_move()?;
         self.meet_late()?;
         self.cluster.settle()?;
         self.meet_between_rounds()?;
@@ -221,7 +222,13 @@ impl Schedule {
         if blocked || self.rng.chance(50) {
             return self.deliver();
         }
-        let call = if self.rng.chance(50) { Cluster::barrier } else { Cluster::quiesce };
+        let call = if self.rng.chance(50) {
+            Cluster::barrier
+        } else if self.rng.chance(50) {
+            Cluster::quiesce
+        } else {
+            Cluster::snapshot
+        };
         let mut late = self.live();
         while !late.is_empty() {
             let who = late.swap_remove(self.rng.within(0..late.len()));

@@ -32,6 +32,7 @@ pub enum Fact {
     WaitSyncWaits,
     BarrierWaits,
     QuiesceWaits,
+    SnapshotWaits,
     LeaveWaits,
     /// Packets of the node are unacknowledged.
     Unacknowledged,
@@ -41,7 +42,7 @@ pub enum Fact {
 
 impl Fact {
     /// All facts.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::KeyNone,
         Self::KeyRequested,
         Self::KeyReplica,
@@ -59,6 +60,7 @@ impl Fact {
         Self::WaitSyncWaits,
         Self::BarrierWaits,
         Self::QuiesceWaits,
+        Self::SnapshotWaits,
         Self::LeaveWaits,
         Self::Unacknowledged,
         Self::NoRoom,

@@ -51,6 +51,8 @@ pub enum Step {
     Barrier,
     /// Waits for all live workers, and until everything sent is applied everywhere.
     Quiesce,
+    /// Copies the main copies of its node, as all live workers do.
+    Snapshot,
     /// Ends: barriers do not wait for it any more.
     End,
     /// Announces that no operation follows on its node; waits until all nodes have.

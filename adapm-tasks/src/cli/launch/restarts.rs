@@ -145,7 +145,7 @@ mod tests {
         let tables = Tables::new([Table::new("a", 1, 1)]).expect("legal");
         let (name, needs, program) = ("step-1".to_owned(), Vec::new(), "{}".to_owned());
         let save = Save { name, tables, needs, program, is_latest: true };
-        writer.submit(0, &save, Part { keys: vec![Key(0)], values: vec![1.0] });
+        writer.submit(0, &save, Part::new([Key(0)], vec![1.0]));
         writer.wait();
     }
 

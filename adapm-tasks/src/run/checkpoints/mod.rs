@@ -22,7 +22,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adapm_core::Key;
 use adapm_runtime::checkpoint::{Part, Place, Save, Saved, Writer};
 use adapm_runtime::tables::Tables;
 
@@ -244,18 +243,12 @@ impl Checkpointing {
     }
 
     /// Gives the copies of a worker of this process to the writer, after all have copied.
-    pub(crate) fn submit(
-        &self,
-        worker: usize,
-        keys: Vec<Key>,
-        best: Option<Vec<f32>>,
-        values: Vec<f32>,
-    ) {
-        let Some((best_save, all)) = self.shared().saves.clone() else { return };
-        if let (Some(save), Some(values)) = (best_save, best) {
-            self.writer.submit(worker, &save, Part { keys: keys.clone(), values });
+    pub(crate) fn submit(&self, worker: usize, best: Option<Part>, all: Part) {
+        let Some((best_save, save)) = self.shared().saves.clone() else { return };
+        if let (Some(save), Some(best)) = (best_save, best) {
+            self.writer.submit(worker, &save, best);
         }
-        self.writer.submit(worker, &all, Part { keys, values });
+        self.writer.submit(worker, &save, all);
     }
 
     /// Notes that all have copied, which took so many seconds: by the first worker.

@@ -14,6 +14,7 @@
 
 use std::time::Instant;
 
+use adapm_runtime::checkpoint::Part;
 use adapm_runtime::trace::Tracer;
 
 use super::{Checkpointing, Job, Meeting, Resumed, Session};
@@ -21,7 +22,7 @@ use crate::run::checkpoints::Seat;
 use crate::run::config::{Keep, Split};
 use crate::run::error::TaskError;
 use crate::run::observer::{ManagerStats, Work};
-use crate::run::parameters::{Parameters, Shape};
+use crate::run::parameters::{Shape, Snapshot};
 use crate::run::queue::Round;
 use crate::run::state::{Answers, Share};
 use crate::run::task::{Evaluation, Form, Task};
@@ -29,7 +30,7 @@ use crate::run::task::{Evaluation, Form, Task};
 impl<T, P> Session<'_, T, P>
 where
     T: Task,
-    P: Parameters,
+    P: Snapshot,
     TaskError: From<P::Error>,
 {
     /// Takes up what a run that goes on begins with: decisions are taken over, the copy of the best
@@ -84,7 +85,7 @@ where
         self.parameters.quiesce()?;
         let plan = checkpoints.plan();
         self.meeting = plan.next;
-        if plan.writes { self.write(began, false) } else { Ok(()) }
+        if plan.writes { self.write(began) } else { Ok(()) }
     }
 
     /// Writes a last checkpoint, if anything has changed since the one before, and waits for it.
@@ -103,7 +104,7 @@ where
         }
         self.parameters.quiesce()?;
         if checkpoints.plan().writes {
-            self.write(began, true)?;
+            self.write(began)?;
         }
         if self.slot.is_first() {
             // None leaves before it is complete.
@@ -123,21 +124,16 @@ where
         decided
     }
 
-    /// Copies the parameters of this worker's keys, and hands them over. `is_last`: it tells how
-    /// far it is, as training is over.
-    fn write(&mut self, began: Instant, is_last: bool) -> Result<(), TaskError> {
+    /// Copies this worker's part of the parameters, as all workers do, and hands it over.
+    fn write(&mut self, began: Instant) -> Result<(), TaskError> {
         let Some(checkpoints) = self.job.checkpoints else { return Ok(()) };
-        let best = checkpoints.saves_best().then(|| self.copies.best.clone());
-        let shape = self.job.task.shape();
-        let work = is_last.then_some(Work::Checkpointing);
-        let values = self.copy_as(Vec::new(), &shape, work)?;
-        let keys = self.slot.copied(shape.keys()).collect();
-        // Nobody pushes before all have copied.
-        self.parameters.quiesce()?;
+        let keys = self.slot.copied(self.job.task.shape().keys());
+        let best = checkpoints.saves_best().then(|| Part::new(keys, self.copies.best.clone()));
+        let all = self.parameters.snapshot()?;
         if self.slot.is_first() {
             checkpoints.note_pause(began.elapsed().as_secs_f64());
         }
-        checkpoints.submit(self.slot.index, keys, best, values);
+        checkpoints.submit(self.slot.index, best, all);
         Ok(())
     }
 

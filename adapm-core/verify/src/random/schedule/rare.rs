@@ -172,6 +172,39 @@ impl Schedule {
         Ok(())
     }
 
+    /// Runs a snapshot of all while loaders go on signalling: keys move until all nodes are frozen.
+    /// One link is slow, so that what it carries is late.
+    pub(super) fn copy_while_keys_move(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        if self.cluster.losses().any() || live.is_empty() || self.rng.chance(40) {
+            return Ok(());
+        }
+        let ops =
+            live.iter().map(|who| self.cluster.snapshot(*who)).collect::<Result<Vec<_>, _>>()?;
+        self.slow = self.two_nodes();
+        for _ in 0..COPY_STEPS {
+            if self.rng.chance(30) {
+                let who = self.rng.choose(&live);
+                self.cluster.advance_clock(who, 1);
+                let clock = self.cluster.member(who.0).workers[who.1.index()].clock.0;
+                let key = self.rng.choose(&self.keys);
+                self.cluster.intent(who, &[key], clock..clock + 1)?;
+                self.cluster.round(who.0)?;
+                continue;
+            }
+            let loaded = self.cluster.network().loaded();
+            if !loaded.is_empty() {
+                let (from, to) = self.choose_way(&loaded);
+                self.cluster.deliver(from, to)?;
+            }
+            let waits = |who: &NodeWorker| !self.is_free(*who);
+            if ops.iter().all(|op| self.cluster.is_done(*op)) && !live.iter().any(waits) {
+                break;
+            }
+        }
+        self.cluster.settle()
+    }
+
     /// Delivers all messages in flight, but not those that follow from them: otherwise none would
     /// wait for the next turn.
     fn deliver_what_is_on_its_way(&mut self) -> Result<(), Violation> {
@@ -248,7 +281,11 @@ impl Schedule {
     }
 
     /// Delivers one message per link between two checks; at some moment a node is stopped for long.
+    /// Sometimes workers take part in a snapshot meanwhile, one after the other.
     fn trickle(&mut self) -> Result<(), Violation> {
+        let live = self.live();
+        let snaps = self.rng.chance(30) && live.iter().all(|who| self.is_free(*who));
+        let mut late = if snaps { live } else { Vec::new() };
         let stopped_at = self.rng.within(0..LOOKS);
         for turn in 0..TURNS_MAX {
             let loaded = self.cluster.network().loaded();
@@ -268,8 +305,13 @@ impl Schedule {
                 self.cluster.look(node)?;
                 self.cluster.round(node)?;
             }
+            if self.rng.chance(50)
+                && let Some(who) = late.pop()
+            {
+                self.cluster.snapshot(who)?;
+            }
         }
-        Ok(())
+        late.into_iter().try_for_each(|who| self.cluster.snapshot(who).map(drop))
     }
 
     /// Gives all nodes something to send in each round, so that at each check an answer is owed.
@@ -308,6 +350,8 @@ impl Schedule {
 
 /// Number of rounds after which a worker that waits at a tick goes on, if it may.
 const TICK_ROUNDS_MAX: usize = 20;
+/// Number of steps in which a snapshot usually ends.
+const COPY_STEPS: usize = 300;
 /// Number of steps in which a quiesce usually ends.
 const BETWEEN_ROUNDS: usize = 150;
 /// Number of rounds after which an operation that has not ended while others go on never will.

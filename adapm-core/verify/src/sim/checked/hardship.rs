@@ -1,5 +1,5 @@
 //! The random program of the first phase of a run: hot keys, intents with offsets, sets, localizes,
-//! waits, ticks, and barriers and quiesces (*meetings*) of all workers.
+//! waits, ticks, and barriers, quiesces and snapshots (*meetings*) of all workers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ pub struct Hardship {
     /// Longest pause between two steps, in microseconds.
     pause_micros: u64,
     workers: BTreeMap<NodeWorker, Worker>,
-    /// Barriers, quiesces and ticks of all workers, each after a part of the operations: no worker
-    /// waits at a tick for one that has done all its operations.
+    /// Barriers, quiesces, snapshots and ticks of all workers, each after a part of the operations:
+    /// no worker waits at a tick for one that has done all its operations.
     meetings: Vec<Step>,
     operations_each: u64,
     /// Number of accesses of keys that are set: bounded, so that a search can decide if an order
@@ -46,10 +46,11 @@ impl Hardship {
     #[must_use]
     pub fn new(seed: u64, keys: Vec<Key>, workers: &[NodeWorker], operations: u64) -> Self {
         let mut rng = Rng::new(seed);
-        let meeting = |rng: &mut Rng| match rng.number(0..6) {
+        let meeting = |rng: &mut Rng| match rng.number(0..7) {
             0 => Step::Barrier,
             1 => Step::Quiesce,
             2 => Step::Advance(1),
+            3 => Step::Snapshot,
             _ => Step::Tick,
         };
         let quits = rng.chance(20).then(|| rng.choose(workers));
@@ -167,7 +168,9 @@ impl Program for Hardship {
         if (worker.meetings as u64) < due.min(parts - 1) {
             let meeting = self.meetings[worker.meetings].clone();
             // Who waits at a meeting holds nobody up that is still on its way there.
-            if matches!(meeting, Step::Barrier | Step::Quiesce) && self.rng.chance(30) {
+            if matches!(meeting, Step::Barrier | Step::Quiesce | Step::Snapshot)
+                && self.rng.chance(30)
+            {
                 return Some(Step::Tick);
             }
             worker.meetings += 1;

@@ -172,6 +172,7 @@ impl CheckedCluster {
             Step::Tick => cluster.tick(who)?,
             Step::Barrier => cluster.barrier(who)?,
             Step::Quiesce => cluster.quiesce(who)?,
+            Step::Snapshot => cluster.snapshot(who)?,
             Step::End => cluster.end(who)?,
             Step::Leave => cluster.leave(who)?,
             Step::Intent { keys, ahead, clocks } => {
@@ -406,7 +407,9 @@ fn blocks_worker(step: &Step) -> bool {
         | Step::Localize(_, then)
         | Step::Renew(_, then)
         | Step::WaitSync(then) => *then == Then::Wait,
-        Step::Tick | Step::Barrier | Step::Quiesce | Step::End | Step::Leave => true,
+        Step::Tick | Step::Barrier | Step::Quiesce | Step::Snapshot | Step::End | Step::Leave => {
+            true
+        }
         Step::Intent { .. } | Step::Advance(_) | Step::Compute(_) => false,
     }
 }
@@ -421,6 +424,7 @@ fn waiting_fact(step: &Step) -> Option<Fact> {
         Step::WaitSync(_) => Some(Fact::WaitSyncWaits),
         Step::Barrier => Some(Fact::BarrierWaits),
         Step::Quiesce => Some(Fact::QuiesceWaits),
+        Step::Snapshot => Some(Fact::SnapshotWaits),
         Step::Leave => Some(Fact::LeaveWaits),
         Step::Renew(..)
         | Step::Tick

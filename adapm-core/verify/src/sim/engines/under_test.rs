@@ -237,7 +237,9 @@ impl SystemUnderTest for Engines {
             Step::Quiesce => member.collective(now, worker, OpBody::Quiesce, true),
             Step::End => member.collective(now, worker, OpBody::End, true),
             Step::Leave => member.collective(now, worker, OpBody::Leave, true),
-            Step::Set(..) | Step::Renew(..) | Step::Compute(_) => Ok(Accessed::default()),
+            Step::Set(..) | Step::Renew(..) | Step::Snapshot | Step::Compute(_) => {
+                Ok(Accessed::default())
+            }
         };
         let accessed = accessed.map_err(|error| EngineError { node, error })?;
         if reads {

@@ -1,0 +1,143 @@
+//! A frozen node asks for no key, hands none over unasked, and answers (protocol, "Operations").
+
+use adapm_core::policy::System;
+use adapm_core::slot::State::{Main, None, Replica, Requested};
+use adapm_core::{Key, NodeId, WorkerId};
+use adapm_verify::oracle::NodeWorker;
+use adapm_verify::{Cluster, Setup, Violation};
+
+type Case = Result<(), Violation>;
+
+const N0: NodeId = NodeId(0);
+const N1: NodeId = NodeId(1);
+
+fn of(node: NodeId) -> NodeWorker {
+    (node, WorkerId(0))
+}
+
+/// Creates two nodes with two workers each, and a key whose home is node 0.
+fn cluster(system: System) -> (Cluster, Key) {
+    let cluster = Cluster::new(Setup::new(system, 2, 2, 36));
+    let key = cluster.keys().find(|key| cluster.setup().home(*key) == N0);
+    (cluster, key.expect("a node has many keys"))
+}
+
+/// Lets time pass and messages arrive, as if nobody came to rest.
+fn pass(cluster: &mut Cluster) -> Case {
+    for _ in 0..20 {
+        for node in [N0, N1] {
+            cluster.round(node)?;
+        }
+        cluster.deliver_all()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_frozen_node_asks_for_nothing_until_it_thaws() -> Case {
+    let (mut cluster, key) = cluster(System::Adapm);
+    let frozen = cluster.freeze(of(N1))?;
+    assert!(cluster.is_done(frozen), "nothing was asked for");
+    cluster.intent(of(N1), &[key], 0..100)?;
+    pass(&mut cluster)?;
+    assert_eq!(cluster.state(N1, key), None);
+    cluster.thaw(of(N1))?;
+    cluster.settle()?;
+    assert_eq!(cluster.state(N1, key), Main);
+    Ok(())
+}
+
+#[test]
+fn a_freeze_ends_when_all_is_answered_that_was_asked() -> Case {
+    let (mut cluster, key) = cluster(System::Adapm);
+    cluster.intent(of(N1), &[key], 0..100)?;
+    cluster.round(N1)?;
+    assert_eq!(cluster.state(N1, key), Requested);
+    let frozen = cluster.freeze(of(N1))?;
+    assert!(!cluster.is_done(frozen));
+    // The owner is frozen, too, and answers.
+    cluster.freeze(of(N0))?;
+    cluster.deliver_all()?;
+    assert!(cluster.is_done(frozen));
+    assert_eq!(cluster.state(N1, key), Main);
+    [N0, N1].into_iter().try_for_each(|node| cluster.thaw(of(node)).map(drop))?;
+    cluster.settle()
+}
+
+#[test]
+fn a_node_is_frozen_until_all_have_thawed_it_or_ended() -> Case {
+    let (mut cluster, key) = cluster(System::Adapm);
+    let [first, second] = [0, 1].map(|worker| (N1, WorkerId(worker)));
+    for who in [first, second, first] {
+        let frozen = cluster.freeze(who)?;
+        assert!(cluster.is_done(frozen));
+    }
+    cluster.intent(first, &[key], 0..100)?;
+    cluster.thaw(first)?;
+    pass(&mut cluster)?;
+    assert_eq!(cluster.state(N1, key), None);
+    cluster.end(second)?;
+    cluster.settle()?;
+    assert_eq!(cluster.state(N1, key), Main);
+    Ok(())
+}
+
+#[test]
+fn a_frozen_owner_hands_over_only_what_was_asked_for() -> Case {
+    let (mut cluster, key) = cluster(System::Adapm);
+    cluster.intent(of(N0), &[key], 0..10)?;
+    cluster.settle()?;
+    cluster.intent(of(N1), &[key], 0..100)?;
+    cluster.settle()?;
+    assert_eq!(cluster.state(N1, key), Replica);
+    cluster.freeze(of(N0))?;
+    // Its only holder keeps on wanting it: the owner would hand it over.
+    cluster.advance_clock(of(N0), 10);
+    cluster.push(of(N1), &[key])?;
+    pass(&mut cluster)?;
+    assert_eq!([N0, N1].map(|node| cluster.state(node, key)), [Main, Replica]);
+    cluster.thaw(of(N0))?;
+    cluster.settle()?;
+    assert_eq!(cluster.state(N1, key), Main);
+    Ok(())
+}
+
+#[test]
+fn a_pull_of_a_frozen_node_sets_up_no_copy() -> Case {
+    let (mut cluster, key) = cluster(System::Ssp { staleness: 3 });
+    cluster.freeze(of(N1))?;
+    let pull = cluster.pull(of(N1), &[key])?;
+    cluster.deliver_all()?;
+    assert!(cluster.is_done(pull));
+    assert_eq!(cluster.state(N1, key), None);
+    cluster.thaw(of(N1))?;
+    cluster.pull(of(N1), &[key])?;
+    cluster.deliver_all()?;
+    assert_eq!(cluster.state(N1, key), Replica);
+    cluster.settle()
+}
+
+#[test]
+fn a_loss_thaws_a_node_and_a_freeze_fails_behind_it() -> Case {
+    let (mut cluster, key) = cluster(System::Adapm);
+    cluster.intent(of(N1), &[key], 0..100)?;
+    cluster.round(N1)?;
+    let waits = cluster.freeze(of(N1))?;
+    cluster.lose(N0)?;
+    let behind = cluster.freeze(of(N1))?;
+    assert!([waits, behind].into_iter().all(|op| cluster.is_failed(op)));
+    cluster.settle()
+}
+
+/// A node that waits at a barrier for a peer whose engine has stopped notices it.
+#[test]
+fn a_frozen_node_notices_a_peer_that_does_not_answer() -> Case {
+    let mut setup = Setup::new(System::Adapm, 2, 1, 36);
+    (setup.losses, setup.unresponsive_nanos) = (1, Some(60_000_000));
+    let mut cluster = Cluster::new(setup);
+    cluster.freeze(of(N1))?;
+    cluster.barrier(of(N1))?;
+    cluster.vanish(N0, |_, _| 0);
+    cluster.look_around(14)?;
+    cluster.check_noticed()
+}
