@@ -1,6 +1,8 @@
 //! What was read of a checkpoint: the rows that one process wants, found by their key.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::{iter, panic, thread};
 
 use adapm_core::{Key, Layout};
 
@@ -36,7 +38,8 @@ struct Values {
 
 impl Checkpoint {
     /// Reads the rows of `tables` whose keys have their home on node `node` of `nodes`, and of
-    /// these those that `keep` wants; with 0 of 1 all. Checks the tables, and what is read.
+    /// these those that `keep` wants; with 0 of 1 all. Checks the tables, and what is read. Reads
+    /// with as many threads as there are processors.
     ///
     /// Costs the memory of the rows, and 4 bytes for each row of the tables.
     ///
@@ -53,24 +56,49 @@ impl Checkpoint {
     ) -> Result<Restored, CheckpointError> {
         assert!(node < nodes, "node {node} of {nodes}");
         self.check(tables)?;
-        let hashes = hashes_of(node, nodes);
+        let paths: Vec<_> =
+            self.manifest.files.iter().map(|info| self.folder.join(&info.name)).collect();
+        let files = paths.iter().zip(&self.manifest.files);
+        let files = files.map(|(path, info)| RowsFile::open(path, info, &self.tables));
+        let files: Vec<RowsFile<'_>> = files.collect::<Result<_, _>>()?;
         let mut read: Vec<Rows> = tables.as_slice().iter().map(Rows::none).collect();
-        for info in &self.manifest.files {
-            let path = self.folder.join(&info.name);
-            let file = RowsFile::open(&path, info, &self.tables)?;
-            for (table, rows) in read.iter_mut().enumerate() {
-                // Behind a table that has grown keys are others, and have other homes.
-                let has_moved = tables.key(table, 0) != self.tables.key(table, 0);
-                if has_moved {
-                    let is_here = |key: Key| Layout::home(key, nodes).index() == node && keep(key);
-                    rows.add(&file, (table, tables), &hashes_of(0, 1), &is_here)?;
-                } else {
-                    rows.add(&file, (table, tables), &hashes, keep)?;
-                }
-            }
+        let mut found = Vec::new();
+        for (table, rows) in read.iter_mut().enumerate() {
+            // Behind a table that has grown keys are others, and have other homes.
+            let has_moved = tables.key(table, 0) != self.tables.key(table, 0);
+            let is_here = |key: Key| Layout::home(key, nodes).index() == node && keep(key);
+            let (hashes, keep): (_, &dyn Fn(Key) -> bool) = if has_moved {
+                (hashes_of(0, 1), &is_here)
+            } else {
+                (hashes_of(node, nodes), keep)
+            };
+            let of_table = files.iter().map(|file| rows.find(file, (table, tables), &hashes, keep));
+            found.push(of_table.collect::<Result<Vec<_>, _>>()?);
         }
+        let pieces = read.iter_mut().zip(&found).flat_map(|(rows, found)| rows.pieces(found));
+        read_all(pieces.collect())?;
         Ok(Restored { tables: tables.clone(), rows: read.into() })
     }
+}
+
+/// Rows of one table in one file that are wanted.
+struct Found<'f> {
+    file: &'f RowsFile<'f>,
+    table: usize,
+    places: Range<usize>,
+    /// Whether each is; empty if all are.
+    mask: Vec<bool>,
+    /// How many are.
+    count: usize,
+}
+
+/// Some of them, which one thread reads, and where to.
+struct Piece<'f> {
+    found: &'f Found<'f>,
+    /// Among the places of `found`.
+    places: Range<usize>,
+    /// Of parameters, and of each state: numbers a row, and room for all rows.
+    into: Vec<(usize, &'f mut [f32])>,
 }
 
 impl Rows {
@@ -81,40 +109,102 @@ impl Rows {
         Self { places, count: 0, parts }
     }
 
-    fn add(
+    /// Finds the rows of a file that are wanted, and gives them places behind those of others.
+    fn find<'f>(
         &mut self,
-        file: &RowsFile<'_>,
+        file: &'f RowsFile<'f>,
         (table, tables): (usize, &Tables),
-        hashes: &std::ops::Range<u128>,
+        hashes: &Range<u128>,
         keep: &dyn Fn(Key) -> bool,
-    ) -> Result<(), CheckpointError> {
+    ) -> Result<Found<'f>, CheckpointError> {
         let (places, rows) = file.find(table, hashes)?;
         let wanted = |row: &u64| tables.key(table, *row).is_some_and(keep);
-        let mask: Vec<bool> = rows.iter().map(wanted).collect();
-        let count = mask.iter().filter(|kept| **kept).count();
+        let mut mask: Vec<bool> = rows.iter().map(wanted).collect();
+        let before = self.count;
         for (row, _) in rows.iter().zip(&mask).filter(|(_, kept)| **kept) {
             self.count += 1;
             self.places[*row as usize] = self.count;
         }
-        self.parts.iter_mut().for_each(|of| of.values.reserve_exact(count * of.len));
-        let (mut running, mut seen) = (0, 0);
-        file.values(table, &places, &mut |part, floats| {
+        let count = (self.count - before) as usize;
+        if count == mask.len() {
+            mask.clear();
+        }
+        Ok(Found { file, table, places, mask, count })
+    }
+
+    /// Makes room for what was found, and returns what is to be read into which part of it.
+    fn pieces<'f>(&'f mut self, found: &'f [Found<'f>]) -> Vec<Piece<'f>> {
+        let count: usize = found.iter().map(|found| found.count).sum();
+        let lens: Vec<usize> = self.parts.iter().map(|of| of.len).collect();
+        self.parts.iter_mut().for_each(|of| of.values = vec![0.0; count * of.len]);
+        let mut rest: Vec<&mut [f32]> =
+            self.parts.iter_mut().map(|of| of.values.as_mut_slice()).collect();
+        let rows_at_once = (FLOATS_AT_ONCE / lens.iter().sum::<usize>().max(1)).max(1);
+        let mut pieces = Vec::new();
+        for found in found {
+            for start in (0..found.places.len()).step_by(rows_at_once) {
+                let places = start..(start + rows_at_once).min(found.places.len());
+                let kept = match found.mask.get(places.clone()) {
+                    Some(mask) if !found.mask.is_empty() => {
+                        mask.iter().filter(|kept| **kept).count()
+                    }
+                    _ => places.len(),
+                };
+                let take = |(rest, len): (&mut &'f mut [f32], &usize)| {
+                    (*len, rest.split_off_mut(..kept * len).expect("room was made for all rows"))
+                };
+                let into = rest.iter_mut().zip(&lens).map(take).collect();
+                pieces.push(Piece { found, places, into });
+            }
+        }
+        pieces
+    }
+}
+
+impl Piece<'_> {
+    fn read(mut self) -> Result<(), CheckpointError> {
+        let Found { file, table, mask, places, .. } = self.found;
+        let own = places.start + self.places.start..places.start + self.places.end;
+        let mask = if mask.is_empty() { &[] } else { &mask[self.places.clone()] };
+        let (mut running, mut seen, mut filled) = (0, 0, 0);
+        file.values(*table, &own, &mut |part, floats| {
             if part != running {
-                (running, seen) = (part, 0);
+                (running, seen, filled) = (part, 0, 0);
             }
-            let Values { len, values } = &mut self.parts[part];
-            if count == mask.len() {
-                return values.extend_from_slice(floats);
+            let (len, into) = &mut self.into[part];
+            if mask.is_empty() {
+                into[filled..filled + floats.len()].copy_from_slice(floats);
+                filled += floats.len();
+                return;
             }
-            // A piece may begin within a row.
+            // What is passed may begin within a row.
             for float in floats {
                 if mask[seen / *len] {
-                    values.push(*float);
+                    into[filled] = *float;
+                    filled += 1;
                 }
                 seen += 1;
             }
         })
     }
+}
+
+/// Reads all pieces, by as many threads as there are processors.
+fn read_all(pieces: Vec<Piece<'_>>) -> Result<(), CheckpointError> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(pieces.len());
+    let pieces = Mutex::new(pieces.into_iter());
+    let work = || {
+        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
+        iter::from_fn(next).try_for_each(Piece::read)
+    };
+    thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let join = |other: thread::ScopedJoinHandle<'_, _>| {
+            other.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
+        };
+        others.into_iter().map(join).fold(own, Result::and)
+    })
 }
 
 impl Restored {
@@ -142,3 +232,6 @@ impl Restored {
         self.rows.iter().map(|rows| u64::from(rows.count)).sum()
     }
 }
+
+/// Floats that one thread reads at once; few in tests, so that there is more than one piece.
+const FLOATS_AT_ONCE: usize = if cfg!(test) { 100 } else { 1 << 22 };
