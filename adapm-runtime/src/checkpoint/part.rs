@@ -67,6 +67,20 @@ impl Part {
         &self.values
     }
 
+    /// Returns the number of keys.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        match (self.ranks.last(), self.words.last()) {
+            (Some(rank), Some(word)) => *rank as usize + word.count_ones() as usize,
+            _ => 0,
+        }
+    }
+
+    /// Gives the memory of the values back.
+    pub(super) fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+
     /// Returns the number of keys below this one.
     pub(super) fn rank(&self, key: Key) -> usize {
         let Some(at) = key.0.checked_sub(self.start) else { return 0 };
@@ -75,10 +89,7 @@ impl Part {
                 let below = word & !(u64::MAX << (at % WORD));
                 self.ranks[(at / WORD) as usize] as usize + below.count_ones() as usize
             }
-            None => match (self.ranks.last(), self.words.last()) {
-                (Some(rank), Some(word)) => *rank as usize + word.count_ones() as usize,
-                _ => 0,
-            },
+            None => self.count(),
         }
     }
 

@@ -99,7 +99,7 @@ impl<'a> Order<'a> {
                 let count = part.rank(Key(tables.end(at))) - key;
                 (key, value) = (key + count, value + count * table.row_len());
             }
-            let (keys, values) = (part.keys().count(), part.values().len());
+            let (keys, values) = (part.count(), part.values().len());
             assert_eq!((key, value), (keys, values), "a part has keys of tables, and their values");
             begins
         });

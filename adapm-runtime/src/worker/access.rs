@@ -21,6 +21,8 @@ use adapm_core::store::{ENTRY_AHEAD, Look, SLOT_AHEAD, Store, prefetch_ahead};
 use adapm_core::update::UpdateRule;
 use adapm_core::{Key, WorkerId};
 
+#[cfg(feature = "checkpoint")]
+use crate::checkpoint::Part;
 use crate::node::NodeShared;
 use crate::order::InFlight;
 use crate::promise::{Promise, Report};
@@ -180,6 +182,15 @@ impl<S: Store> Access<S> {
             Look::Unknown => self.store.with_slot(*key, |slot| slot.packed.state() == State::Main),
         };
         (first..end).map(Key).filter(is_main)
+    }
+
+    /// Returns the number of elements of all values of a part.
+    #[cfg(feature = "checkpoint")]
+    pub(super) fn elements(&self, part: &Part) -> usize {
+        match &self.uniform {
+            Some(extent) => part.count() * extent.value_len,
+            None => part.keys().map(|key| self.value_len(key)).sum(),
+        }
     }
 
     /// Writes the version of each key's local copy, `None` where there is none.

@@ -92,7 +92,7 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
         if node == NodeId(0) && id == 0 {
             checkpoints.begin();
         }
-        let part = self.snapshot()?;
+        let part = self.snapshot_into(writer.room())?;
         if !checkpoints.is_refused() {
             writer.submit(id, &checkpoints.save(step, program), part);
         }
@@ -109,9 +109,18 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
     /// # Errors
     /// The cluster has failed.
     pub fn snapshot(&mut self) -> Result<Part, OpError> {
+        self.snapshot_into(Vec::new())
+    }
+
+    /// Does the same into the memory of the values of an earlier part, as far as it suffices
+    /// ([`Writer::room`](crate::checkpoint::Writer::room)).
+    ///
+    /// # Errors
+    /// The cluster has failed.
+    pub fn snapshot_into(&mut self, room: Vec<f32>) -> Result<Part, OpError> {
         self.quiesce()?;
         let workers = self.workers();
-        snapshot::take(&mut self.access, workers)
+        snapshot::take(&mut self.access, workers, room)
     }
 }
 

@@ -8,10 +8,12 @@ use adapm_core::store::Store;
 use super::access::Access;
 use crate::checkpoint::Part;
 
-/// Copies the part of one of so many workers of the node. All have quiesced.
+/// Copies the part of one of so many workers of the node, into the memory of an earlier part. All
+/// have quiesced.
 pub(super) fn take<S: Store<Value = f32>>(
     access: &mut Access<S>,
     workers: usize,
+    room: Vec<f32>,
 ) -> Result<Part, OpError> {
     let channels = access.shared().ports.len();
     access.on_channels(channels, &OpBody::Freeze)?;
@@ -19,17 +21,26 @@ pub(super) fn take<S: Store<Value = f32>>(
     access.on_channels(1, &OpBody::Barrier)?;
     // For what was on its way.
     access.on_channels(channels, &OpBody::Freeze)?;
-    let part = copy(access, workers)?;
+    let part = copy(access, workers, room)?;
     // Nobody writes before all have copied.
     access.on_channels(1, &OpBody::Barrier)?;
     access.on_channels(channels, &OpBody::Thaw)?;
     Ok(part)
 }
 
-fn copy<S: Store<Value = f32>>(access: &mut Access<S>, workers: usize) -> Result<Part, OpError> {
+fn copy<S: Store<Value = f32>>(
+    access: &mut Access<S>,
+    workers: usize,
+    mut values: Vec<f32>,
+) -> Result<Part, OpError> {
     let part = Part::new(access.main_copies(workers), Vec::new());
-    // Pages of zeros take no time and no memory before they are written.
-    let mut values = vec![0.0; part.keys().map(|key| access.value_len(key)).sum()];
+    let len = access.elements(&part);
+    if values.capacity() < len {
+        // Pages of zeros cost nothing before they are written; then most of the time of a copy.
+        values = vec![0.0; len];
+    }
+    // All of it is written below.
+    values.resize(len, 0.0);
     let (mut rest, mut all) = (values.as_mut_slice(), part.keys().peekable());
     let mut keys: Vec<Key> = Vec::with_capacity(KEYS_AT_ONCE);
     while all.peek().is_some() {

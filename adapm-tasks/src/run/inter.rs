@@ -171,9 +171,9 @@ impl Parameters for Bounded {
 }
 
 impl Snapshot for Bounded {
-    fn snapshot(&mut self) -> Result<Part, OpError> {
+    fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, OpError> {
         self.check.iter_mut().for_each(|check| check.is_due = false);
-        self.worker.snapshot()
+        self.worker.snapshot_into(room)
     }
 }
 

@@ -83,12 +83,12 @@ pub trait Parameters {
 /// Parameters of which all workers together can take a copy.
 pub(crate) trait Snapshot: Parameters {
     /// Copies this worker's part of all parameters, at one moment, once all workers have called
-    /// this. Each key is in one part.
+    /// this; into the memory of an earlier part, if it suffices. Each key is in one part.
     ///
     /// # Errors
     ///
     /// As [`pull`](Parameters::pull).
-    fn snapshot(&mut self) -> Result<Part, Self::Error>;
+    fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, Self::Error>;
 }
 
 /// The intent signals of a loader thread, ahead of its worker.

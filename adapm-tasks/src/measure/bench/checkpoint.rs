@@ -45,6 +45,8 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let pause = (first.pause - first.quiesce) / gigabytes;
     let figure = Figure::new(format!("pause of a checkpoint beyond it, {size}"), "s/GB", pause);
     desk.add(figure.towards(Goal::AtMost(0.25)))?;
+    let of_first = format!("the same of the first one, into fresh memory, {size}");
+    desk.add(Figure::new(of_first, "s/GB", (first.first_pause - first.quiesce) / gigabytes))?;
     let figure =
         Figure::new(format!("pushes of workers while one is written, {size}"), "M/s", first.beside);
     desk.add(figure.beside(first.alone).towards(Goal::AtLeast(0.95 * first.alone)))?;
@@ -88,6 +90,7 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
 struct Measured {
     quiesce: f64,
     pause: f64,
+    first_pause: f64,
     alone: f64,
     beside: f64,
     writing: f64,
@@ -129,9 +132,10 @@ fn train(mut worker: Floats, keys: u64, checkpoints: &Checkpoints) -> Result<Mea
         writing.push(began.elapsed().as_secs_f64());
     }
     worker.quiesce()?;
+    let first_pause = pauses.remove(0);
     let [quiesce, pause, alone, beside, writing] =
         [quiets, pauses, alone, beside, writing].map(median);
-    Ok(Measured { quiesce, pause, alone, beside, writing })
+    Ok(Measured { quiesce, pause, first_pause, alone, beside, writing })
 }
 
 /// Returns the files of the latest checkpoint.
@@ -162,4 +166,4 @@ impl Drop for Folder {
 const KEYS: u64 = 15_000_000;
 const LEN: usize = 17;
 /// Checkpoints that are measured.
-const TURNS: u64 = 3;
+const TURNS: u64 = 4;

@@ -242,6 +242,11 @@ impl Checkpointing {
         self.shared().saves.as_ref().is_some_and(|(best, _)| best.is_some())
     }
 
+    /// Returns memory for a copy.
+    pub(crate) fn room(&self) -> Vec<f32> {
+        self.writer.room()
+    }
+
     /// Gives the copies of a worker of this process to the writer, after all have copied.
     pub(crate) fn submit(&self, worker: usize, best: Option<Part>, all: Part) {
         let Some((best_save, save)) = self.shared().saves.clone() else { return };

@@ -129,7 +129,7 @@ where
         let Some(checkpoints) = self.job.checkpoints else { return Ok(()) };
         let keys = self.slot.copied(self.job.task.shape().keys());
         let best = checkpoints.saves_best().then(|| Part::new(keys, self.copies.best.clone()));
-        let all = self.parameters.snapshot()?;
+        let all = self.parameters.snapshot(checkpoints.room())?;
         if self.slot.is_first() {
             checkpoints.note_pause(began.elapsed().as_secs_f64());
         }
