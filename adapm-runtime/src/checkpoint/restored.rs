@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{iter, panic, thread};
+use std::{iter, thread};
 
 use adapm_core::{Key, Layout};
+use adapm_transport::threads;
 
 use super::error::CheckpointError;
 use super::rows::RowsFile;
@@ -191,20 +192,13 @@ impl Piece<'_> {
 
 /// Reads all pieces, by as many threads as there are processors.
 fn read_all(pieces: Vec<Piece<'_>>) -> Result<(), CheckpointError> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(pieces.len());
+    let readers = thread::available_parallelism().map_or(1, usize::from).min(pieces.len());
     let pieces = Mutex::new(pieces.into_iter());
-    let work = || {
+    let work = |_| {
         let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
         iter::from_fn(next).try_for_each(Piece::read)
     };
-    thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        let own = work();
-        let join = |other: thread::ScopedJoinHandle<'_, _>| {
-            other.join().unwrap_or_else(|panic| panic::resume_unwind(panic))
-        };
-        others.into_iter().map(join).fold(own, Result::and)
-    })
+    threads::map("adapm checkpoint", 0..readers, work).into_iter().collect()
 }
 
 impl Restored {

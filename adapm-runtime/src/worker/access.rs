@@ -17,7 +17,9 @@ use adapm_core::error::OpError;
 use adapm_core::id::Version;
 use adapm_core::layout::Extent;
 use adapm_core::slot::{Pushed, Slot, State};
-use adapm_core::store::{ENTRY_AHEAD, Look, SLOT_AHEAD, Store, prefetch_ahead};
+#[cfg(feature = "checkpoint")]
+use adapm_core::store::Look;
+use adapm_core::store::{ENTRY_AHEAD, SLOT_AHEAD, Store, prefetch_ahead};
 use adapm_core::update::UpdateRule;
 use adapm_core::{Key, WorkerId};
 

@@ -176,7 +176,7 @@ impl Schedule {
     /// One link is slow, so that what it carries is late.
     pub(super) fn copy_while_keys_move(&mut self) -> Result<(), Violation> {
         let live = self.live();
-        if self.cluster.losses().any() || live.is_empty() || self.rng.chance(40) {
+        if self.cluster.losses().any() || live.is_empty() || self.rng.chance(75) {
             return Ok(());
         }
         let ops =
