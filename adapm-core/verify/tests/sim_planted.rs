@@ -19,9 +19,10 @@ use adapm_verify::{Bug, Checks};
 const SEEDS_MAX: u64 = 500;
 
 const NOBODY_LIES: &str = "no node of a simulated cluster lies";
+const NOTHING_MOVES: &str = "workers of a simulated cluster signal nothing while they copy";
 
 /// Bugs that other suites find, and the reasons that this one does not.
-const OUT_OF_REACH: [(Bug, &str); 14] = [
+const OUT_OF_REACH: [(Bug, &str); 16] = [
     (Bug::IgnoreSyncMark, "what workers change reaches the engine before the next request does"),
     (Bug::TickBeforeDirty, "what workers change reaches the engine before the next request does"),
     (
@@ -34,6 +35,8 @@ const OUT_OF_REACH: [(Bug, &str); 14] = [
     ),
     (Bug::CountAbsence, "nobody is stopped for six looks, as its peers would give it up"),
     (Bug::TellOneLoss, "one node is lost at most"),
+    (Bug::FreezeAtOnce, NOTHING_MOVES),
+    (Bug::AskWhileFrozen, NOTHING_MOVES),
     (Bug::LagOwn, "it costs messages and breaks no invariant"),
     (Bug::WaitForTwice, "it costs time and breaks no invariant"),
     (Bug::BelieveAnyForward, NOBODY_LIES),
