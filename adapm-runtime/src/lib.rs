@@ -109,6 +109,7 @@ mod processes;
 mod promise;
 pub mod sampling;
 mod stats;
+mod status;
 mod store;
 mod sync;
 pub mod tables;
@@ -126,6 +127,7 @@ pub use sampling::{
     AliasTable, Random, Sample, Sampling, SamplingError, Scheme, UnknownScheme, Weight, WeightError,
 };
 pub use stats::{Stats, Traffic};
+pub use status::NodeStatus;
 pub use store::LayoutStore;
 pub use ticket::{Done, Pull};
 pub use worker::{IntentHandle, IntentKind, Worker};

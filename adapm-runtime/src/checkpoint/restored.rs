@@ -93,6 +93,13 @@ struct Found<'f> {
     count: usize,
 }
 
+impl Found<'_> {
+    /// Returns which rows at these places among its own are wanted; `None` if all are.
+    fn mask(&self, places: &Range<usize>) -> Option<&[bool]> {
+        if self.mask.is_empty() { None } else { self.mask.get(places.clone()) }
+    }
+}
+
 /// Some of them, which one thread reads, and where to.
 struct Piece<'f> {
     found: &'f Found<'f>,
@@ -145,12 +152,8 @@ impl Rows {
         for found in found {
             for start in (0..found.places.len()).step_by(rows_at_once) {
                 let places = start..(start + rows_at_once).min(found.places.len());
-                let kept = match found.mask.get(places.clone()) {
-                    Some(mask) if !found.mask.is_empty() => {
-                        mask.iter().filter(|kept| **kept).count()
-                    }
-                    _ => places.len(),
-                };
+                let mask = found.mask(&places);
+                let kept = mask.map_or(places.len(), |mask| mask.iter().filter(|it| **it).count());
                 let take = |(rest, len): (&mut &'f mut [f32], &usize)| {
                     (*len, rest.split_off_mut(..kept * len).expect("room was made for all rows"))
                 };
@@ -164,20 +167,20 @@ impl Rows {
 
 impl Piece<'_> {
     fn read(mut self) -> Result<(), CheckpointError> {
-        let Found { file, table, mask, places, .. } = self.found;
+        let Found { file, table, places, .. } = self.found;
         let own = places.start + self.places.start..places.start + self.places.end;
-        let mask = if mask.is_empty() { &[] } else { &mask[self.places.clone()] };
+        let mask = self.found.mask(&self.places);
         let (mut running, mut seen, mut filled) = (0, 0, 0);
         file.values(*table, &own, &mut |part, floats| {
             if part != running {
                 (running, seen, filled) = (part, 0, 0);
             }
             let (len, into) = &mut self.into[part];
-            if mask.is_empty() {
+            let Some(mask) = mask else {
                 into[filled..filled + floats.len()].copy_from_slice(floats);
                 filled += floats.len();
                 return;
-            }
+            };
             // What is passed may begin within a row.
             for float in floats {
                 if mask[seen / *len] {

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::node_handle::{NodeHandle, Plan};
 use crate::processes::ProcessGroup;
 use crate::stats::Stats;
+use crate::status::NodeStatus;
 use crate::store::LayoutStore;
 use crate::sync::{Mutex, lock};
 
@@ -77,6 +78,24 @@ where
     #[must_use]
     pub fn node_stats(&self, node: NodeId) -> Option<Stats> {
         self.nodes.iter().find(|handle| handle.shared.node == node).map(|node| node.shared.stats())
+    }
+
+    /// Returns what a node has at this moment, even while the cluster runs, or `None` if the node is
+    /// not in this process. Keys that move meanwhile may be missing, or be told of two nodes.
+    ///
+    /// Costs a look at each copy of the node, under its latch.
+    ///
+    /// ```
+    /// # use adapm_runtime::prelude::*;
+    /// let cluster = Builder::<f32>::new(Layout::dense(&[(1_000, 4)])?).nodes(2).build()?;
+    /// let [first, second] = [0, 1].map(|node| cluster.status(NodeId(node)).expect("is here"));
+    /// assert_eq!(first.main_copies + second.main_copies, 1_000);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn status(&self, node: NodeId) -> Option<NodeStatus> {
+        let handle = self.nodes.iter().find(|handle| handle.shared.node == node)?;
+        Some(NodeStatus::of(&handle.shared))
     }
 
     /// Returns the traffic of each channel's links to other processes, at most about a second old;

@@ -89,6 +89,13 @@ fn intent_brings_keys_and_its_end_lets_replicas_go() {
         assert_eq!(is_local(&mut worker, moved), node == NodeId(2));
         assert_eq!(is_local(&mut worker, stays), node == NodeId(0));
         assert_eq!(is_local(&mut worker, alone), node == NodeId(0));
+        let status = cluster.status(node).expect("is here");
+        let homed = (0..64).filter(|key| Layout::home(Key(*key), 3) == node).count() as u64;
+        // Node 0 has given one key and got one.
+        let expected = [(homed, 0), (homed - 1, 0), (homed + 1, 1)][node.index()];
+        assert_eq!((status.main_copies, status.replicas), expected);
+        assert_eq!(status.owned.iter().sum::<u64>(), status.main_copies);
+        worker.barrier().expect("no failure");
         worker.advance_clock();
         worker.barrier().expect("no failure");
         if node == NodeId(2) {
