@@ -119,6 +119,9 @@ pub enum OpError {
         /// The engine that was asked.
         channel: ChannelId,
     },
+    /// A copy of all keys needs a dense layout, and a checkpoint that of its tables.
+    #[error("the cluster has another layout than a checkpoint needs: build it by Tables::builder")]
+    Layout,
     /// The values do not have the length of the keys' values together.
     #[error("wrong value length: the keys need {expected} elements, {given} given")]
     ValueLen {

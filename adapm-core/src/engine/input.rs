@@ -123,9 +123,11 @@ pub enum OpBody<V> {
     ///
     /// When all nodes have called it, have met in a barrier, and have called it once more, each
     /// main copy is on a node and stays there until the first of them thaws. Behind a quiesce, and
-    /// if nobody writes meanwhile, that is a consistent cut.
+    /// if nobody writes meanwhile, that is a consistent cut. A node whose workers have ended calls
+    /// nothing, and may hand its keys over.
     Freeze,
-    /// Ends the worker's part in [`OpBody::Freeze`]. Done at once.
+    /// Ends the worker's part in [`OpBody::Freeze`]. Done at once; fails behind a loss, as keys may
+    /// have moved then.
     Thaw,
     /// The worker has ended: barriers, quiesces and ticks no longer wait for it. Done at once.
     ///
@@ -138,10 +140,11 @@ pub enum OpBody<V> {
 }
 
 impl<V> OpBody<V> {
-    /// Returns true if it waits for other nodes, whatever its keys.
+    /// Returns true if it fails behind a loss, whatever its keys.
     pub(super) fn waits_for_all(&self) -> bool {
         match self {
-            Self::WaitSync | Self::Barrier | Self::Quiesce | Self::Freeze | Self::Leave => true,
+            Self::WaitSync | Self::Barrier | Self::Quiesce | Self::Leave => true,
+            Self::Freeze | Self::Thaw => true,
             Self::Tick { waits, .. } => *waits,
             _ => false,
         }

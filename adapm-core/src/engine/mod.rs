@@ -413,7 +413,9 @@ impl<S: Store, P: Policy> Engine<S, P> {
         self.follow_effects();
         self.ownership.end_waits(&self.ctx, self.goes_at_once());
         if self.ctx.freezes.is_frozen() {
-            self.round.ask_silent(&mut self.ctx, waits);
+            if waits {
+                self.round.ask_without_round(&mut self.ctx);
+            }
         } else if self.has_work() && self.round.may_begin(&self.ctx, self.wants_mark()) {
             self.begin_round();
         }

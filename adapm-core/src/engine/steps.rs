@@ -40,7 +40,7 @@ use crate::engine::entry::{Access, Activity, AskedFor, Asker, Entry, Request};
 use crate::engine::input::{Op, OpBody, OpId};
 use crate::engine::ownership::Served;
 use crate::error::{Fault, OpError};
-use crate::id::{Key, NodeId, Ticket, Version};
+use crate::id::{Key, NodeId, Ticket, Version, WorkerId};
 use crate::policy::Policy;
 use crate::slot::{Location, State};
 use crate::store::{self, Look, Store};
@@ -98,11 +98,11 @@ impl<S: Store, P: Policy> Engine<S, P> {
             }
             OpBody::Freeze => self.ctx.freezes.freeze(worker, id),
             OpBody::Thaw => {
-                self.ctx.freezes.thaw(worker);
+                self.thaw(worker);
                 self.ctx.done(id, Vec::new());
             }
             OpBody::End => {
-                self.ctx.freezes.thaw(worker);
+                self.thaw(worker);
                 self.collectives.end_worker(&mut self.ctx, worker, id);
                 if self.collectives.has_ended() {
                     self.intents.end_kept(&mut self.ctx, Tick::INFINITY);
@@ -111,6 +111,13 @@ impl<S: Store, P: Policy> Engine<S, P> {
             OpBody::Leave => self.collectives.leave(&mut self.ctx, id),
         }
         Ok(())
+    }
+
+    fn thaw(&mut self, worker: WorkerId) {
+        self.ctx.freezes.thaw(worker);
+        if !self.ctx.freezes.is_frozen() {
+            self.ownership.hand_over_postponed();
+        }
     }
 
     fn check_values(&self, keys: &[Key], values: &[S::Value]) -> Result<(), OpError> {
@@ -535,6 +542,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
         let mut ops = self.operations.give_up();
         ops.extend(self.collectives.give_up());
         ops.extend(self.ctx.freezes.give_up());
+        self.ownership.hand_over_postponed();
         for op in ops {
             self.ctx.fail(op, OpError::lost(node));
         }

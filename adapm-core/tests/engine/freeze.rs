@@ -90,12 +90,15 @@ fn a_frozen_owner_hands_over_only_what_was_asked_for() -> Case {
     cluster.intent(of(N1), &[key], 0..100)?;
     cluster.settle()?;
     assert_eq!(cluster.state(N1, key), Replica);
-    cluster.freeze(of(N0))?;
-    // Its only holder keeps on wanting it: the owner would hand it over.
+    // Its only holder keeps on wanting it, so the owner decides to hand it over.
+    cluster.push(of(N0), &[key])?;
     cluster.advance_clock(of(N0), 10);
-    cluster.push(of(N1), &[key])?;
+    cluster.round(N0)?;
+    cluster.freeze(of(N0))?;
     pass(&mut cluster)?;
     assert_eq!([N0, N1].map(|node| cluster.state(node, key)), [Main, Replica]);
+    let [main, replica] = [N0, N1].map(|node| cluster.row(node, key).value.clone());
+    assert_eq!(main, replica, "it is refreshed all the same");
     cluster.thaw(of(N0))?;
     cluster.settle()?;
     assert_eq!(cluster.state(N1, key), Main);
@@ -118,15 +121,29 @@ fn a_pull_of_a_frozen_node_sets_up_no_copy() -> Case {
 }
 
 #[test]
-fn a_loss_thaws_a_node_and_a_freeze_fails_behind_it() -> Case {
-    let (mut cluster, key) = cluster(System::Adapm);
-    cluster.intent(of(N1), &[key], 0..100)?;
+fn a_loss_thaws_a_node_and_freeze_and_thaw_fail_behind_it() -> Case {
+    let mut setup = Setup::new(System::Adapm, 3, 1, 36);
+    setup.losses = 1;
+    let mut cluster = Cluster::new(setup);
+    let key = cluster.keys().find(|key| cluster.setup().home(*key) == N0).expect("many keys");
+    for node in [N0, N1] {
+        cluster.intent(of(node), &[key], 0..100)?;
+        cluster.settle()?;
+    }
+    assert_eq!(cluster.state(N1, key), Replica);
+    let other = cluster.keys().find(|key| cluster.setup().home(*key) == NodeId(2));
+    cluster.intent(of(N1), &[other.expect("many keys")], 0..100)?;
     cluster.round(N1)?;
     let waits = cluster.freeze(of(N1))?;
-    cluster.lose(N0)?;
-    let behind = cluster.freeze(of(N1))?;
-    assert!([waits, behind].into_iter().all(|op| cluster.is_failed(op)));
-    cluster.settle()
+    cluster.push(of(N1), &[key])?;
+    cluster.lose(NodeId(2))?;
+    let behind = [cluster.freeze(of(N1))?, cluster.thaw(of(N1))?];
+    assert!([waits].into_iter().chain(behind).all(|op| cluster.is_failed(op)));
+    // At rest the push is in the main copy: rounds go on.
+    cluster.settle()?;
+    let [main, replica] = [N0, N1].map(|node| cluster.row(node, key).value.clone());
+    assert_eq!(main, replica);
+    Ok(())
 }
 
 /// A node that waits at a barrier for a peer whose engine has stopped notices it.

@@ -264,8 +264,7 @@ impl Ownership {
                 }
             };
             let hands_over = matches!(saying, Some(Saying::HandOver { .. }));
-            let is_set = request.sets.binary_search(&key).is_ok();
-            let waits = hands_over && (is_set || ctx.freezes.is_frozen());
+            let waits = hands_over && request.sets.binary_search(&key).is_ok();
             let is_free = saying.is_none() || waits;
             if !is_free && !room.take(values, ctx.config.block_bytes_max) {
                 break;
@@ -302,12 +301,15 @@ impl Ownership {
         let is_stale = replicas.stale.binary_search_by_key(&to, |stale| stale.node).is_ok();
         // A decision for another node, which has become the only holder since, stays.
         if replicas.nodes.as_slice() == [to] && replicas.hand_over {
-            if !interested {
+            if interested {
+                replicas.hand_over = false;
+            } else if ctx.freezes.is_frozen() {
+                self.postponed.push(key);
+            } else {
                 let with_value =
                     is_stale || ctx.store.with_slot(key, |slot| slot.packed.is_dirty());
                 return Some(Saying::HandOver { with_value });
             }
-            replicas.hand_over = false;
         }
         is_stale.then_some(Saying::Refresh)
     }

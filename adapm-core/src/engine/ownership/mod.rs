@@ -46,6 +46,8 @@ pub(super) struct Ownership {
     newsworthy: Vec<NodeId>,
     /// A request whose answer is incomplete.
     answering: Option<Box<Answering>>,
+    /// Keys that were to be handed over while this node is frozen.
+    postponed: Vec<Key>,
 }
 
 /// A request with an incomplete answer.
@@ -107,6 +109,7 @@ impl Ownership {
             holders: (0..nodes).map(|_| Holder::default()).collect(),
             newsworthy: Vec::new(),
             answering: None,
+            postponed: Vec::new(),
         }
     }
 
@@ -126,7 +129,8 @@ impl Ownership {
             .replica_sets
             .values()
             .map(|replicas| 1 + replicas.nodes.len() + replicas.stale.len());
-        replica_sets.chain(self.holders.iter().map(Holder::len)).sum()
+        let sets = replica_sets.chain(self.holders.iter().map(Holder::len));
+        sets.sum::<usize>() + self.postponed.len()
     }
 
     /// Returns the nodes with a replica of `key`, and those of them that lack a change.
@@ -391,6 +395,19 @@ impl Ownership {
             replicas.hand_over = true;
             self.holders[holder.index()].make_due(key);
             self.newsworthy.push(holder);
+        }
+    }
+
+    /// Hands over what was postponed while this node was frozen.
+    pub(super) fn hand_over_postponed(&mut self) {
+        let mut keys = mem::take(&mut self.postponed);
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            let holder = self.replica_sets.get(&key).filter(|replicas| replicas.hand_over);
+            if let Some([holder]) = holder.map(|replicas| replicas.nodes.as_slice()) {
+                self.decide_hand_over(key, *holder);
+            }
         }
     }
 

@@ -89,6 +89,9 @@ pub(super) struct Outstanding {
     pub(super) localizes: Vec<Key>,
 }
 
+/// The number of the round of a request outside of any.
+const NO_ROUND: u64 = u64::MAX;
+
 /// A replica's part of a request to its owner.
 #[derive(Clone, Copy)]
 pub(super) struct Change {
@@ -503,20 +506,20 @@ impl Round {
         peer.news = false;
         peer.changes_first = !peer.changes_first;
         peer.outstanding = Some(Outstanding {
-            round: ctx.round,
+            round: if ctx.freezes.is_frozen() { NO_ROUND } else { ctx.round },
             releases: request.releases.0.clone(),
             sets: request.sets.0.clone(),
             localizes: request.localizes.keys.0.clone(),
         });
-        self.pace.await_request();
+        if !ctx.freezes.is_frozen() {
+            self.pace.await_request();
+        }
         ctx.send(node, Message { body: Box::new(Body::SyncRequest(request)), values });
     }
 
-    /// Sends an empty request to each peer that is to show that it answers, if the node `looks`.
-    pub(super) fn ask_silent(&mut self, ctx: &mut Ctx<impl Env>, looks: bool) {
-        for node in ctx.peers().filter(|_| looks) {
-            self.send_request(ctx, node, None, || Mark::None);
-        }
+    /// Sends an empty request to each peer that is to be asked, outside of any round.
+    pub(super) fn ask_without_round(&mut self, ctx: &mut Ctx<impl Env>) {
+        ctx.peers().for_each(|node| self.send_request(ctx, node, None, || Mark::None));
     }
 
     /// Awaits grants for keys that the requests of this round have made `Requested`.
