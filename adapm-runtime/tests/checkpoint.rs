@@ -70,7 +70,7 @@ fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it(
                 }
                 // Behind the last one: in no checkpoint.
                 worker.push(&[Key(0)], &[1.0; 3])?;
-                worker.snapshot().map(|part| part.keys().collect::<Vec<_>>())
+                worker.snapshot(Vec::new()).map(|part| part.keys().collect::<Vec<_>>())
             })
             .expect("no failure");
         let mut copied = parts.concat();
@@ -139,4 +139,23 @@ fn a_run_that_goes_on_ends_with_the_same_bytes_as_one_that_was_not_stopped() {
     let rows = found.read(&tables, (0, 1), &|_| true).expect("can be read");
     let resumed = run(&cluster().restore(&rows).build().expect("starts"), 100..500);
     assert!(whole.iter().zip(&resumed).all(|(a, b)| a.to_bits() == b.to_bits()));
+}
+
+#[test]
+fn a_cluster_with_other_keys_than_the_tables_is_refused_and_a_sparse_one_has_no_copy() {
+    let (tables, folder) = (tables(), Folder::new("other-keys"));
+    let checkpoints = Checkpoints::new(&folder.0, &tables);
+    let layouts = [Layout::dense(&[(KEYS - 3, 3), (2, 5)]), Layout::sparse(&[(u64::MAX / 2, 3)])];
+    for layout in layouts.map(|layout| layout.expect("legal")) {
+        let is_sparse = layout != Layout::dense(&[(KEYS - 3, 3), (2, 5)]).expect("legal");
+        let cluster = adapm_runtime::Builder::<f32>::new(layout).nodes(2).build().expect("starts");
+        let refused = cluster.run(|mut worker| {
+            assert_eq!(worker.checkpoint(&checkpoints, 1, "{}"), Err(OpError::Layout));
+            if is_sparse {
+                assert_eq!(worker.snapshot(Vec::new()).map(drop), Err(OpError::Layout));
+            }
+        });
+        refused.expect("no failure");
+    }
+    assert!(!folder.0.exists(), "nothing is made");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use adapm_core::NodeId;
+use adapm_core::{Layout, NodeId};
 
 use super::writer::{Place, Save, Saved, Writer};
 use super::{Checkpoint, CheckpointError, Owner, Restored};
@@ -75,6 +75,11 @@ impl Checkpoints {
     /// If it is no JSON.
     pub(crate) fn check(&self, program: &str) {
         assert!(serde_json::from_str::<serde_json::Value>(program).is_ok(), "{program} is no JSON");
+    }
+
+    /// Returns the layout of the tables; `None` if they have no keys.
+    pub(crate) fn layout(&self) -> Option<Layout> {
+        self.tables.layout().ok()
     }
 
     /// Returns what is saved at a step.

@@ -100,7 +100,7 @@ impl Manifest {
         }
         for (at, table) in tables.as_slice().iter().enumerate() {
             let rows = self.files.iter().map(|file| file.rows[at]).fold(0, u64::saturating_add);
-            if rows < table.rows() {
+            if rows != table.rows() {
                 let (name, all) = (table.name(), table.rows());
                 return Err(wrong(format!(
                     "{rows} of {all} rows of table {name} are in its files"

@@ -1,9 +1,11 @@
 //! What one worker has copied: which keys, and their values.
 
+use std::ops::Range;
+
 use adapm_core::Key;
 
-/// Keys of one worker with their values, one behind the other. Takes a bit for each key between the
-/// first and the last beside the values.
+/// Keys of one worker with their values, one behind the other. Takes 12 bytes for each 64 keys
+/// between the first and the last beside the values.
 #[derive(Debug, Default)]
 pub struct Part {
     /// The first key of the first word; a multiple of its bits.
@@ -51,14 +53,23 @@ impl Part {
 
     /// Returns the keys, ascending.
     pub fn keys(&self) -> impl Iterator<Item = Key> + '_ {
-        (0..).map(|word| self.start + word * WORD).zip(&self.words).flat_map(|(start, word)| {
+        self.keys_in(0..u64::MAX)
+    }
+
+    /// Returns the keys in a range, ascending.
+    pub(super) fn keys_in(&self, range: Range<u64>) -> impl Iterator<Item = Key> + '_ {
+        let first = range.start.saturating_sub(self.start) / WORD;
+        let words = (first..).map(|word| self.start + word * WORD);
+        let words = words.zip(self.words.iter().skip(first as usize));
+        let keys = words.flat_map(|(start, word)| {
             let mut rest = *word;
             std::iter::from_fn(move || {
                 let bit = u64::from(rest.trailing_zeros());
                 rest &= rest.checked_sub(1)?;
                 Some(Key(start + bit))
             })
-        })
+        });
+        keys.skip_while(move |key| key.0 < range.start).take_while(move |key| key.0 < range.end)
     }
 
     /// Returns the values, one behind the other.
@@ -120,6 +131,10 @@ mod tests {
                 keys.iter().filter(|other| **other < key).count(),
                 "{key:?}"
             );
+        }
+        for (start, end) in [(0, 71), (71, 128), (128, 300), (300, 301), (129, 299), (400, 500)] {
+            let within = keys.into_iter().filter(|key| (start..end).contains(&key.0));
+            assert!(part.keys_in(start..end).eq(within), "{start} to {end}");
         }
         let none = Part::new([], Vec::new());
         assert_eq!((none.keys().count(), none.has(Key(0)), none.rank(Key(9))), (0, false, 0));

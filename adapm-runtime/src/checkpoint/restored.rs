@@ -1,8 +1,9 @@
 //! What was read of a checkpoint: the rows that one process wants, found by their key.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{iter, thread};
+use std::{mem, thread};
 
 use adapm_core::{Key, Layout};
 use adapm_transport::threads;
@@ -22,8 +23,9 @@ pub struct Restored {
 /// Those of one table.
 #[derive(Debug)]
 struct Rows {
-    /// For each row of the table its place below, plus one; 0 if it was not read.
-    places: Vec<u32>,
+    /// For each row of the table its place below, plus one; 0 if it was not read. Several threads
+    /// write it, each for other rows, before anybody reads it.
+    places: Vec<AtomicU32>,
     /// Rows that were read.
     count: u32,
     /// Parameters, and each state: the values of all rows that were read.
@@ -53,7 +55,7 @@ impl Checkpoint {
         &self,
         tables: &Tables,
         (node, nodes): (usize, usize),
-        keep: &dyn Fn(Key) -> bool,
+        keep: &(dyn Fn(Key) -> bool + Sync),
     ) -> Result<Restored, CheckpointError> {
         assert!(node < nodes, "node {node} of {nodes}");
         self.check(tables)?;
@@ -62,22 +64,33 @@ impl Checkpoint {
         let files = paths.iter().zip(&self.manifest.files);
         let files = files.map(|(path, info)| RowsFile::open(path, info, &self.tables));
         let files: Vec<RowsFile<'_>> = files.collect::<Result<_, _>>()?;
-        let mut read: Vec<Rows> = tables.as_slice().iter().map(Rows::none).collect();
-        let mut found = Vec::new();
-        for (table, rows) in read.iter_mut().enumerate() {
+        let find = |(table, file): (usize, usize)| {
+            let file = &files[file];
             // Behind a table that has grown keys are others, and have other homes.
             let has_moved = tables.key(table, 0) != self.tables.key(table, 0);
             let is_here = |key: Key| Layout::home(key, nodes).index() == node && keep(key);
-            let (hashes, keep): (_, &dyn Fn(Key) -> bool) = if has_moved {
-                (hashes_of(0, 1), &is_here)
+            if has_moved {
+                Found::find(file, (table, tables), &hashes_of(0, 1), &is_here)
             } else {
-                (hashes_of(node, nodes), keep)
-            };
-            let of_table = files.iter().map(|file| rows.find(file, (table, tables), &hashes, keep));
-            found.push(of_table.collect::<Result<Vec<_>, _>>()?);
+                Found::find(file, (table, tables), &hashes_of(node, nodes), keep)
+            }
+        };
+        let of_table = |table| (0..files.len()).map(move |file| (table, file));
+        let all = (0..tables.as_slice().len()).flat_map(of_table);
+        let mut found: Vec<Found<'_>> = share(all.collect(), find)?;
+        let mut read: Vec<Rows> = tables.as_slice().iter().map(Rows::none).collect();
+        for found in &mut found {
+            found.first = read[found.table].count;
+            read[found.table].count += found.count;
         }
-        let pieces = read.iter_mut().zip(&found).flat_map(|(rows, found)| rows.pieces(found));
-        read_all(pieces.collect())?;
+        share(found.iter_mut().collect(), |found| {
+            found.place(&read[found.table].places);
+            Ok(())
+        })?;
+        let of_table = found.chunk_by(|one, other| one.table == other.table);
+        let of_table: Vec<&[Found<'_>]> = of_table.collect();
+        let pieces = read.iter_mut().zip(of_table).flat_map(|(rows, found)| rows.pieces(found));
+        share(pieces.collect(), Piece::read)?;
         Ok(Restored { tables: tables.clone(), rows: read.into() })
     }
 }
@@ -87,13 +100,42 @@ struct Found<'f> {
     file: &'f RowsFile<'f>,
     table: usize,
     places: Range<usize>,
-    /// Whether each is; empty if all are.
+    /// Which rows are there, until they have their places.
+    rows: Vec<u64>,
+    /// Whether each is wanted; empty if all are.
     mask: Vec<bool>,
-    /// How many are.
-    count: usize,
+    /// How many are, and how many of the table those of the files before have.
+    count: u32,
+    first: u32,
 }
 
-impl Found<'_> {
+impl<'f> Found<'f> {
+    fn find(
+        file: &'f RowsFile<'f>,
+        (table, tables): (usize, &Tables),
+        hashes: &Range<u128>,
+        keep: &dyn Fn(Key) -> bool,
+    ) -> Result<Self, CheckpointError> {
+        let (places, rows) = file.find(table, hashes)?;
+        let wanted = |row: &u64| tables.key(table, *row).is_some_and(keep);
+        let mut mask: Vec<bool> = rows.iter().map(wanted).collect();
+        let count = mask.iter().filter(|wanted| **wanted).count();
+        if count == mask.len() {
+            mask.clear();
+        }
+        // A table has fewer than 2^32 rows.
+        Ok(Self { file, table, places, rows, mask, count: count as u32, first: 0 })
+    }
+
+    /// Gives the rows their places among those that are read.
+    fn place(&mut self, places: &[AtomicU32]) {
+        let rows = mem::take(&mut self.rows);
+        let wanted = |at: &usize| self.mask.is_empty() || self.mask[*at];
+        for (at, place) in (0..rows.len()).filter(wanted).zip(self.first + 1..) {
+            places[rows[at] as usize].store(place, Ordering::Relaxed);
+        }
+    }
+
     /// Returns which rows at these places among its own are wanted; `None` if all are.
     fn mask(&self, places: &Range<usize>) -> Option<&[bool]> {
         if self.mask.is_empty() { None } else { self.mask.get(places.clone()) }
@@ -113,36 +155,14 @@ impl Rows {
     fn none(table: &crate::tables::Table) -> Self {
         let lens = [table.dim()].into_iter().chain(table.state().iter().map(|state| state.len));
         let parts = lens.map(|len| Values { len, values: Vec::new() }).collect();
-        let places = vec![0; usize::try_from(table.rows()).unwrap_or(0)];
+        let rows = usize::try_from(table.rows()).unwrap_or(0);
+        let places = (0..rows).map(|_| AtomicU32::new(0)).collect();
         Self { places, count: 0, parts }
-    }
-
-    /// Finds the rows of a file that are wanted, and gives them places behind those of others.
-    fn find<'f>(
-        &mut self,
-        file: &'f RowsFile<'f>,
-        (table, tables): (usize, &Tables),
-        hashes: &Range<u128>,
-        keep: &dyn Fn(Key) -> bool,
-    ) -> Result<Found<'f>, CheckpointError> {
-        let (places, rows) = file.find(table, hashes)?;
-        let wanted = |row: &u64| tables.key(table, *row).is_some_and(keep);
-        let mut mask: Vec<bool> = rows.iter().map(wanted).collect();
-        let before = self.count;
-        for (row, _) in rows.iter().zip(&mask).filter(|(_, kept)| **kept) {
-            self.count += 1;
-            self.places[*row as usize] = self.count;
-        }
-        let count = (self.count - before) as usize;
-        if count == mask.len() {
-            mask.clear();
-        }
-        Ok(Found { file, table, places, mask, count })
     }
 
     /// Makes room for what was found, and returns what is to be read into which part of it.
     fn pieces<'f>(&'f mut self, found: &'f [Found<'f>]) -> Vec<Piece<'f>> {
-        let count: usize = found.iter().map(|found| found.count).sum();
+        let count = self.count as usize;
         let lens: Vec<usize> = self.parts.iter().map(|of| of.len).collect();
         self.parts.iter_mut().for_each(|of| of.values = vec![0.0; count * of.len]);
         let mut rest: Vec<&mut [f32]> =
@@ -158,7 +178,9 @@ impl Rows {
                     (*len, rest.split_off_mut(..kept * len).expect("room was made for all rows"))
                 };
                 let into = rest.iter_mut().zip(&lens).map(take).collect();
-                pieces.push(Piece { found, places, into });
+                if kept > 0 {
+                    pieces.push(Piece { found, places, into });
+                }
             }
         }
         pieces
@@ -193,15 +215,30 @@ impl Piece<'_> {
     }
 }
 
-/// Reads all pieces, by as many threads as there are processors.
-fn read_all(pieces: Vec<Piece<'_>>) -> Result<(), CheckpointError> {
-    let readers = thread::available_parallelism().map_or(1, usize::from).min(pieces.len());
-    let pieces = Mutex::new(pieces.into_iter());
-    let work = |_| {
-        let next = || pieces.lock().unwrap_or_else(PoisonError::into_inner).next();
-        iter::from_fn(next).try_for_each(Piece::read)
+/// Does `work` for all parts, by as many threads as there are processors; returns the results in
+/// order. Nothing more is begun once something has failed.
+fn share<P: Send, R: Send>(
+    parts: Vec<P>,
+    work: impl Fn(P) -> Result<R, CheckpointError> + Sync,
+) -> Result<Vec<R>, CheckpointError> {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(parts.len());
+    let has_failed = AtomicBool::new(false);
+    let parts = Mutex::new(parts.into_iter().enumerate());
+    let own = |_| {
+        let mut done = Vec::new();
+        while !has_failed.load(Ordering::Relaxed) {
+            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((at, part)) = next else { break };
+            let result = work(part);
+            has_failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            done.push((at, result));
+        }
+        done
     };
-    threads::map("adapm checkpoint", 0..readers, work).into_iter().collect()
+    let done = threads::map("adapm checkpoint", 0..workers, own);
+    let mut done: Vec<_> = done.into_iter().flatten().collect();
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 impl Restored {
@@ -212,7 +249,8 @@ impl Restored {
     pub fn write(&self, key: Key, value: &mut [f32]) -> bool {
         let Some((table, row)) = self.tables.locate(key) else { return false };
         let Rows { places, parts, .. } = &self.rows[table];
-        let Some(place) = (places[row as usize] as usize).checked_sub(1) else { return false };
+        let place = places[row as usize].load(Ordering::Relaxed) as usize;
+        let Some(place) = place.checked_sub(1) else { return false };
         let mut rest = value;
         for Values { len, values } in parts {
             let (part, behind) = rest.split_at_mut(*len);

@@ -114,13 +114,11 @@ impl<'a> Order<'a> {
                 )));
             }
             let (end, first) = (tables.end(at), tables.end(at) - table.rows());
-            let own = |part: &'a Part| {
-                let keys = part.keys().skip_while(move |key| key.0 < first);
-                keys.take_while(move |key| key.0 < end).map(move |key| (key.0 - first) as u32)
-            };
             let count = parts.iter().map(|part| part.rank(Key(end)) - part.rank(Key(first))).sum();
             let mut own_rows = Vec::with_capacity(count);
-            parts.iter().for_each(|part| own_rows.extend(own(part)));
+            for part in parts {
+                own_rows.extend(part.keys_in(first..end).map(|key| (key.0 - first) as u32));
+            }
             own_rows.sort_unstable_by_key(|row| Layout::home_hash(Key(first + u64::from(*row))));
             rows.push(own_rows);
         }

@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,7 +76,7 @@ struct Shared {
     disk: Box<dyn Disk>,
     /// How long nothing may move in a folder before its reports count as missing.
     patience: Duration,
-    /// Memory of parts that are written, for the next ones.
+    /// Memory of parts that are written, by worker, for the next ones.
     room: Mutex<Vec<Vec<f32>>>,
     /// Nobody waits for it any more: the cluster has failed, or the program ends.
     is_given_up: AtomicBool,
@@ -153,11 +154,11 @@ impl Writer {
         }
     }
 
-    /// Returns the memory of a part that is written, for the values of the next one: a copy into
-    /// memory that is fresh from the system takes three times as long.
+    /// Returns the memory of a worker's part that is written, for the values of its next one: a
+    /// copy into memory that is fresh from the system takes three times as long.
     #[must_use]
-    pub fn room(&self) -> Vec<f32> {
-        self.shared.room().pop().unwrap_or_default()
+    pub fn room(&self, worker: usize) -> Vec<f32> {
+        self.shared.room().get_mut(worker).map(mem::take).unwrap_or_default()
     }
 
     /// Returns true while a save goes on.
@@ -212,11 +213,10 @@ impl Shared {
         self.room.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the memory of parts, of each worker once; others than the latest are written seldom.
+    /// Keeps the memory of parts; others than the latest are written seldom.
     fn keep(&self, save: &Save, parts: Vec<Part>) {
-        let mut room = self.room();
-        if save.is_latest && room.is_empty() {
-            room.extend(parts.into_iter().map(Part::into_values));
+        if save.is_latest {
+            *self.room() = parts.into_iter().map(Part::into_values).collect();
         }
     }
 
@@ -292,6 +292,14 @@ impl Shared {
 
     /// Makes the save a complete checkpoint.
     fn commit(&self, save: &Save, partial: &Path, files: Vec<FileInfo>) -> io::Result<()> {
+        for (at, table) in save.tables.as_slice().iter().enumerate() {
+            let copied: u64 = files.iter().map(|file| file.rows[at]).sum();
+            if copied != table.rows() {
+                let (name, rows) = (table.name(), table.rows());
+                let what = format!("{copied} rows of table {name} were copied, it has {rows}");
+                return Err(io::Error::other(what));
+            }
+        }
         let layout = save.tables.layout().map_err(io::Error::other)?;
         let manifest = Manifest {
             format: FORMAT,

@@ -80,7 +80,7 @@ where
         self.nodes.iter().find(|handle| handle.shared.node == node).map(|node| node.shared.stats())
     }
 
-    /// Returns what a node has at this moment, even while the cluster runs, or `None` if the node is
+    /// Returns what a node has at this moment, even while the cluster runs; `None` if the node is
     /// not in this process. Keys that move meanwhile may be missing, or be told of two nodes.
     ///
     /// Costs a look at each copy of the node, under its latch.

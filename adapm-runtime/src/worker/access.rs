@@ -172,18 +172,19 @@ impl<S: Store> Access<S> {
     }
 
     /// Returns the main copies on this node among this worker's part of all keys, as one of so many
-    /// workers, ascending. Costs a look at each key of the part.
+    /// workers, ascending. Costs a look at each key of the part. Blocks of keys are dealt in turn,
+    /// as a node may own those of a range.
     #[cfg(feature = "checkpoint")]
     pub(super) fn main_copies(&self, workers: usize) -> impl Iterator<Item = Key> + '_ {
         let end = self.shared.layout.keys().end.0;
-        let bound = |id: usize| (u128::from(end) * id as u128 / workers as u128) as u64;
-        let (first, end) = (bound(self.id.index()), bound(self.id.index() + 1));
+        let blocks = (0..end.div_ceil(BLOCK)).skip(self.id.index()).step_by(workers);
+        let keys = blocks.flat_map(move |block| block * BLOCK..((block + 1) * BLOCK).min(end));
         let is_main = |key: &Key| match self.store.look(*key) {
             Look::Held { with_delta } => !with_delta,
             Look::Absent(_) => false,
             Look::Unknown => self.store.with_slot(*key, |slot| slot.packed.state() == State::Main),
         };
-        (first..end).map(Key).filter(is_main)
+        keys.map(Key).filter(is_main)
     }
 
     /// Returns the number of elements of all values of a part.
@@ -545,3 +546,7 @@ impl Call {
 
 /// Maximum number of asynchronous calls in flight; the next one first waits for one to end.
 const CALLS_MAX: usize = 1 << 16;
+
+/// Keys of a block that one worker copies.
+#[cfg(feature = "checkpoint")]
+const BLOCK: u64 = 1 << 14;

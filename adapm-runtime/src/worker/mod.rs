@@ -27,6 +27,8 @@ use std::{fmt, thread};
 use adapm_core::engine::{OpBody, SignalId};
 use adapm_core::error::OpError;
 use adapm_core::id::Version;
+#[cfg(feature = "checkpoint")]
+use adapm_core::layout::Kind;
 use adapm_core::store::Store;
 use adapm_core::update::UpdateRule;
 use adapm_core::{Clock, Key, NodeId, Value, WorkerId};
@@ -75,7 +77,8 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
     /// that of node 0 counts.
     ///
     /// # Errors
-    /// As [`Worker::snapshot`]. That a checkpoint cannot be written fails no worker. Where a worker
+    /// As [`Worker::snapshot`], and [`OpError::Layout`] if the cluster's is not that of the tables.
+    /// That a checkpoint cannot be written fails no worker. Where a worker
     /// has ended, nothing is written.
     ///
     /// # Panics
@@ -87,12 +90,15 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
         program: &str,
     ) -> Result<(), OpError> {
         checkpoints.check(program);
+        if checkpoints.layout().as_ref() != Some(&self.shared().layout) {
+            return Err(OpError::Layout);
+        }
         let (node, id) = (self.node(), self.id().index());
         let writer = checkpoints.writer(node, self.nodes(), self.workers());
         if node == NodeId(0) && id == 0 {
             checkpoints.begin();
         }
-        let part = self.snapshot_into(writer.room())?;
+        let part = self.snapshot(writer.room(id))?;
         if !checkpoints.is_refused() {
             writer.submit(id, &checkpoints.save(step, program), part);
         }
@@ -100,24 +106,18 @@ impl<S: Store<Value = f32>> Worker<f32, S> {
     }
 
     /// Copies this worker's part of all parameters, at one moment: blocks until all workers of all
-    /// nodes have called this and have copied. The parts of all workers have each key of a dense
-    /// layout once, and of a sparse one those that were ever accessed.
+    /// nodes have called this and have copied. If no worker has ended, their parts have each key
+    /// once. `room`: the memory of an earlier part's values, or none.
     ///
     /// Costs a quiesce, two barriers, and a copy of the main copies on this node, whose keys its
     /// workers share.
     ///
     /// # Errors
-    /// The cluster has failed.
-    pub fn snapshot(&mut self) -> Result<Part, OpError> {
-        self.snapshot_into(Vec::new())
-    }
-
-    /// Does the same into the memory of the values of an earlier part, as far as it suffices
-    /// ([`Writer::room`](crate::checkpoint::Writer::room)).
-    ///
-    /// # Errors
-    /// The cluster has failed.
-    pub fn snapshot_into(&mut self, room: Vec<f32>) -> Result<Part, OpError> {
+    /// The cluster has failed, or the layout is sparse ([`OpError::Layout`]).
+    pub fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, OpError> {
+        if self.shared().layout.kind() == Kind::Sparse {
+            return Err(OpError::Layout);
+        }
         self.quiesce()?;
         let workers = self.workers();
         snapshot::take(&mut self.access, workers, room)

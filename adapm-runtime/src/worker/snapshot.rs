@@ -1,4 +1,7 @@
 //! A copy of all main copies at one moment, taken by all workers together (protocol, "Operations").
+//!
+//! No error leaves a node frozen: each tells of a loss, which thaws all, or of the end of the
+//! cluster.
 
 use adapm_core::Key;
 use adapm_core::engine::OpBody;
@@ -36,8 +39,8 @@ fn copy<S: Store<Value = f32>>(
     let part = Part::new(access.main_copies(workers), Vec::new());
     let len = access.elements(&part);
     if values.capacity() < len {
-        // Pages of zeros cost nothing before they are written; then most of the time of a copy.
-        values = vec![0.0; len];
+        // Fresh memory takes most of the time of a copy, so there is some more: keys come and go.
+        values = vec![0.0; len + len / SPARE];
     }
     // All of it is written below.
     values.resize(len, 0.0);
@@ -53,5 +56,7 @@ fn copy<S: Store<Value = f32>>(
     Ok(part.with_values(values))
 }
 
+/// The part of the memory of a copy that is spare.
+const SPARE: usize = 64;
 /// Keys that are copied at once.
 const KEYS_AT_ONCE: usize = 1 << 12;

@@ -173,7 +173,7 @@ impl Parameters for Bounded {
 impl Snapshot for Bounded {
     fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, OpError> {
         self.check.iter_mut().for_each(|check| check.is_due = false);
-        self.worker.snapshot_into(room)
+        self.worker.snapshot(room)
     }
 }
 

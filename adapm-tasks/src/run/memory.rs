@@ -63,8 +63,8 @@ impl Need {
         Self { hot: here, ..self }
     }
 
-    /// Returns the need with a copy of the parameters of this shape that are at home in this
-    /// process: that of a checkpoint while it is written.
+    /// Returns the need with a copy of this process's share of parameters of this shape, for
+    /// checkpoints: an equal one, where it may come to own more.
     pub(crate) fn with_checkpoint(self, topology: Topology<'_>, shape: Option<&Shape>) -> Self {
         let processes = topology.peers.processes() as u64;
         Self { checkpoint: shape.map_or(0, |shape| bytes_of(shape) / processes), ..self }

@@ -52,8 +52,8 @@ pub(crate) struct Resumed<F> {
     checkpoint: PathBuf,
     /// All parameters that are at home in this process, until they are taken.
     rows: Mutex<Option<Restored>>,
-    /// Those of the best epoch, if there is one.
-    pub(crate) best: Option<Restored>,
+    /// Those of the best epoch, if there is one, for each worker here that has not taken them.
+    best: Mutex<Vec<Restored>>,
     pub(crate) state: State<F>,
     pub(crate) chosen: Option<u32>,
     /// True if the workers are others, and have no places in the data.
@@ -227,7 +227,7 @@ impl Opened {
         };
         // Where homes are by hash, what is at home here is one slice.
         let of_tables = |found: &Checkpoint, tables: &Tables, by_hash: bool| {
-            let (at, keep): (_, &dyn Fn(Key) -> bool) =
+            let (at, keep): (_, &(dyn Fn(Key) -> bool + Sync)) =
                 if by_hash || here.1 == 1 { (here, &|_| true) } else { ((0, 1), &is_own) };
             found.read(tables, at, keep)
         };
@@ -237,7 +237,8 @@ impl Opened {
             let best = Checkpoint::open(&self.path.join(name))?;
             of_tables(&best, &tables.parameters(), true)
         });
-        let best = best.transpose()?;
+        let workers_here = if here.1 > 1 { workers[here.0] } else { workers.iter().sum() };
+        let best = best.transpose()?.map_or(Vec::new(), |best| vec![best; workers_here]);
         let has_others = record.order != order_of(fingerprint, workers);
         let all: usize = workers.iter().sum();
         let (mut again, mut left_out) = (0, 0);
@@ -254,6 +255,7 @@ impl Opened {
         // They are counted from here on.
         state.seats.iter_mut().for_each(|seat| seat.total = 0);
         let (chosen, checkpoint) = (record.chosen, found.folder().to_path_buf());
+        let best = Mutex::new(best);
         Ok(Some(Resumed { checkpoint, rows, best, state, chosen, has_others, again, left_out }))
     }
 }
@@ -262,6 +264,11 @@ impl<F> Resumed<F> {
     /// Takes the parameters, which are needed once.
     pub(crate) fn take_rows(&self) -> Option<Restored> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes the parameters of the best epoch, by each worker once; the last frees their memory.
+    pub(crate) fn take_best(&self) -> Option<Restored> {
+        self.best.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     /// Returns the place where a worker begins, by its number.

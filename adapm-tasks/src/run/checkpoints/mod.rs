@@ -242,9 +242,9 @@ impl Checkpointing {
         self.shared().saves.as_ref().is_some_and(|(best, _)| best.is_some())
     }
 
-    /// Returns memory for a copy.
-    pub(crate) fn room(&self) -> Vec<f32> {
-        self.writer.room()
+    /// Returns memory for a copy of a worker of this process.
+    pub(crate) fn room(&self, worker: usize) -> Vec<f32> {
+        self.writer.room(worker)
     }
 
     /// Gives the copies of a worker of this process to the writer, after all have copied.

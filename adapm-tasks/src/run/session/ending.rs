@@ -22,7 +22,7 @@ use crate::run::checkpoints::Seat;
 use crate::run::config::{Keep, Split};
 use crate::run::error::TaskError;
 use crate::run::observer::{ManagerStats, Work};
-use crate::run::parameters::{Shape, Snapshot};
+use crate::run::parameters::Snapshot;
 use crate::run::queue::Round;
 use crate::run::state::{Answers, Share};
 use crate::run::task::{Evaluation, Form, Task};
@@ -42,7 +42,7 @@ where
         if let Some(resumed) = self.job.resumed {
             let of = |number| Some(resumed.seat(number)).filter(|seat| round_of(seat) == first);
             batch = (0..slot.all).filter_map(of).map(|seat| seat.batches).max().unwrap_or(0);
-            if let Some(best) = &resumed.best {
+            if let Some(best) = resumed.take_best() {
                 let shape = task.best_shape();
                 for key in slot.copied(shape.keys()) {
                     let begin = self.copies.best.len();
@@ -129,7 +129,7 @@ where
         let Some(checkpoints) = self.job.checkpoints else { return Ok(()) };
         let keys = self.slot.copied(self.job.task.shape().keys());
         let best = checkpoints.saves_best().then(|| Part::new(keys, self.copies.best.clone()));
-        let all = self.parameters.snapshot(checkpoints.room())?;
+        let all = self.parameters.snapshot(checkpoints.room(self.slot.index))?;
         if self.slot.is_first() {
             checkpoints.note_pause(began.elapsed().as_secs_f64());
         }
@@ -201,27 +201,16 @@ where
         self.end_phase().map(drop)
     }
 
-    /// Pulls the best parameters of this worker's keys, into the room of an earlier copy.
-    pub(super) fn copy(&mut self, part: Vec<f32>) -> Result<Vec<f32>, TaskError> {
-        self.copy_as(part, &self.job.task.best_shape(), Some(Work::Copying))
-    }
-
-    /// Pulls the values of this worker's keys, in blocks, into the room of an earlier copy: of each
-    /// as many of the first floats as `kept` has. Tells how far it is, if a `work` is given.
-    pub(super) fn copy_as(
-        &mut self,
-        mut part: Vec<f32>,
-        kept: &Shape,
-        work: Option<Work>,
-    ) -> Result<Vec<f32>, TaskError> {
-        let (shape, state, slot) = (self.job.task.shape(), self.job.state, self.slot);
+    /// Pulls the best parameters of this worker's keys, in blocks, into the room of an earlier
+    /// copy, without what the optimizer keeps. Tells how far it is.
+    pub(super) fn copy(&mut self, mut part: Vec<f32>) -> Result<Vec<f32>, TaskError> {
+        let (shape, kept) = (self.job.task.shape(), self.job.task.best_shape());
+        let (state, slot) = (self.job.state, self.slot);
         let own = || slot.copied(shape.keys());
         part.clear();
         // A vector that grew as it likes would take up to twice the room.
         part.reserve_exact(own().map(|key| kept.len_of(key)).sum());
-        if work.is_some() {
-            state.reset(slot.index);
-        }
+        state.reset(slot.index);
         let (mut keys, mut values, mut told, mut done) =
             (Vec::new(), Vec::new(), Instant::now(), 0);
         let mut all = own().peekable();
@@ -241,11 +230,11 @@ where
                 rest = behind;
             }
             done += keys.len() as u64;
-            let Some(work) = work else { continue };
             state.tally(slot.index, done, 0.0);
             if slot.is_first() && told.elapsed().as_millis() >= super::PROGRESS_MILLIS {
                 told = Instant::now();
-                state.observer.working(work, state.estimate_by_process(shape.keys()), shape.keys());
+                let done = state.estimate_by_process(shape.keys());
+                state.observer.working(Work::Copying, done, shape.keys());
             }
         }
         Ok(part)
