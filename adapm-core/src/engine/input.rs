@@ -140,11 +140,11 @@ pub enum OpBody<V> {
 }
 
 impl<V> OpBody<V> {
-    /// Returns true if it fails behind a loss, whatever its keys.
-    pub(super) fn waits_for_all(&self) -> bool {
+    /// Returns true if it fails behind a loss, whatever it is about.
+    pub(super) fn fails_behind_a_loss(&self) -> bool {
         match self {
-            Self::WaitSync | Self::Barrier | Self::Quiesce | Self::Leave => true,
-            Self::Freeze | Self::Thaw => true,
+            Self::WaitSync | Self::Barrier | Self::Quiesce => true,
+            Self::Freeze | Self::Thaw | Self::Leave => true,
             Self::Tick { waits, .. } => *waits,
             _ => false,
         }

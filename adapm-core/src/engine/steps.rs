@@ -52,7 +52,7 @@ impl<S: Store, P: Policy> Engine<S, P> {
             return Err(OpError::UnknownWorker { worker: op.worker });
         }
         let Op { id, worker, body } = op;
-        if body.waits_for_all()
+        if body.fails_behind_a_loss()
             && let Some(node) = self.ctx.first_lost
         {
             self.ctx.fail(id, OpError::lost(node));

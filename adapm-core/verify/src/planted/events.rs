@@ -23,7 +23,7 @@ pub(super) fn mistake(bug: Bug) -> Option<Box<dyn Mistake>> {
         Bug::AcknowledgeSetEarly => {
             Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Set { .. })))
         }
-        Bug::FreezeAtOnce => Box::new(FreezeAtOnce::default()),
+        Bug::FreezeAtOnce => Box::new(AcknowledgeEarly::of(|body| matches!(body, OpBody::Freeze))),
         Bug::EndTwice => Box::new(EndTwice::default()),
         Bug::ForgetForwarded => Box::new(ForgetForwarded::default()),
         Bug::NameHopAsLost => Box::new(NameHopAsLost::default()),
@@ -43,7 +43,7 @@ fn ended(event: &Event<i64>) -> Option<OpId> {
     }
 }
 
-/// Operations that are reported as done when their message leaves.
+/// Operations that are reported as done when their message leaves; without keys, at once.
 struct AcknowledgeEarly {
     is_meant: fn(&OpBody<i64>) -> bool,
     /// The last operation, and its keys.
@@ -82,37 +82,8 @@ impl Mistake for AcknowledgeEarly {
             }
             _ => false,
         });
-        if is_sent && !said.events.iter().any(|event| ended(event) == Some(op)) {
-            self.told.insert(op);
-            said.events.push(Event::Done { op, values: Vec::new() });
-        }
-    }
-}
-
-/// The freeze that has just begun, and those that are reported and have not ended.
-#[derive(Default)]
-struct FreezeAtOnce {
-    begun: Option<OpId>,
-    told: BTreeSet<OpId>,
-}
-
-impl Mistake for FreezeAtOnce {
-    fn enter<'a>(
-        &mut self,
-        _engine: &Engine,
-        _now: Instant,
-        input: Input<'a, i64>,
-    ) -> Vec<Input<'a, i64>> {
-        if let Input::Op(Op { id, body: OpBody::Freeze, .. }) = &input {
-            self.begun = Some(*id);
-        }
-        vec![input]
-    }
-
-    fn leave(&mut self, _engine: &Engine, said: &mut Recorder<i64>) {
-        said.events.retain(|event| !ended(event).is_some_and(|op| self.told.remove(&op)));
-        let Some(op) = self.begun.take() else { return };
-        if !said.events.iter().any(|event| ended(event) == Some(op)) {
+        if (is_sent || keys.is_empty()) && !said.events.iter().any(|event| ended(event) == Some(op))
+        {
             self.told.insert(op);
             said.events.push(Event::Done { op, values: Vec::new() });
         }
