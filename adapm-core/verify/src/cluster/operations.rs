@@ -197,8 +197,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Copies the main copies of all nodes, together with all other workers ([`Stage`]). Blocks the
-    /// worker.
+    /// Copies the main copies of all nodes, together with all other workers. Blocks the worker.
     ///
     /// # Errors
     /// If that breaks an invariant.
