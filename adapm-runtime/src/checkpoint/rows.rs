@@ -12,6 +12,7 @@
 //! checks what it reads and no more.
 
 use std::fs::File;
+use std::hint;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
@@ -68,10 +69,14 @@ pub(super) fn write(
         }
         out.end_tensor()?;
     }
+    let mut found = Vec::with_capacity(ROWS_AT_ONCE);
     for (table, rows) in order.rows.iter().enumerate() {
         for range in columns(&tables.as_slice()[table]) {
-            for row in rows {
-                out.put_floats(&order.value(table, *row)[range.clone()])?;
+            for rows in rows.chunks(ROWS_AT_ONCE) {
+                order.parts_of(table, rows, range.clone(), &mut found);
+                for value in &found {
+                    out.put_floats(value)?;
+                }
             }
             out.end_tensor()?;
         }
@@ -123,6 +128,18 @@ impl<'a> Order<'a> {
             rows.push(own_rows);
         }
         Ok(Self { tables, parts, begins, rows })
+    }
+
+    /// Finds one part of each of these rows of a table.
+    ///
+    /// They lie far from each other, and a processor that reads and writes one after the other
+    /// waits for each; looking at all of them first, it waits for many at a time.
+    fn parts_of(&self, table: usize, rows: &[u32], part: Range<usize>, found: &mut Vec<&'a [f32]>) {
+        found.clear();
+        found.extend(rows.iter().map(|row| &self.value(table, *row)[part.clone()]));
+        let ends = |value: &&[f32]| [value.first().copied(), value.last().copied()];
+        let ends = found.iter().flat_map(ends).flatten();
+        hint::black_box(ends.fold(0, |looked, end| looked ^ end.to_bits()));
     }
 
     /// Returns the value of a row of this table.
@@ -224,7 +241,10 @@ impl Summed<'_> {
             if self.buffer.len() + size_of_val(values) > BUFFER {
                 self.flush()?;
             }
-            self.buffer.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+            let start = self.buffer.len();
+            self.buffer.resize(start + size_of_val(values), 0);
+            let (bytes, _) = self.buffer[start..].as_chunks_mut();
+            bytes.iter_mut().zip(values).for_each(|(bytes, value)| *bytes = value.to_le_bytes());
         }
         Ok(())
     }
@@ -454,3 +474,5 @@ const BLOCK: usize = 1 << 20;
 const BLOCKS_AT_ONCE: usize = 8;
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 20;
+/// Rows that are looked at before they are written.
+const ROWS_AT_ONCE: usize = 256;

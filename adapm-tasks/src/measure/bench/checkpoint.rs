@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use adapm_core::Key;
@@ -18,7 +19,7 @@ use crate::measure::bench::figure::{self, BenchError, Desk, Figure, Goal, median
 use crate::measure::bench::rows::{BATCH, Floats};
 
 pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
-    let keys = if desk.plan.is_quick { KEYS / 8 } else { KEYS };
+    let keys = if desk.plan.is_quick { KEYS / 32 } else { KEYS };
     let bytes = keys as usize * LEN * size_of::<f32>();
     // Main copies, what is known of them, a copy of all, and its order.
     if !desk.has_room("a checkpoint", 5 * bytes / 2) {
@@ -30,7 +31,6 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let checkpoints = Checkpoints::new(&folder.0, &tables);
     let cluster = adapm_runtime::Builder::<f32>::new(layout).nodes(2).system(System::Lapse);
     let cluster = cluster.initial(|key, value| value.fill(key.0 as f32)).build()?;
-    let before = figure::memory_resident();
     let measured = cluster.run(|worker| train(worker, keys, &checkpoints))?;
     let peak = figure::memory_peak();
     let all: Vec<Measured> = measured.into_iter().collect::<Result<_, _>>()?;
@@ -50,7 +50,8 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let figure =
         Figure::new(format!("pushes of workers while one is written, {size}"), "M/s", first.beside);
     desk.add(figure.beside(first.alone).towards(Goal::AtLeast(0.95 * first.alone)))?;
-    if let (Some(before), Some(peak)) = (before, peak) {
+    // Of both nodes.
+    if let (Some(before), Some(peak)) = (first.memory, peak) {
         let share = (before + bytes) as f64;
         let figure = Figure::new(format!("memory at its peak, {size}"), "GB", peak as f64 / 1e9);
         desk.add(figure.beside(share / 1e9).towards(Goal::AtMost(1.05 * share / 1e9)))?;
@@ -58,16 +59,11 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     drop(cluster);
     checkpoints.wait()?;
     let files = rows_of(&folder.0)?;
-    let mut write = Vec::new();
     let began = Instant::now();
     floor::write(&folder.0.join("plain"), floor::bytes(&files))?;
-    write.push(gigabytes / began.elapsed().as_secs_f64());
-    let figure = Figure::new(
-        format!("writing a checkpoint beside training, {size}"),
-        "GB/s",
-        gigabytes / first.writing,
-    );
-    desk.add(figure.beside(median(write)))?;
+    let plain = gigabytes / began.elapsed().as_secs_f64();
+    let of_writing = format!("writing a checkpoint while workers wait, {size}");
+    desk.add(Figure::new(of_writing, "GB/s", gigabytes / first.writing).beside(plain))?;
     let (mut ours, mut plain) = (Vec::new(), Vec::new());
     for _ in 0..3 {
         floor::drop_cached(&files)?;
@@ -94,6 +90,8 @@ struct Measured {
     alone: f64,
     beside: f64,
     writing: f64,
+    /// Bytes of the process before the first checkpoint.
+    memory: Option<usize>,
 }
 
 /// Takes half of the keys over, and pushes to them with and without a checkpoint being written.
@@ -116,10 +114,18 @@ fn train(mut worker: Floats, keys: u64, checkpoints: &Checkpoints) -> Result<Mea
         Ok::<_, OpError>(pushed as f64 / 1e6 / began.elapsed().as_secs_f64())
     };
     let (mut alone, mut beside, mut pauses, mut quiets) = (vec![], vec![], vec![], vec![]);
-    let mut writing = Vec::new();
+    let written = || {
+        let began = Instant::now();
+        while checkpoints.is_busy() {
+            thread::sleep(LOOK);
+        }
+        began.elapsed().as_secs_f64()
+    };
+    let mut memory = None;
     for step in 0..TURNS {
         worker.barrier()?;
-        alone.push(rate(&mut worker, &|time| time < Duration::from_secs(2))?);
+        alone.push(rate(&mut worker, &|time| time < PUSHING)?);
+        memory = memory.or_else(figure::memory_resident);
         let began = Instant::now();
         worker.quiesce()?;
         quiets.push(began.elapsed().as_secs_f64());
@@ -127,15 +133,17 @@ fn train(mut worker: Floats, keys: u64, checkpoints: &Checkpoints) -> Result<Mea
         worker.checkpoint(checkpoints, step, "{}")?;
         pauses.push(began.elapsed().as_secs_f64());
         worker.barrier()?;
-        let began = Instant::now();
-        beside.push(rate(&mut worker, &|_| checkpoints.is_busy())?);
-        writing.push(began.elapsed().as_secs_f64());
+        beside.push(rate(&mut worker, &|time| time < PUSHING && checkpoints.is_busy())?);
+        worker.barrier()?;
+        written();
     }
+    worker.checkpoint(checkpoints, TURNS, "{}")?;
+    worker.barrier()?;
+    let writing = written();
     worker.quiesce()?;
     let first_pause = pauses.remove(0);
-    let [quiesce, pause, alone, beside, writing] =
-        [quiets, pauses, alone, beside, writing].map(median);
-    Ok(Measured { quiesce, pause, first_pause, alone, beside, writing })
+    let [quiesce, pause, alone, beside] = [quiets, pauses, alone, beside].map(median);
+    Ok(Measured { quiesce, pause, first_pause, alone, beside, writing, memory })
 }
 
 /// Returns the files of the latest checkpoint.
@@ -162,8 +170,12 @@ impl Drop for Folder {
     }
 }
 
-/// 1 GB of values.
-const KEYS: u64 = 15_000_000;
+/// 4 GB of values.
+const KEYS: u64 = 60_000_000;
 const LEN: usize = 17;
 /// Checkpoints that are measured.
-const TURNS: u64 = 4;
+const TURNS: u64 = 6;
+/// How long workers push, beside a checkpoint or alone.
+const PUSHING: Duration = Duration::from_secs(3);
+/// How often it is looked whether one is written.
+const LOOK: Duration = Duration::from_millis(5);
