@@ -365,7 +365,8 @@ impl Program for FactorizationMachine {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let model: Saved<Settings> = Saved::load(Self::NAME, &args.load)?;
+        let model: Saved<Settings> = Saved::open(Self::NAME, &args.load)?;
+        args.check(&model.values)?;
         model.head.check().map_err(TaskError::Config)?;
         let (mut rows, source) = args.flags.read()?;
         let (path, known) = (args.flags.data.display(), model.values.len() / (1 + model.head.dim));

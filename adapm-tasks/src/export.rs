@@ -27,8 +27,12 @@
 //! ```
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
+
+use crate::run::CheckpointError;
+use crate::run::values::{Ahead, Values};
 
 /// Rows of equally many numbers, each with a name.
 pub struct Table<'a> {
@@ -36,7 +40,7 @@ pub struct Table<'a> {
     rows: usize,
     width: usize,
     name: Box<dyn Fn(usize) -> Cow<'a, [u8]> + 'a>,
-    row: Box<dyn Fn(usize) -> Cow<'a, [f32]> + 'a>,
+    row: Box<dyn Fn(usize) -> io::Result<Cow<'a, [f32]>> + 'a>,
 }
 
 impl fmt::Debug for Table<'_> {
@@ -55,6 +59,21 @@ impl<'a> Table<'a> {
         name: impl Fn(usize) -> Cow<'a, [u8]> + 'a,
         row: impl Fn(usize) -> Cow<'a, [f32]> + 'a,
     ) -> Self {
+        let row = move |index| Ok(row(index));
+        Self { kind, rows, width, name: Box::new(name), row: Box::new(row) }
+    }
+
+    /// Returns a table whose rows are made of `values` as they are written, which takes the memory
+    /// of a piece.
+    pub(crate) fn of_values(
+        kind: &'static str,
+        [rows, width]: [usize; 2],
+        name: impl Fn(usize) -> Cow<'a, [u8]> + 'a,
+        values: &Values,
+        row: impl Fn(&mut Ahead, usize) -> Result<Vec<f32>, CheckpointError> + 'a,
+    ) -> Self {
+        let ahead = RefCell::new(Ahead::new(values));
+        let row = move |index| Ok(row(&mut ahead.borrow_mut(), index)?.into());
         Self { kind, rows, width, name: Box::new(name), row: Box::new(row) }
     }
 
@@ -81,7 +100,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of `out`.
+    /// Errors of `out`, and a row that cannot be read from its file.
     pub fn write_npy(&self, out: &mut dyn Write) -> io::Result<()> {
         let (rows, width) = (self.rows, self.width);
         let dict =
@@ -95,7 +114,7 @@ impl<'a> Table<'a> {
         let mut bytes = Vec::with_capacity(4 * width);
         for row in 0..rows {
             bytes.clear();
-            bytes.extend((self.row)(row).iter().flat_map(|number| number.to_le_bytes()));
+            bytes.extend((self.row)(row)?.iter().flat_map(|number| number.to_le_bytes()));
             out.write_all(&bytes)?;
         }
         Ok(())
@@ -106,10 +125,10 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of `out`.
+    /// Errors of `out`, and a row that cannot be read from its file.
     pub fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
         for row in 0..self.rows {
-            for (at, number) in (self.row)(row).iter().enumerate() {
+            for (at, number) in (self.row)(row)?.iter().enumerate() {
                 let between = if at == 0 { "" } else { "\t" };
                 write!(out, "{between}{number}")?;
             }
@@ -122,7 +141,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of `out`.
+    /// Errors of `out`, and a row that cannot be read from its file.
     pub fn write_names(&self, out: &mut dyn Write) -> io::Result<()> {
         for row in 0..self.rows {
             self.write_name(row, out)?;
@@ -136,13 +155,13 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of `out`.
+    /// Errors of `out`, and a row that cannot be read from its file.
     pub fn write_lines(&self, label: &str, out: &mut dyn Write) -> io::Result<()> {
         for row in 0..self.rows {
             out.write_all(label.as_bytes())?;
             out.write_all(if label.is_empty() { b"" } else { b"\t" })?;
             self.write_name(row, out)?;
-            (self.row)(row).iter().try_for_each(|number| write!(out, "\t{number}"))?;
+            (self.row)(row)?.iter().try_for_each(|number| write!(out, "\t{number}"))?;
             out.write_all(b"\n")?;
         }
         Ok(())

@@ -1,13 +1,14 @@
 //! The verb `export`: trained parameters in forms that other programs read.
 //!
 //! A form of the task's own holds all that the model has. The forms that all tasks have hold one
-//! of its tables ([`Table`]), and names in a file beside.
+//! of its tables ([`Table`]), and names in a file beside. Memory has what the head of a model has,
+//! names above all, and a piece of the values.
 
 use std::io::{self, Write};
 
 use crate::export::Table;
 use crate::gnn::{Architecture, Graph, NodeVectors, Predictor};
-use crate::run::TaskError;
+use crate::run::{CheckpointError, TaskError, Values};
 use crate::{ctr, files, kge, mf, wv};
 
 use crate::cli::args::export::{
@@ -49,7 +50,7 @@ fn of_matrix(model: &mf::Checkpoint) -> Exported<'_> {
 }
 
 fn of_clicks(model: &ctr::Predictor) -> Exported<'_> {
-    let (features, numbers) = (count(model.features().count()), model.dim());
+    let (features, numbers) = (format::count(model.features()), model.dim());
     Exported {
         tables: model.tables(),
         described: format!("{features} features with a weight and {numbers} numbers each"),
@@ -82,20 +83,23 @@ fn of_nodes(vectors: &NodeVectors) -> Exported<'_> {
 pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failure> {
     match task {
         ExportTask::Kge(ExportArgs { files, format }) => {
-            let load = || Ok(kge::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
+            let load = || whole(kge::Checkpoint::open(&files.load), |model| &model.values);
             write(files, *format, interrupt, load, of_graph)
         }
         ExportTask::Mf(ExportArgs { files, format }) => {
-            let load = || Ok(mf::Checkpoint::load(&files.load).map_err(TaskError::Checkpoint)?);
+            let load = || whole(mf::Checkpoint::open(&files.load), |model| &model.values);
             write(files, *format, interrupt, load, of_matrix)
         }
         ExportTask::Ctr(ExportArgs { files, format }) => {
-            let load = || Ok(ctr::Predictor::open(&files.load).map_err(TaskError::Checkpoint)?);
+            let load = || whole(ctr::Predictor::open(&files.load), |model| &model.values);
             write(files, *format, interrupt, load, of_clicks)
         }
         ExportTask::Wv(ExportWordsArgs { files, format }) => {
             let (form, of_word2vec) = format.of_all();
-            let load = || Ok((wv::program::vectors(&files.load)?.0, of_word2vec));
+            let load = || {
+                let (vectors, _) = wv::program::vectors(&files.load)?;
+                Ok((whole(Ok(vectors), |vectors| &vectors.values)?, of_word2vec))
+            };
             write(files, form, interrupt, load, of_words)
         }
         ExportTask::Gnn(args) => {
@@ -109,7 +113,7 @@ pub(crate) fn run(task: &ExportTask, interrupt: &Interrupt) -> Result<(), Failur
 /// Returns the vectors of nodes.
 fn nodes(args: &ExportNodesArgs) -> Result<NodeVectors, Failure> {
     let load = &args.of_all.files.load;
-    let model = Architecture::load(load).map_err(TaskError::Checkpoint)?;
+    let model = whole(Architecture::open(load), |model| &model.values)?;
     let of_input = |text: String| Failure::Input(format!("{}: {text}", load.display()));
     let Some(name) = &args.data else {
         return NodeVectors::learned(&model).ok_or_else(|| {
@@ -119,7 +123,18 @@ fn nodes(args: &ExportNodesArgs) -> Result<NodeVectors, Failure> {
     };
     let graph = Graph::load(&input::locate("gnn", name)?).map_err(TaskError::Data)?;
     let predictor = Predictor::new(&graph, model);
-    Ok(predictor.map_err(|error| of_input(error.to_string()))?.hidden())
+    Ok(predictor.map_err(|error| of_input(error.to_string()))?.hidden()?)
+}
+
+/// Returns a model of which all was read once, a piece at a time: damage is told before anything is
+/// written. Rows are read again where they are written.
+fn whole<M>(
+    model: Result<M, CheckpointError>,
+    values: impl FnOnce(&M) -> &Values,
+) -> Result<M, Failure> {
+    let model = model.map_err(TaskError::Checkpoint)?;
+    values(&model).check().map_err(TaskError::Checkpoint)?;
+    Ok(model)
 }
 
 /// Writes where it can, and never over what is read.

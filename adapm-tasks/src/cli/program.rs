@@ -18,13 +18,14 @@ use crate::cli::args::{
 use crate::cli::epoch::{Figures, Labels};
 use crate::cli::failure::Failure;
 use crate::cli::files::{Files, Outputs};
+use crate::cli::processes;
 use crate::cli::table::{Align, Table};
 use crate::cli::{format, input};
 use crate::data::DataError;
 use crate::run::consistency::settings_of;
 use crate::run::{
     CheckpointError, ClusterConfig, Config, EvalReport, KeyChoice, PartitionFile, Run, Saved,
-    TaskError, TrainReport, UnknownKey,
+    TaskError, TrainReport, UnknownKey, Values,
 };
 
 /// A task with a command line of its own: `train` and `eval`.
@@ -292,6 +293,22 @@ pub struct EvalArgs<P: Program> {
     pub(crate) output: EvalOutputArgs,
     #[command(flatten)]
     pub(crate) processes: ProcessArgs,
+}
+
+impl<P: Program> EvalArgs<P> {
+    /// Compares the checksum of a model's file if this is the only process: it reads all of the
+    /// file anyway, and is told of damage before data are read. One of several processes reads a
+    /// share of it.
+    ///
+    /// # Errors
+    ///
+    /// A file that is damaged or cannot be read.
+    pub fn check(&self, values: &Values) -> Result<(), Error> {
+        if processes::is_alone(&self.processes, self.cluster.nodes) {
+            values.check()?;
+        }
+        Ok(())
+    }
 }
 
 /// The report of a program's training.

@@ -34,13 +34,14 @@ impl Head {
         Self { config, encoder, trained_on: clicks.digest, generated }
     }
 
-    /// Reads a model.
+    /// Opens a model: its values stay in the file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is of another task, or damaged.
-    pub(crate) fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
-        let model: Saved<Self> = Saved::load(NAME, path)?;
+    /// A file that cannot be read, is of another task, or damaged; values that are not as they were
+    /// written are not seen.
+    pub(crate) fn open(path: &Path) -> Result<Saved<Self>, CheckpointError> {
+        let model: Saved<Self> = Saved::open(NAME, path)?;
         let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
         let tensors = model.head.is_sound().then(|| model.head.tensors()).ok_or_else(corrupt)?;
         model.with(tensors).ok_or_else(corrupt)

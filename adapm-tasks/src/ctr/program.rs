@@ -336,7 +336,8 @@ impl Program for Ctr {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let model = Head::load(&args.load).map_err(TaskError::Checkpoint)?;
+        let model = Head::open(&args.load).map_err(TaskError::Checkpoint)?;
+        args.check(&model.values)?;
         let split = args.flags.split;
         let clicks = match (args.flags.files.files()?, model.head.generated) {
             (Some(files), _) => Clicks::load_for(&files, &model.head, split)

@@ -380,7 +380,8 @@ impl Evaluation for Prediction<'_> {
         answers: &mut Vec<f32>,
     ) -> Result<(), P::Error> {
         let halves = if self.is_trained { 2 } else { 1 };
-        self.chunks.pull_once(halves, layers, values, parameters)?;
+        let pull = |keys: &[Key], values: &mut [f32]| parameters.pull(keys, values);
+        self.chunks.pull_once(halves, layers, values, pull)?;
         let rows = items.map(|item| self.rows.start + item);
         let of = self.examples_of(rows);
         values.resize(halves * self.network.feature_len() * of.features, 0.0);
@@ -446,7 +447,7 @@ mod tests {
         config
     }
 
-    type Trained = crate::run::TrainReport<ClickMetrics, Arc<Vec<f32>>>;
+    type Trained = crate::run::TrainReport<ClickMetrics, crate::run::Values>;
 
     fn train(clicks: &Clicks, config: &TrainConfig) -> Trained {
         config.check().expect("makes sense");

@@ -8,7 +8,7 @@ use adapm_core::{Clock, Key};
 use adapm_runtime::tables::Table;
 
 use crate::optim::{self, ADAGRAD};
-use crate::run::{IntentSignaler, Over, Parameters, WorkerSlot};
+use crate::run::{IntentSignaler, Over, WorkerSlot};
 
 /// So many parameters in chunks, which are the keys from `first` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,19 +75,19 @@ impl Chunks {
         Ok(())
     }
 
-    /// Pulls the parameters to `pulled`, if that is empty: an evaluating worker needs them once.
-    /// `values` is room that is used again.
-    pub(crate) fn pull_once<P: Parameters>(
+    /// Reads the parameters by `pull` to `pulled`, if that is empty: an evaluating worker needs
+    /// them once. `values` is room that is used again.
+    pub(crate) fn pull_once<E>(
         self,
         halves: usize,
         pulled: &mut Vec<f32>,
         values: &mut Vec<f32>,
-        parameters: &mut P,
-    ) -> Result<(), P::Error> {
+        pull: impl FnOnce(&[Key], &mut [f32]) -> Result<(), E>,
+    ) -> Result<(), E> {
         if pulled.is_empty() {
             let keys: Vec<Key> = self.keys().collect();
             values.resize(halves * self.parameters, 0.0);
-            parameters.pull(&keys, values)?;
+            pull(&keys, values)?;
             self.unpack(values, halves, pulled);
         }
         Ok(())

@@ -40,6 +40,9 @@ impl Accuracy {
     }
 }
 
+/// Reads the values of keys, as [`Parameters::pull`] does.
+pub(crate) type Pull<'a, E> = &'a mut dyn FnMut(&[Key], &mut [f32]) -> Result<(), E>;
+
 /// The model on some nodes.
 pub(crate) struct Classification<'a> {
     pub(crate) graph: &'a Graph,
@@ -66,27 +69,27 @@ pub(crate) struct Evaluator {
 
 impl Classification<'_> {
     /// Returns the scores of the classes of nodes: `[targets x classes]`.
-    pub(crate) fn scores<'e, P: Parameters>(
+    pub(crate) fn scores<'e, E>(
         &self,
         targets: &[u32],
         evaluator: &'e mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<&'e [f32], P::Error> {
-        self.pull_layers(evaluator, parameters)?;
-        self.hidden_means(targets, evaluator, parameters)?;
+        pull: Pull<'_, E>,
+    ) -> Result<&'e [f32], E> {
+        self.pull_layers(evaluator, pull)?;
+        self.hidden_means(targets, evaluator, pull)?;
         let Evaluator { parameters: dense, hidden_sums, layers, .. } = evaluator;
         Ok(self.model.second_layer(dense, hidden_sums, layers))
     }
 
     /// Returns the first layer of nodes: `[nodes x hidden]`.
-    pub(crate) fn hidden<'e, P: Parameters>(
+    pub(crate) fn hidden<'e, E>(
         &self,
         nodes: &[u32],
         evaluator: &'e mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<&'e [f32], P::Error> {
-        self.pull_layers(evaluator, parameters)?;
-        self.first_layer(nodes, evaluator, parameters)?;
+        pull: Pull<'_, E>,
+    ) -> Result<&'e [f32], E> {
+        self.pull_layers(evaluator, pull)?;
+        self.first_layer(nodes, evaluator, pull)?;
         Ok(&evaluator.hidden)
     }
 
@@ -95,26 +98,22 @@ impl Classification<'_> {
     }
 
     /// Reads the parameters of both layers.
-    fn pull_layers<P: Parameters>(
-        &self,
-        evaluator: &mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<(), P::Error> {
+    fn pull_layers<E>(&self, evaluator: &mut Evaluator, pull: Pull<'_, E>) -> Result<(), E> {
         let Evaluator { parameters: layers, values, .. } = evaluator;
-        self.model.chunks().pull_once(self.halves(), layers, values, parameters)
+        self.model.chunks().pull_once(self.halves(), layers, values, pull)
     }
 
     /// Writes the mean of the first layer around each target to `hidden_sums`.
-    fn hidden_means<P: Parameters>(
+    fn hidden_means<E>(
         &self,
         targets: &[u32],
         evaluator: &mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<(), P::Error> {
+        pull: Pull<'_, E>,
+    ) -> Result<(), E> {
         let hidden = self.model.hidden;
         clear(&mut evaluator.hidden_sums, targets.len() * hidden);
         for block in self.around(targets).chunks(MIDDLE_NODES) {
-            self.first_layer(block, evaluator, parameters)?;
+            self.first_layer(block, evaluator, pull)?;
             let sums = evaluator.hidden_sums.chunks_mut(hidden);
             self.add_rows(targets, block, &evaluator.hidden, hidden, sums);
         }
@@ -123,17 +122,17 @@ impl Classification<'_> {
     }
 
     /// Writes the first layer of the nodes of a block to `hidden`.
-    fn first_layer<P: Parameters>(
+    fn first_layer<E>(
         &self,
         block: &[u32],
         evaluator: &mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<(), P::Error> {
+        pull: Pull<'_, E>,
+    ) -> Result<(), E> {
         let width = self.model.row_width();
         clear(&mut evaluator.sums, block.len() * width);
         for outer in self.around(block).chunks(OUTER_NODES) {
             if self.model.inputs == Inputs::Learned {
-                self.pull_rows(outer, evaluator, parameters)?;
+                self.pull_rows(outer, evaluator, pull)?;
             }
             let Evaluator { parameters: dense, pass, .. } = evaluator;
             self.model.prepare(self.features, outer, dense, None, pass);
@@ -147,16 +146,16 @@ impl Classification<'_> {
     }
 
     /// Reads the learned features of these nodes.
-    fn pull_rows<P: Parameters>(
+    fn pull_rows<E>(
         &self,
         nodes: &[u32],
         evaluator: &mut Evaluator,
-        parameters: &mut P,
-    ) -> Result<(), P::Error> {
+        pull: Pull<'_, E>,
+    ) -> Result<(), E> {
         let keys: Vec<Key> = nodes.iter().map(|node| Key(u64::from(*node))).collect();
         let (width, len) = (self.model.width, self.halves() * self.model.width);
         evaluator.values.resize(keys.len() * len, 0.0);
-        parameters.pull(&keys, &mut evaluator.values)?;
+        pull(&keys, &mut evaluator.values)?;
         let rows = &mut evaluator.pass.rows;
         rows.clear();
         evaluator.values.chunks(len).for_each(|value| rows.extend_from_slice(&value[..width]));
@@ -232,7 +231,8 @@ impl Evaluation for Classification<'_> {
         answers: &mut Vec<(u32, f32)>,
     ) -> Result<(), P::Error> {
         let targets = &self.nodes[items];
-        let scores = self.scores(targets, evaluator, parameters)?;
+        let pull: Pull<'_, P::Error> = &mut |keys, values| parameters.pull(keys, values);
+        let scores = self.scores(targets, evaluator, pull)?;
         answers.extend(targets.iter().zip(scores.chunks(self.model.classes)).map(
             |(node, scores)| {
                 let right = self.graph.label(*node).map(|label| label as usize);

@@ -73,13 +73,14 @@ pub(crate) struct Pass {
 }
 
 impl Architecture {
-    /// Reads a model.
+    /// Opens a model: its values stay in the file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is of another task, or damaged.
-    pub fn load(path: &Path) -> Result<Saved<Self>, CheckpointError> {
-        let model: Saved<Self> = Saved::load(NAME, path)?;
+    /// A file that cannot be read, is of another task, or damaged; values that are not as they were
+    /// written are not seen.
+    pub fn open(path: &Path) -> Result<Saved<Self>, CheckpointError> {
+        let model: Saved<Self> = Saved::open(NAME, path)?;
         let corrupt = || CheckpointError::Corrupt { path: path.to_path_buf() };
         let is_sound = model.head.has(model.values.len());
         let tensors = is_sound.then(|| model.head.tensors()).ok_or_else(corrupt)?;

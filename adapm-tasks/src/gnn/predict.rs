@@ -1,15 +1,20 @@
 //! Classes of nodes, and vectors of nodes, by a saved model without a parameter manager.
+//!
+//! Of a model in a file the layers are read, and of features that were learned those of the nodes
+//! around, block by block.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+
+use adapm_core::Key;
 
 use crate::export::Table;
 use crate::gnn::evaluation::{Classification, Evaluator, MIDDLE_NODES, most};
 use crate::gnn::graph::{Features, Graph};
 use crate::gnn::model::{Architecture, Inputs, cross_entropy};
 use crate::gnn::training::{self, Model};
-use crate::run::managed::Arrays;
-use crate::run::{Form, Split, TaskError};
+use crate::run::stored::Stored;
+use crate::run::values::{Ahead, Values};
+use crate::run::{CheckpointError, Form, Split, TaskError};
 
 /// A model that is asked for the classes of the nodes of a graph, which may have none.
 ///
@@ -36,7 +41,7 @@ pub struct Predictor<'g> {
     graph: &'g Graph,
     features: Cow<'g, Features>,
     model: Architecture,
-    parameters: Arrays,
+    parameters: Stored,
     evaluator: Evaluator,
 }
 
@@ -63,7 +68,7 @@ impl<'g> Predictor<'g> {
             return Err(TaskError::Own(text.to_owned()));
         }
         let features = training::features_of(graph, &model.head);
-        let parameters = Arrays::of(model.head.best_shape(), Arc::unwrap_or_clone(model.values));
+        let parameters = Stored::new(model.head.best_shape(), model.values);
         let evaluator = Evaluator::default();
         Ok(Self { graph, features, model: model.head, parameters, evaluator })
     }
@@ -74,7 +79,8 @@ impl<'g> Predictor<'g> {
     ///
     /// # Errors
     ///
-    /// A node that the graph does not have, and one whose scores are no numbers.
+    /// A node that the graph does not have, and one whose scores are no numbers; a model that
+    /// cannot be read.
     pub fn predict(&mut self, nodes: &[u32]) -> Result<Vec<Prediction>, TaskError> {
         let count = self.graph.nodes();
         if let Some(node) = nodes.iter().find(|node| **node as usize >= count) {
@@ -87,7 +93,7 @@ impl<'g> Predictor<'g> {
         for nodes in nodes.chunks((NUMBERS_AT_ONCE / numbers).max(NODES_AT_ONCE_MIN)) {
             let Self { graph, features, model, parameters, evaluator } = self;
             let on = on(graph, features, model);
-            let Ok(scores) = on.scores(nodes, evaluator, parameters);
+            let scores = on.scores(nodes, evaluator, &mut pull(parameters))?;
             for (node, scores) in nodes.iter().zip(scores.chunks(model.classes)) {
                 let prediction = prediction(scores).ok_or_else(|| {
                     TaskError::Own(format!(
@@ -102,17 +108,28 @@ impl<'g> Predictor<'g> {
 
     /// Returns the first layer's units of each node, which its class and those of its neighbours
     /// follow from: `hidden` numbers that are at least 0. Memory holds those of all nodes.
-    pub fn hidden(&mut self) -> NodeVectors {
+    ///
+    /// # Errors
+    ///
+    /// A model that cannot be read.
+    pub fn hidden(&mut self) -> Result<NodeVectors, TaskError> {
         let Self { graph, features, model, parameters, evaluator } = self;
         let nodes: Vec<u32> = (0..graph.nodes() as u32).collect();
         let mut values = Vec::with_capacity(nodes.len() * model.hidden);
         for block in nodes.chunks(MIDDLE_NODES) {
-            let Ok(hidden) = on(graph, features, model).hidden(block, evaluator, parameters);
+            let on = on(graph, features, model);
+            let hidden = on.hidden(block, evaluator, &mut pull(parameters))?;
             values.extend_from_slice(hidden);
         }
         let (nodes, width) = (nodes.len(), model.hidden);
-        NodeVectors { nodes, width, values: Arc::new(values) }
+        Ok(NodeVectors { nodes, width, values: values.into() })
     }
+}
+
+fn pull(
+    parameters: &Stored,
+) -> impl FnMut(&[Key], &mut [f32]) -> Result<(), CheckpointError> + use<'_> {
+    |keys, values| parameters.pull(keys, values)
 }
 
 /// Returns the most probable class; `None` if its probability is no number.
@@ -135,7 +152,7 @@ pub struct NodeVectors {
     nodes: usize,
     width: usize,
     /// Those of nodes first.
-    values: Arc<Vec<f32>>,
+    values: Values,
 }
 
 impl NodeVectors {
@@ -145,15 +162,17 @@ impl NodeVectors {
         let (nodes, width) = (usize::try_from(head.nodes).ok()?, head.width);
         let is_learned =
             head.inputs == Inputs::Learned && nodes.checked_mul(width)? <= values.len();
-        is_learned.then(|| Self { nodes, width, values: Arc::clone(values) })
+        is_learned.then(|| Self { nodes, width, values: values.clone() })
     }
 
     /// Returns the vectors of `nodes`, which are named by their numbers.
     #[must_use]
     pub fn tables(&self) -> Vec<Table<'_>> {
         let name = |node: usize| node.to_string().into_bytes().into();
-        let row = |node: usize| (&self.values[node * self.width..][..self.width]).into();
-        vec![Table::new("nodes", [self.nodes, self.width], name, row)]
+        let row = |values: &mut Ahead, node: usize| {
+            values.get(node * self.width..(node + 1) * self.width).map(<[f32]>::to_vec)
+        };
+        vec![Table::of_values("nodes", [self.nodes, self.width], name, &self.values, row)]
     }
 }
 
@@ -206,17 +225,19 @@ mod tests {
         let (graph, model) = trained(FeatureSource::Given);
         assert_eq!(NodeVectors::learned(&model), None);
         let mut predictor = Predictor::new(&graph, model.clone()).expect("it is of this graph");
-        let hidden = predictor.hidden();
-        assert_eq!((hidden.nodes, hidden.width, hidden.values.len()), (600, 8, 8 * 600));
+        let hidden = predictor.hidden().expect("it is in memory");
+        let units = hidden.values.in_memory().expect("they were computed");
+        assert_eq!((hidden.nodes, hidden.width, units.len()), (600, 8, 8 * 600));
         let expected = predictor.predict(&[5]).expect("there is such a node")[0];
         let around = graph.around(5);
         let mean = |unit: usize| {
-            let units = around.iter().map(|near| hidden.values[*near as usize * 8 + unit]);
+            let units = around.iter().map(|near| units[*near as usize * 8 + unit]);
             units.sum::<f32>() / around.len() as f32
         };
         let means: Vec<f32> = (0..8).map(mean).collect();
         let (mut dense, mut pass) = (Vec::new(), PerceptronPass::default());
-        predictor.model.chunks().unpack(&model.values, 1, &mut dense);
+        let values = model.values.in_memory().expect("they were trained");
+        predictor.model.chunks().unpack(values, 1, &mut dense);
         let scores = predictor.model.second_layer(&dense, &means, &mut pass);
         assert_eq!(most(scores), expected.class);
     }
@@ -229,7 +250,7 @@ mod tests {
             assert_eq!(prediction(&scores), None, "{scores:?}");
         }
         let (graph, mut model) = trained(FeatureSource::Given);
-        model.values = Arc::new(model.values[1..].to_vec());
+        model.values = model.values.first(model.values.len() - 1);
         assert!(Predictor::new(&graph, model).is_err(), "a parameter is missing");
     }
 
@@ -243,8 +264,8 @@ mod tests {
         table.write_lines("", &mut lines).expect("memory takes all bytes");
         let lines = String::from_utf8(lines).expect("text");
         let line = lines.lines().nth(17).expect("there is such a node");
-        let numbers: Vec<String> =
-            model.values[17 * 8..18 * 8].iter().map(f32::to_string).collect();
+        let values = model.values.in_memory().expect("they were trained");
+        let numbers: Vec<String> = values[17 * 8..18 * 8].iter().map(f32::to_string).collect();
         assert_eq!(line, format!("17\t{}", numbers.join("\t")));
     }
 }

@@ -289,7 +289,8 @@ impl Program for Gnn {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let model = Architecture::load(&args.load)?;
+        let model = Architecture::open(&args.load)?;
+        args.check(&model.values)?;
         let (graph, source) = args.flags.data.read()?;
         training::check(&graph, &model.head)
             .map_err(|error| Error::of_input(format!("{}: {error}", args.load.display())))?;

@@ -36,7 +36,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +46,9 @@ use crate::kge::model::{Model, ModelKind, Shape};
 use crate::kge::prior::Weight;
 use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader};
-use crate::run::partial::{self, Head, Values};
+use crate::run::partial::{self, Head};
 use crate::run::tensors::{Draft, Parts, Tensor};
+use crate::run::values::Values;
 
 /// Parameters of a trained model, in key order, with what is needed to use them.
 #[derive(Clone, PartialEq)]
@@ -62,7 +62,7 @@ pub struct Checkpoint {
     pub(crate) relations: Names,
     /// Digest of all facts of train, those held back among them.
     pub(crate) trained_on: u64,
-    pub(crate) values: Arc<Vec<f32>>,
+    pub(crate) values: Values,
 }
 
 impl fmt::Debug for Checkpoint {
@@ -84,13 +84,25 @@ impl fmt::Debug for Checkpoint {
 }
 
 impl Checkpoint {
-    /// Reads a file written by [`save`](Self::save).
+    /// Reads a file written by [`save`](Self::save), all of it.
     ///
     /// # Errors
     ///
     /// A file that is missing, foreign, truncated, damaged, or of another format version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let (head, values) = partial::load(path, TASK)?;
+        let opened = Self::open(path)?;
+        Ok(Self { values: opened.values.clone().load()?, ..opened })
+    }
+
+    /// Opens a file: its values stay there until they are asked for. An evaluation in several
+    /// processes reads a share in each.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written: what uses them
+    /// sees that as far as its own documentation says.
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let (head, values) = partial::open(path, TASK)?;
         Ok(Self { values, ..head })
     }
 
@@ -168,7 +180,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// What `inner` refuses.
+    /// What `inner` refuses, and values that cannot be read.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let settings = Settings {
             model: self.model.name().to_owned(),
@@ -183,15 +195,6 @@ impl Checkpoint {
             .names(RELATIONS, &self.relations);
         let tensors = self.tensors().ok_or(io::ErrorKind::InvalidInput)?;
         draft.write(&tensors, &self.values, inner)
-    }
-
-    /// Reads the head of a file, and opens its values.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load), but for values that are not as they were written.
-    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        partial::open(path, TASK)
     }
 
     /// Returns the lengths of values; `None` if they cannot be laid out.
@@ -234,7 +237,7 @@ impl Settings {
         let Self { dim, reciprocal, layout, trained_on, .. } = self;
         let weight = Weight::at(self.weight).ok_or(Fault::Corrupt)?;
         let model = self.model.parse().map_err(|_| Fault::Corrupt)?;
-        let values = Arc::default();
+        let values = Values::default();
         let checkpoint =
             Checkpoint { model, dim, reciprocal, weight, entities, relations, trained_on, values };
         // What cannot be laid out has no digest.
@@ -303,13 +306,6 @@ pub(crate) fn digest_of_train(graph: &Graph) -> u64 {
     digest.sum()
 }
 
-/// Returns the digest of all values of a checkpoint.
-pub(crate) fn digest_of_values(checkpoint: &Checkpoint) -> u64 {
-    let mut digest = Digest::new();
-    digest.values(&checkpoint.values);
-    digest.sum()
-}
-
 fn add_names(digest: &mut Digest, names: &Names) {
     digest.word(names.len() as u64);
     for index in 0..names.len() {
@@ -352,23 +348,32 @@ impl Checkpoint {
     #[must_use]
     pub fn tables(&self) -> Vec<Table<'_>> {
         let relation_len = Model { kind: self.model, dim: self.dim }.relation_len();
-        let (entities, rest) = self.values.split_at(self.entities.len() * self.dim);
-        let (relations, inverses) = rest.split_at(self.relations.len() * relation_len);
+        let relations = self.entities.len() * self.dim;
+        let inverses = relations + self.relations.len() * relation_len;
         let mut tables = vec![
-            table("entities", &self.entities, entities, self.dim),
-            table("relations", &self.relations, relations, relation_len),
+            self.table("entities", &self.entities, 0, self.dim),
+            self.table("relations", &self.relations, relations, relation_len),
         ];
         if self.reciprocal {
-            tables.push(table("inverses", &self.relations, inverses, relation_len));
+            tables.push(self.table("inverses", &self.relations, inverses, relation_len));
         }
         tables
     }
-}
 
-fn table<'a>(kind: &'static str, names: &'a Names, values: &'a [f32], width: usize) -> Table<'a> {
-    let name = |row| Cow::from(names.bytes(row).unwrap_or_default());
-    let row = move |row: usize| Cow::from(&values[row * width..(row + 1) * width]);
-    Table::new(kind, [names.len(), width], name, row)
+    /// Returns the table of the vectors from value `first` on.
+    fn table<'a>(
+        &'a self,
+        kind: &'static str,
+        names: &'a Names,
+        first: usize,
+        width: usize,
+    ) -> Table<'a> {
+        let name = |row| Cow::from(names.bytes(row).unwrap_or_default());
+        Table::of_values(kind, [names.len(), width], name, &self.values, move |values, row| {
+            let start = first + row * width;
+            values.get(start..start + width).map(<[f32]>::to_vec)
+        })
+    }
 }
 
 const TASK: &str = "kge";
@@ -377,8 +382,6 @@ const RELATIONS: &str = "relations";
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::kge::ModelKind;
     use crate::kge::prior::Weight;
@@ -412,7 +415,7 @@ mod tests {
             names
         };
         let written = |model, reciprocal, floats: u8| {
-            let values = Arc::new((0..floats).map(f32::from).collect());
+            let values = (0..floats).map(f32::from).collect::<Vec<_>>().into();
             let (entities, relations) = (names(&["Oslo", "New York"]), names(&["in"]));
             let checkpoint = Checkpoint {
                 model,

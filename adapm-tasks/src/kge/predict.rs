@@ -8,7 +8,7 @@
 //! are among the answers, mostly at their top: they are what the model was trained on.
 //!
 //! From a file the head is read, the vectors of the entities block by block, and of the relations
-//! those that are asked for. A pass over the entities of a file ends with its checksum.
+//! those that are asked for. The first answer compares the checksum before.
 
 use std::ops::Range;
 use std::path::Path;
@@ -24,7 +24,6 @@ use crate::metric::Rank;
 use crate::run::config::{ConfigError, whole};
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
-use crate::run::partial::Values;
 use crate::top::{Scored, Top};
 
 /// A query: a fact with one end left open, or a triple to judge. Indices are those of the model's
@@ -114,9 +113,7 @@ pub struct Standing {
 /// ```
 #[derive(Debug)]
 pub struct Predictor<'a> {
-    /// All but the values.
-    head: Checkpoint,
-    values: Values,
+    model: Checkpoint,
     facts: Option<(&'a Graph, Prior)>,
     keeps_known: bool,
 }
@@ -129,16 +126,17 @@ impl<'a> Predictor<'a> {
     ///
     /// As [`Checkpoint::load`]; damage of the values is seen when queries are answered.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let (head, values) = Checkpoint::open(path)?;
-        Ok(Self { head, values, facts: None, keeps_known: false })
+        Ok(Self::of(Checkpoint::open(path)?))
     }
 
     /// Returns one for parameters in memory.
     #[must_use]
     pub fn new(checkpoint: &Checkpoint) -> Self {
-        let values = Values::of(checkpoint.values.clone());
-        let head = Checkpoint { values: Default::default(), ..checkpoint.clone() };
-        Self { head, values, facts: None, keeps_known: false }
+        Self::of(checkpoint.clone())
+    }
+
+    fn of(model: Checkpoint) -> Self {
+        Self { model, facts: None, keeps_known: false }
     }
 
     /// Returns the same with the graph that it was trained on: its facts, of all parts, are left
@@ -158,7 +156,7 @@ impl<'a> Predictor<'a> {
     ///
     /// Another graph.
     pub fn check_facts(&self, graph: &Graph) -> Result<(), CheckpointError> {
-        self.head.check_data(graph)
+        self.model.check_data(graph)
     }
 
     /// Returns the same, with known facts among the answers if `keeps_known` is true. Ranks are
@@ -171,13 +169,13 @@ impl<'a> Predictor<'a> {
     /// Returns the names of the entities.
     #[must_use]
     pub fn entities(&self) -> &Names {
-        &self.head.entities
+        &self.model.entities
     }
 
     /// Returns the names of the relations.
     #[must_use]
     pub fn relations(&self) -> &Names {
-        &self.head.relations
+        &self.model.relations
     }
 
     /// Returns the graph whose facts are known, if any.
@@ -190,7 +188,7 @@ impl<'a> Predictor<'a> {
     /// known.
     #[must_use]
     pub fn frequency_weight(&self) -> f32 {
-        self.head.frequency_weight()
+        self.model.frequency_weight()
     }
 
     /// Reads the whole file, if there is one, and compares its checksum. Answers do the same.
@@ -199,7 +197,7 @@ impl<'a> Predictor<'a> {
     ///
     /// A file that is damaged or cannot be read.
     pub fn check(&mut self) -> Result<(), CheckpointError> {
-        self.values.check_rest()
+        self.model.values.check()
     }
 
     /// Answers queries in their order, each with at most `top` entities, or with the standing of
@@ -224,7 +222,7 @@ impl<'a> Predictor<'a> {
         let is_below = |field, index: u32, len: usize| {
             whole(field, index.into(), 0, (len as u64).saturating_sub(1))
         };
-        let (relations, entities) = (self.head.relations.len(), self.head.entities.len());
+        let (relations, entities) = (self.model.relations.len(), self.model.entities.len());
         let Triple { subject, relation, object } = query.triple();
         is_below("relation", relation, relations)?;
         is_below("subject", subject, entities)?;
@@ -236,6 +234,8 @@ impl<'a> Predictor<'a> {
         queries: &[Query],
         top: usize,
     ) -> Result<Vec<Answer>, CheckpointError> {
+        // An answer needs nearly all of the file.
+        self.check()?;
         let asked: Vec<Triple> = queries.iter().map(Query::triple).collect();
         let known = match self.facts {
             Some((graph, _)) => Filter::new(graph, &asked),
@@ -254,35 +254,33 @@ impl<'a> Predictor<'a> {
             }
         }
         self.pass(&vectors, &known, &mut open)?;
-        // Relations are few beside the entities that were just read.
-        self.values.check_rest()?;
         Ok(answers(queries, open, &known))
     }
 
     /// Returns the vector that candidates are compared with, and the score of the triple if it is
     /// judged.
     fn build(
-        &mut self,
+        &self,
         side: Side,
         triple: &Triple,
         is_judged: bool,
     ) -> Result<(Vec<f32>, Option<f32>), CheckpointError> {
-        let model = self.model();
-        let (dim, entities) = (model.dim, self.head.entities.len());
+        let model = self.form();
+        let (dim, entities) = (model.dim, self.model.entities.len());
         let (given, answer) = ends(side, triple);
-        let is_inverse = self.head.reciprocal && side == Side::Subject;
-        let offset = if is_inverse { self.head.relations.len() } else { 0 };
+        let is_inverse = self.model.reciprocal && side == Side::Subject;
+        let offset = if is_inverse { self.model.relations.len() } else { 0 };
         let place = offset + triple.relation as usize;
         let mut vector = vec![0.0; dim];
         let (mut entity, mut relation) = (vec![0.0; dim], vec![0.0; model.relation_len()]);
-        self.values.read(given as usize * dim, &mut entity)?;
-        self.values.read(entities * dim + place * relation.len(), &mut relation)?;
-        let asked = if self.head.reciprocal { Side::Object } else { side };
+        self.model.values.read(given as usize * dim, &mut entity)?;
+        self.model.values.read(entities * dim + place * relation.len(), &mut relation)?;
+        let asked = if self.model.reciprocal { Side::Object } else { side };
         model.query(asked, &entity, &relation, &mut vector);
         if !is_judged {
             return Ok((vector, None));
         }
-        self.values.read(answer as usize * dim, &mut entity)?;
+        self.model.values.read(answer as usize * dim, &mut entity)?;
         let mut score = model.comparison().ordered_score(&vector, &entity);
         if let Some((prior, factor)) = self.prior() {
             score += factor * prior.of(side, triple.relation, answer);
@@ -292,18 +290,18 @@ impl<'a> Predictor<'a> {
 
     /// Compares all entities with the vectors of the rows.
     fn pass(
-        &mut self,
+        &self,
         vectors: &[f32],
         known: &Filter,
         rows: &mut [Row],
     ) -> Result<(), CheckpointError> {
-        let (model, entities) = (self.model(), self.head.entities.len());
+        let (model, entities) = (self.form(), self.model.entities.len());
         let mut comparer = Comparer::new(model.comparison(), model.dim);
         let (mut values, mut scores) = (Vec::new(), Vec::new());
         for first in (0..entities).step_by(BLOCK) {
             let count = BLOCK.min(entities - first);
             values.resize(count * model.dim, 0.0);
-            self.values.read(first * model.dim, &mut values)?;
+            self.model.values.read(first * model.dim, &mut values)?;
             scores.resize(rows.len() * count, 0.0);
             let candidates = Rows { data: &values, stride: model.dim, count };
             comparer.score(vectors, candidates, &mut scores);
@@ -319,8 +317,8 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
-    fn model(&self) -> Model {
-        Model { kind: self.head.model, dim: self.head.dim }
+    fn form(&self) -> Model {
+        Model { kind: self.model.model, dim: self.model.dim }
     }
 
     /// Returns the frequencies and their weight, if they count.

@@ -380,7 +380,8 @@ impl Program for Kge {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let checkpoint = Checkpoint::load(&args.load)?;
+        let checkpoint = Checkpoint::open(&args.load)?;
+        args.check(&checkpoint.values)?;
         let (graph, source) = args.flags.data.read()?;
         let split = args.flags.split;
         if queries(&graph, split) == 0 {

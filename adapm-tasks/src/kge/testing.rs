@@ -1,7 +1,6 @@
 //! [`crate::testing`] of knowledge graphs.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
@@ -81,7 +80,7 @@ pub fn checkpoint_of(
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
         trained_on: checkpoint::digest_of_train(graph),
-        values: Arc::new(vec![value; shape.groups().total()]),
+        values: vec![value; shape.groups().total()].into(),
     }
 }
 

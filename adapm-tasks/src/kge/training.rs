@@ -2,8 +2,6 @@
 //!
 //! What a process needs is what it owns: only [`TrainReport`]'s checkpoint brings a model together.
 
-use std::sync::Arc;
-
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -21,7 +19,6 @@ use crate::metric::{Rank, RankMetrics};
 use crate::run::config::{Config as _, ConfigError, Split};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
-use crate::run::managed::BestParameters;
 use crate::run::report;
 use crate::run::settings::Settings;
 use crate::run::start::Run;
@@ -100,11 +97,11 @@ pub fn evaluate(
         let split = config.split;
         let model = Model { kind: checkpoint.model, dim: checkpoint.dim };
         let shape = Shape::of(graph, model, checkpoint.reciprocal, 1);
-        let best = BestParameters::all(shape.groups(), Arc::clone(&checkpoint.values));
         let (prior, weight) = (Prior::new(graph), checkpoint.weight);
         let evaluation = Ranking::new(graph, split, model, shape, checkpoint.reciprocal);
         let evaluation = &evaluation.weighing(Weighing::by(&prior, weight));
-        let (report, answers) = started.evaluate(evaluation, shape.groups(), best.initial())?;
+        let values = &checkpoint.values;
+        let (report, answers) = started.evaluate_saved(evaluation, shape.groups(), values)?;
         let ranks = Ranking::ranks(&answers, 0);
         let figures = (!report.stopped).then(|| RankMetrics::of(&ranks));
         let (baseline, frequency_weight) = (frequency_baseline(graph, split), weight.factor());
@@ -158,7 +155,7 @@ pub(crate) fn evaluate_fingerprint(
 ) -> RunFingerprint {
     let kind = if checkpoint.reciprocal { "reciprocal " } else { "" };
     let weight = checkpoint.weight.factor();
-    let digest = checkpoint::digest_of_values(checkpoint);
+    let digest = checkpoint.values.digest();
     let parameters =
         format!("{kind}{} {} {weight} {digest:016x}", checkpoint.model, checkpoint.dim);
     RunFingerprint::of_evaluation(NAME, describe(graph), &config.cluster, config)

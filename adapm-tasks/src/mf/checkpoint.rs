@@ -38,7 +38,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +49,9 @@ use crate::mf::prediction::Means;
 use crate::mf::ratings::Ratings;
 use crate::run::consistency::Digest;
 use crate::run::file::{self, CheckpointError, Fault, Reader};
-use crate::run::partial::{self, Head, Values};
+use crate::run::partial::{self, Head};
 use crate::run::tensors::{Draft, Parts, Tensor};
+use crate::run::values::{Ahead, Values};
 
 /// A trained model: the means, the factors, rows first, then columns, and what is needed to
 /// use them. The prediction for a row and a column is `mean + effect of the row + effect of
@@ -70,7 +70,7 @@ pub struct Checkpoint {
     pub(super) means: Means,
     /// The factor on products; 0: the means are predicted.
     pub(super) scale: f64,
-    pub(crate) values: Arc<Vec<f32>>,
+    pub(crate) values: Values,
 }
 
 impl fmt::Debug for Checkpoint {
@@ -90,7 +90,7 @@ impl Checkpoint {
         ratings: &Ratings,
         dim: usize,
         (means, scale): (&Means, f64),
-        values: Arc<Vec<f32>>,
+        values: Values,
     ) -> Self {
         Self {
             dim,
@@ -106,14 +106,28 @@ impl Checkpoint {
         }
     }
 
-    /// Reads a file written by [`save`](Self::save).
+    /// Reads a file written by [`save`](Self::save), all of it.
     ///
     /// # Errors
     ///
     /// A file that is missing, foreign, truncated, damaged, of another task or of another format
     /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let (head, values) = partial::load(path, TASK)?;
+        let opened = Self::open(path)?;
+        Ok(Self { values: opened.values.clone().load()?, ..opened })
+    }
+
+    /// Opens a file: its factors stay there until they are asked for. An evaluation in several
+    /// processes reads a share in each. What returns factors has none of them:
+    /// [`row`](Self::row), [`column`](Self::column), and [`predict`](Self::predict), which predicts
+    /// by the means then. [`Predictor`](crate::mf::Predictor) reads them.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written: what uses them
+    /// sees that as far as its own documentation says.
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let (head, values) = partial::open(path, TASK)?;
         Ok(Self { values, ..head })
     }
 
@@ -201,6 +215,15 @@ impl Checkpoint {
     pub fn predict(&self, row: Option<usize>, column: Option<usize>) -> f64 {
         let factors =
             row.and_then(|row| self.row(row)).zip(column.and_then(|column| self.column(column)));
+        self.predict_by((row, column), factors)
+    }
+
+    /// Returns the same, by the factors of the row and the column.
+    pub(super) fn predict_by(
+        &self,
+        (row, column): (Option<usize>, Option<usize>),
+        factors: Option<(&[f32], &[f32])>,
+    ) -> f64 {
         let product = factors.map_or(0.0, |(row, column)| f64::from(dot(row, column)));
         let effect = row.and_then(|row| self.row_effect(row)).unwrap_or(0.0)
             + column.and_then(|column| self.column_effect(column)).unwrap_or(0.0);
@@ -234,31 +257,22 @@ impl Checkpoint {
     /// Returns a number that differs between factors that differ.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = Digest::new();
-        digest.values(&self.values);
+        digest.word(self.values.digest());
         let effects = self.means.rows.iter().chain(&self.means.columns);
         let numbers = [self.means.mean, self.scale].into_iter().chain(effects.copied());
         numbers.for_each(|number| digest.word(number.to_bits()));
         digest.sum()
     }
 
-    /// Reads the head of a file, and opens its values.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load), but for values that are not as they were written.
-    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        partial::open(path, TASK)
-    }
-
     fn value(&self, key: usize) -> Option<&[f32]> {
-        self.values.get(key * self.dim..(key + 1) * self.dim)
+        self.values.in_memory()?.get(key * self.dim..(key + 1) * self.dim)
     }
 
     /// Writes the bytes of the file.
     ///
     /// # Errors
     ///
-    /// What `inner` refuses.
+    /// What `inner` refuses, and values that cannot be read.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let Self { dim, rows, columns, trained_on, range, means, .. } = self;
         let (dim, rows, columns, trained_on) = (*dim, *rows, *columns, *trained_on);
@@ -325,7 +339,7 @@ impl Head for Checkpoint {
             range: (least as f32, largest as f32),
             means,
             scale: one(SCALE)?,
-            values: Arc::default(),
+            values: Values::default(),
         };
         checkpoint.sound()
     }
@@ -339,7 +353,7 @@ impl Head for Checkpoint {
         let mut effects =
             |len| Ok(counts(reader, len)?.into_iter().map(f64::from_bits).collect::<Vec<f64>>());
         let means = Means { mean, rows: effects(rows)?, columns: effects(columns)? };
-        let (dim, values) = (usize::try_from(dim).map_err(|_| Fault::Corrupt)?, Arc::default());
+        let (dim, values) = (usize::try_from(dim).map_err(|_| Fault::Corrupt)?, Values::default());
         let checkpoint = Self {
             dim,
             rows,
@@ -392,17 +406,16 @@ impl Checkpoint {
     pub fn export_to(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         writeln!(out, "mean\t{}", self.mean())?;
         let root = self.scale.sqrt() as f32;
+        let mut values = Ahead::new(&self.values);
         for key in 0..self.rows() + self.columns() {
-            let (kind, id, effect, factors) = match key.checked_sub(self.rows()) {
-                None => ("row", self.row_id(key), self.row_effect(key), self.row(key)),
-                Some(column) => {
-                    let (id, effect) = (self.column_id(column), self.column_effect(column));
-                    ("column", id, effect, self.column(column))
-                }
+            let (kind, id, effect) = match key.checked_sub(self.rows()) {
+                None => ("row", self.row_id(key), self.row_effect(key)),
+                Some(column) => ("column", self.column_id(column), self.column_effect(column)),
             };
             let id = id.map(|id| id.to_string()).unwrap_or_default();
             write!(out, "{kind}\t{id}\t{}", effect.unwrap_or_default())?;
-            let mut numbers = factors.unwrap_or_default().iter().map(|factor| root * factor);
+            let factors = values.get(key * self.dim..(key + 1) * self.dim)?;
+            let mut numbers = factors.iter().map(|factor| root * factor);
             numbers.try_for_each(|number| write!(out, "\t{number}"))?;
             out.write_all(b"\n")?;
         }
@@ -414,29 +427,29 @@ impl Checkpoint {
     /// not in them.
     #[must_use]
     pub fn tables(&self) -> Vec<Table<'_>> {
-        let root = self.scale.sqrt() as f32;
-        let scaled = move |factors: Option<&[f32]>| {
-            let factors = factors.unwrap_or_default().iter();
-            factors.map(|factor| root * factor).collect::<Vec<f32>>().into()
-        };
         let name = |id: Option<RatingId<'_>>| -> Cow<'_, [u8]> {
             id.map_or(String::new(), |id| id.to_string()).into_bytes().into()
         };
-        let (rows, columns) = ([self.rows(), self.dim], [self.columns(), self.dim]);
         vec![
-            Table::new(
-                "rows",
-                rows,
-                move |row| name(self.row_id(row)),
-                move |row| scaled(self.row(row)),
-            ),
-            Table::new(
-                "columns",
-                columns,
-                move |at| name(self.column_id(at)),
-                move |at| scaled(self.column(at)),
-            ),
+            self.table("rows", (0, self.rows()), move |row| name(self.row_id(row))),
+            self.table("columns", (self.rows(), self.columns()), move |at| {
+                name(self.column_id(at))
+            }),
         ]
+    }
+
+    /// Returns the table of so many vectors from key `first` on.
+    fn table<'a>(
+        &'a self,
+        kind: &'static str,
+        (first, rows): (usize, usize),
+        name: impl Fn(usize) -> Cow<'a, [u8]> + 'a,
+    ) -> Table<'a> {
+        let (dim, root) = (self.dim, self.scale.sqrt() as f32);
+        Table::of_values(kind, [rows, dim], name, &self.values, move |values, row| {
+            let factors = values.get((first + row) * dim..(first + row + 1) * dim)?;
+            Ok(factors.iter().map(|factor| root * factor).collect())
+        })
     }
 }
 
@@ -467,7 +480,7 @@ pub(super) mod tests {
             range: (1.0, 5.0),
             means: Means { mean: 3.5, rows: vec![0.25, -0.5], columns: Vec::new() },
             scale: 0.25,
-            values: Arc::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0]),
+            values: vec![1.0, 2.0, 3.0, 4.0, 5.0, -6.0].into(),
         }
     }
 

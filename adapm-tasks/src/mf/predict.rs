@@ -12,13 +12,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::data::RatingId;
-use crate::matrix::dot;
 use crate::mf::checkpoint::Checkpoint;
 use crate::mf::ratings::Ratings;
 use crate::run::config::{ConfigError, whole};
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
-use crate::run::partial::Values;
 use crate::top::{Scored, Top};
 
 /// A column with the value that is predicted for it.
@@ -56,9 +54,7 @@ pub struct Candidate {
 /// ```
 #[derive(Debug)]
 pub struct Predictor<'a> {
-    /// All but the values.
-    head: Checkpoint,
-    values: Values,
+    model: Checkpoint,
     ratings: Option<&'a Ratings>,
     keeps_rated: bool,
     clips: bool,
@@ -73,16 +69,17 @@ impl<'a> Predictor<'a> {
     /// As [`Checkpoint::load`]; damage of the values is not seen, unless it makes them no finite
     /// numbers, which is when they are read, or until [`check`](Self::check) is called.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let (head, values) = Checkpoint::open(path)?;
-        Ok(Self { head, values, ratings: None, keeps_rated: false, clips: false })
+        Ok(Self::of(Checkpoint::open(path)?))
     }
 
     /// Returns one for parameters in memory.
     #[must_use]
     pub fn new(checkpoint: &Checkpoint) -> Self {
-        let values = Values::of(checkpoint.values.clone());
-        let head = Checkpoint { values: Default::default(), ..checkpoint.clone() };
-        Self { head, values, ratings: None, keeps_rated: false, clips: false }
+        Self::of(checkpoint.clone())
+    }
+
+    fn of(model: Checkpoint) -> Self {
+        Self { model, ratings: None, keeps_rated: false, clips: false }
     }
 
     /// Returns the same with ratings, of any data with these ids: columns that a row has there, in
@@ -108,37 +105,37 @@ impl<'a> Predictor<'a> {
     /// Returns the number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.head.rows()
+        self.model.rows()
     }
 
     /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.head.columns()
+        self.model.columns()
     }
 
     /// Returns the index of the row with this id.
     #[must_use]
     pub fn row(&self, id: RatingId<'_>) -> Option<usize> {
-        self.head.row_ids.find(id)
+        self.model.row_ids.find(id)
     }
 
     /// Returns the index of the column with this id.
     #[must_use]
     pub fn column(&self, id: RatingId<'_>) -> Option<usize> {
-        self.head.column_ids.find(id)
+        self.model.column_ids.find(id)
     }
 
     /// Returns the id of a row in the data; `None` beyond the last.
     #[must_use]
     pub fn row_id(&self, row: usize) -> Option<RatingId<'_>> {
-        self.head.row_id(row)
+        self.model.row_id(row)
     }
 
     /// Returns the id of a column in the data; `None` beyond the last.
     #[must_use]
     pub fn column_id(&self, column: usize) -> Option<RatingId<'_>> {
-        self.head.column_id(column)
+        self.model.column_id(column)
     }
 
     /// Returns the ratings that are given, if any.
@@ -153,7 +150,7 @@ impl<'a> Predictor<'a> {
     ///
     /// A file that is damaged or cannot be read.
     pub fn check(&mut self) -> Result<(), CheckpointError> {
-        self.values.check_rest()
+        self.model.values.check()
     }
 
     /// Returns the value of each cell, given by the indices of its row and column.
@@ -164,14 +161,14 @@ impl<'a> Predictor<'a> {
     ///
     /// An index of a row or column that there is not; a file that cannot be read.
     pub fn predict(&mut self, cells: &[(usize, usize)]) -> Result<Vec<f64>, TaskError> {
-        let dim = self.head.dim;
+        let dim = self.model.dim;
         let (mut row_values, mut column_values) = (vec![0.0; dim], vec![0.0; dim]);
         let mut predicted = Vec::with_capacity(cells.len());
         for (row, column) in cells {
             is_below("row", *row, self.rows())?;
             is_below("column", *column, self.columns())?;
-            self.values.read(row * dim, &mut row_values)?;
-            self.values.read((self.rows() + column) * dim, &mut column_values)?;
+            self.model.values.read(row * dim, &mut row_values)?;
+            self.model.values.read((self.rows() + column) * dim, &mut column_values)?;
             let value = self.value((*row, *column), (&row_values, &column_values));
             predicted.push(self.shown(value));
         }
@@ -205,17 +202,17 @@ impl<'a> Predictor<'a> {
         rows: &[usize],
         top: usize,
     ) -> Result<Vec<Vec<Candidate>>, CheckpointError> {
-        let (dim, columns) = (self.head.dim, self.columns());
+        let (dim, columns) = (self.model.dim, self.columns());
         let rated = self.rated(rows);
         let mut factors = vec![0.0; rows.len() * dim];
         for (row, factors) in rows.iter().zip(factors.chunks_exact_mut(dim)) {
-            self.values.read(row * dim, factors)?;
+            self.model.values.read(row * dim, factors)?;
         }
         let mut tops = vec![Top::new(top); rows.len()];
         let mut block = Vec::new();
         for first in (0..columns).step_by(BLOCK) {
             block.resize(BLOCK.min(columns - first) * dim, 0.0);
-            self.values.read((self.rows() + first) * dim, &mut block)?;
+            self.model.values.read((self.rows() + first) * dim, &mut block)?;
             let of_rows = rows.iter().zip(factors.chunks_exact(dim)).zip(&rated).zip(&mut tops);
             for (((row, factors), rated), top) in of_rows {
                 for (column, column_factors) in (first..).zip(block.chunks_exact(dim)) {
@@ -241,7 +238,7 @@ impl<'a> Predictor<'a> {
     fn rated(&self, rows: &[usize]) -> Vec<Vec<u32>> {
         let Some(ratings) = self.ratings else { return vec![Vec::new(); rows.len()] };
         let there = |row: &usize| {
-            let id = self.head.row_id(*row)?;
+            let id = self.model.row_id(*row)?;
             ratings.row_ids.find(id).map(|row| row as u32)
         };
         let there: Vec<Option<u32>> = rows.iter().map(there).collect();
@@ -249,7 +246,7 @@ impl<'a> Predictor<'a> {
             there.iter().flatten().map(|row| (*row, Vec::new())).collect();
         let here = |column: u32| {
             let id = ratings.column_id(column as usize)?;
-            self.head.column_ids.find(id).map(|column| column as u32)
+            self.model.column_ids.find(id).map(|column| column as u32)
         };
         for (row, columns) in &mut found {
             ratings.for_each(*row..*row + 1, |cell| columns.extend(here(cell.column)));
@@ -267,13 +264,11 @@ impl<'a> Predictor<'a> {
 
     /// Returns the prediction for a cell with these factors of its row and its column.
     fn value(&self, (row, column): (usize, usize), factors: (&[f32], &[f32])) -> f64 {
-        // Of the head alone: the means.
-        let means = self.head.predict(Some(row), Some(column));
-        means + self.head.scale * f64::from(dot(factors.0, factors.1))
+        self.model.predict_by((Some(row), Some(column)), Some(factors))
     }
 
     fn shown(&self, value: f64) -> f64 {
-        let (least, largest) = self.head.range;
+        let (least, largest) = self.model.range;
         if self.clips { value.clamp(f64::from(least), f64::from(largest)) } else { value }
     }
 }
@@ -394,8 +389,13 @@ mod tests {
         }
         let mut bytes = checkpoint.write_to(Vec::new()).expect("memory takes all bytes");
         // The row that is not asked for.
-        let values: Vec<u8> =
-            checkpoint.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let values: Vec<u8> = checkpoint
+            .values
+            .in_memory()
+            .unwrap_or_default()
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         let at = bytes.windows(values.len()).position(|window| window == values);
         bytes[at.expect("the values are in it")] ^= 1;
         let path = env::temp_dir().join(format!("adapm-mf-predict-damage-{}", process::id()));

@@ -412,7 +412,8 @@ impl Program for Mf {
     }
 
     fn read_evaluation(args: &EvalArgs<Self>) -> Result<(Self::EvalData, Source), Error> {
-        let (checkpoint, split) = (Checkpoint::load(&args.load)?, args.flags.split);
+        let (checkpoint, split) = (Checkpoint::open(&args.load)?, args.flags.split);
+        args.check(&checkpoint.values)?;
         let load = |path: &Path| Ratings::load_for(path, &checkpoint, split);
         let (ratings, source) = args.flags.data.read(load)?;
         if cells(&ratings, split) == 0 {

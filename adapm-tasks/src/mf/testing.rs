@@ -1,7 +1,6 @@
 //! [`crate::testing`] of ratings.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::data::DataError;
 use crate::data::ratings::read;
@@ -48,7 +47,7 @@ pub fn factors_bytes(factors: &Checkpoint) -> Vec<u8> {
 #[must_use]
 pub fn factors_of(row_ids: &[u64], columns: u64, dim: usize, value: f32) -> Checkpoint {
     let row_ids = if row_ids.is_empty() { Ids::Indices(2) } else { Ids::Numbers(row_ids.to_vec()) };
-    let values = Arc::new(vec![value; (row_ids.len() + columns as usize) * dim]);
+    let values = vec![value; (row_ids.len() + columns as usize) * dim].into();
     let column_ids = Ids::Indices(columns as u32);
     let (rows, trained_on, range) = (row_ids.len() as u64, 0, (value, value));
     let (means, scale) = (Means::default(), 1.0);

@@ -1,6 +1,5 @@
 //! Training, and how far the predictions of a checkpoint are off.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::mf::checkpoint::Checkpoint;
@@ -12,7 +11,6 @@ use crate::mf::task::Factorization;
 use crate::run::config::{Config as _, ConfigError, Split};
 use crate::run::consistency::{self, RunFingerprint};
 use crate::run::error::TaskError;
-use crate::run::managed::BestParameters;
 use crate::run::report;
 use crate::run::settings::Settings;
 use crate::run::start::Run;
@@ -86,7 +84,6 @@ pub fn evaluate(
     run.start(&config.cluster, checked, fingerprint, |started| {
         let EvalConfig { split, clip, .. } = *config;
         let (dim, shape) = (checkpoint.dim(), ratings.shape(checkpoint.dim()));
-        let best = BestParameters::all(shape.clone(), Arc::clone(&checkpoint.values));
         let held = match split {
             Split::Valid => &ratings.valid,
             Split::Test => &ratings.test,
@@ -95,7 +92,7 @@ pub fn evaluate(
         let (scale, rows) = (Scale::Known(checkpoint.scale), ratings.rows);
         let evaluation =
             &Prediction { split, held, means, scale, rows, dim, value_len: dim, range };
-        let (report, answers) = started.evaluate(evaluation, shape, best.initial())?;
+        let (report, answers) = started.evaluate_saved(evaluation, shape, &checkpoint.values)?;
         let figures = (!report.stopped).then(|| evaluation.figures(&answers));
         let means = figures.map(|_| prediction::figures(held, means, 0.0, &[], range));
         Ok(report::EvalReport { figures, ..report }.with(Predicted { means }))

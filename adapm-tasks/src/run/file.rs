@@ -110,6 +110,13 @@ pub enum CheckpointError {
     },
 }
 
+impl From<CheckpointError> for io::Error {
+    /// For who writes what is read from a file.
+    fn from(error: CheckpointError) -> Self {
+        Self::other(error)
+    }
+}
+
 /// Returns the bytes of the file at `path`, decompressed if it is gzip.
 ///
 /// # Errors
@@ -377,7 +384,7 @@ impl<W: io::Write> Writer<W> {
 }
 
 /// FNV-1a over all bytes: finds damage, not malice.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Checksum(u64);
 
 impl Default for Checksum {

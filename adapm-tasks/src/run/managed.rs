@@ -27,6 +27,7 @@ use crate::run::parameters::{IntentSignaler, Parameters, SamplingDistribution, S
 use crate::run::peers::Peers;
 use crate::run::task::Tell;
 use crate::run::topology::{Topology, home, is_here};
+use crate::run::values::Values;
 
 /// The setup of a cluster.
 #[derive(Clone, Debug)]
@@ -166,13 +167,6 @@ impl Arrays {
     }
 }
 
-impl Arrays {
-    /// Returns these values of all keys, in order, as many as the shape has.
-    pub(crate) fn of(shape: Shape, values: Vec<f32>) -> Self {
-        Self { shape, values, distribution: None }
-    }
-}
-
 impl Parameters for Arrays {
     type Error = Infallible;
     type Sample = Random;
@@ -258,11 +252,6 @@ impl BestParameters {
         Self { shape, keys, values: Arc::new(values) }
     }
 
-    /// Returns all values, in key order.
-    pub(crate) fn all(shape: Shape, values: Arc<Vec<f32>>) -> Self {
-        Self { shape, keys: None, values }
-    }
-
     /// Returns a function that writes the value of a key that is here, and leaves other values as
     /// they are.
     pub(crate) fn initial(&self) -> impl Fn(Key, &mut [f32]) + Send + Sync + 'static {
@@ -297,8 +286,8 @@ impl BestParameters {
         peers: &Peers<'_>,
         floats_max: usize,
         tell: &Tell<'_>,
-    ) -> Result<Option<Arc<Vec<f32>>>, TaskError> {
-        let Some(keys) = &self.keys else { return Ok(Some(self.values)) };
+    ) -> Result<Option<Values>, TaskError> {
+        let Some(keys) = &self.keys else { return Ok(Some(self.values.into())) };
         let shape = &self.shape;
         let mut gathered = Vec::new();
         if peers.node() == 0 {
@@ -319,7 +308,7 @@ impl BestParameters {
             next = end;
             tell(next.0, shape.keys());
         }
-        Ok((peers.node() == 0).then(|| Arc::new(gathered)))
+        Ok((peers.node() == 0).then(|| gathered.into()))
     }
 }
 

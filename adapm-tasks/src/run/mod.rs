@@ -59,6 +59,7 @@ pub(crate) mod settings;
 pub(crate) mod shortage;
 pub(crate) mod start;
 pub(crate) mod state;
+pub(crate) mod stored;
 pub(crate) mod survey;
 pub(crate) mod task;
 pub(crate) mod tensors;
@@ -67,6 +68,7 @@ mod tests;
 pub(crate) mod topology;
 pub(crate) mod traced;
 pub(crate) mod training;
+pub(crate) mod values;
 
 /// Checks of settings, for [`Config::check`].
 pub mod checks {
@@ -98,3 +100,4 @@ pub use task::{Batch, Course, Evaluation, FiguresOf, Form, Initial, Plain, StepE
 pub use tensors::Tensor;
 pub use topology::WorkerSlot;
 pub use traced::{KeyChoice, UnknownKey, UnknownKeyChoice, chosen_keys};
+pub use values::Values;

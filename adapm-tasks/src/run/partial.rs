@@ -1,10 +1,19 @@
-//! A file of parameters of which only the head is read, and such values as are asked for.
+//! A file of parameters of which the head is read: the values stay there until they are asked for
+//! ([`Values`]).
 //!
 //! | damage | seen |
 //! | --- | --- |
-//! | another task or version; a head that makes no sense; a file that is longer or shorter than its head says | always |
-//! | a number that is NaN or infinite | where it is read, but by [`load`] |
-//! | any other | by the checksum, if all values are read from the first on, or by [`Values::check_rest`] |
+//! | another task or version; a head that makes no sense; a file that is longer or shorter than its head says | when it is opened |
+//! | a number that is NaN or infinite | where it is read |
+//! | any other | by the checksum, which takes all of the file: [`Values::check`] |
+//!
+//! | who | reads | compares the checksum |
+//! | --- | --- | --- |
+//! | `export` | all, a piece at a time | before anything is written |
+//! | `eval` in one process | what it needs, a piece at a time | before data are read |
+//! | `eval` in several processes | in each the values of keys at home there | never, as none reads all; all compare what stands at the end of their files |
+//! | `predict` | what an answer needs | kge, and gnn where that is all: always; else with `--check` |
+//! | [`Values::load`]; any, of gzip or a pipe | all | always |
 //!
 //! Files have one of two forms: safetensors ([`crate::run::tensors`]), which are written, and an
 //! older one of our own ([`crate::run::file`]), which is only read. The head of an old one is read
@@ -15,12 +24,12 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use crate::files;
 use crate::run::file::{self, CheckpointError, Checksum, Fault, MAGIC, Reader};
 use crate::run::tensors::{Header, Parts, SUM_BYTES, Tensor};
+use crate::run::values::{Sum, Values, are_finite, floats, lost};
 
 /// All of a saved model but its parameters.
 pub(crate) trait Head: Sized {
@@ -76,60 +85,6 @@ pub(crate) fn are_alike(these: &[Tensor], those: &[Tensor]) -> bool {
         && these.iter().all(|tensor| those.contains(tensor))
 }
 
-/// The values of a file, in key order.
-#[derive(Debug)]
-pub(crate) struct Values {
-    source: Source,
-    floats: u64,
-}
-
-#[derive(Debug)]
-enum Source {
-    Memory(Arc<Vec<f32>>),
-    File(Box<Open>),
-}
-
-/// A file that is read at any position.
-#[derive(Debug)]
-struct Open {
-    file: File,
-    path: PathBuf,
-    /// Positions of the values.
-    values: Range<u64>,
-    /// The checksum of all bytes before `summed`.
-    sum: Sum,
-    summed: u64,
-    /// Position of the checksum.
-    end: u64,
-    /// The checksum was checked.
-    is_checked: bool,
-    bytes: Vec<u8>,
-}
-
-/// The checksum of a file of either form.
-#[derive(Debug)]
-enum Sum {
-    Old(Checksum),
-    Crc(u32),
-}
-
-impl Sum {
-    fn add(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Old(sum) => sum.add(bytes),
-            Self::Crc(sum) => *sum = crc32c::crc32c_append(*sum, bytes),
-        }
-    }
-
-    /// Returns the bytes with which the file ends.
-    fn bytes(&self) -> Vec<u8> {
-        match self {
-            Self::Old(sum) => sum.sum().to_le_bytes().to_vec(),
-            Self::Crc(sum) => sum.to_le_bytes().to_vec(),
-        }
-    }
-}
-
 /// Reads the head of a file of `task`, and opens its values.
 ///
 /// # Errors
@@ -151,33 +106,19 @@ pub(crate) fn open<H: Head>(path: &Path, task: &str) -> Result<(H, Values), Chec
             };
         }
     }
-    let (head, values) = parse(&file::read(path)?, path, task)?;
-    Ok((head, Values::of(values)))
-}
-
-/// Reads a whole file of `task`.
-///
-/// # Errors
-///
-/// As [`open`], and bytes that are not as they were written.
-pub(crate) fn load<H: Head>(
-    path: &Path,
-    task: &str,
-) -> Result<(H, Arc<Vec<f32>>), CheckpointError> {
-    let (head, values) = open(path, task)?;
-    Ok((head, values.all()?))
+    parse(&file::read(path)?, path, task)
 }
 
 /// Takes apart the bytes of the file of `task` at `path`.
 ///
 /// # Errors
 ///
-/// As [`load`].
+/// As [`open`], and bytes or numbers that are not as they were written.
 pub(crate) fn parse<H: Head>(
     bytes: &[u8],
     path: &Path,
     task: &str,
-) -> Result<(H, Arc<Vec<f32>>), CheckpointError> {
+) -> Result<(H, Values), CheckpointError> {
     let read = || match bytes.first_chunk() {
         Some(first) if *first != MAGIC => {
             let len = bytes.len() as u64;
@@ -191,16 +132,20 @@ pub(crate) fn parse<H: Head>(
             }
             let (before, behind) = (&bytes[data..start], &bytes[end..]);
             let head = H::of(&Parts { header: &header, before, behind })?;
-            Ok((head, floats(&bytes[start..end]).collect::<Vec<f32>>()))
+            Ok((head, floats(&bytes[start..end]).collect::<Vec<f32>>(), sum))
         }
         _ => {
             let mut reader = Reader::new(task.as_bytes(), bytes)?;
-            Ok((H::of_old(&mut reader)?, reader.values()?))
+            let (head, values) = (H::of_old(&mut reader)?, reader.values()?);
+            Ok((head, values, &bytes[bytes.len() - OLD_SUM_BYTES..]))
         }
     };
-    let (head, values) = read().map_err(|fault: Fault| fault.at(path))?;
-    let head = head.with(values.len() as u64).map_err(|fault| fault.at(path))?;
-    Ok((head, Arc::new(values)))
+    let at = |fault: Fault| fault.at(path);
+    let (head, values, sum) = read().map_err(at)?;
+    let head = head.with(values.len() as u64).map_err(at)?;
+    let are_finite = are_finite(values.iter().copied());
+    let values = are_finite.then(|| Values::read_whole(values, sum));
+    Ok((head, values.ok_or_else(|| at(Fault::Corrupt))?))
 }
 
 /// What the file of a model tells by itself.
@@ -302,17 +247,8 @@ fn open_tensors<H: Head>(
     let floats = (values.end - values.start) / 4;
     let head = H::of(&parts).and_then(|head: H| head.with(floats)).map_err(at)?;
     let sum = Sum::Crc(crc32c::crc32c_append(crc32c::crc32c(&bytes), &before));
-    let open = Open {
-        file,
-        path: path.to_path_buf(),
-        sum,
-        summed: values.start,
-        values,
-        end: len - SUM_BYTES as u64,
-        is_checked: false,
-        bytes: Vec::new(),
-    };
-    Ok((head, Values { source: Source::File(Box::new(open)), floats }))
+    let end = len - SUM_BYTES as u64;
+    Ok((head, Values::in_file((file, path), sum, values, end)?))
 }
 
 /// [`open`] of a file of the older form that can be read at any position.
@@ -343,137 +279,16 @@ fn open_old<H: Head>(
         };
         let start = start as u64;
         let end = floats.checked_mul(4).and_then(|bytes| bytes.checked_add(start));
-        match end.and_then(|end| end.checked_add(OLD_SUM_BYTES)) {
+        match end.and_then(|end| end.checked_add(OLD_SUM_BYTES as u64)) {
             Some(all) if all == len => {}
             Some(all) if all < len => return Err(Fault::Corrupt.at(path)),
             _ => return Err(Fault::Truncated.at(path)),
         }
-        let mut sum = Checksum::default();
-        sum.add(&first[..start as usize]);
-        let open = Open {
-            file,
-            path: path.to_path_buf(),
-            values: start..len - OLD_SUM_BYTES,
-            sum: Sum::Old(sum),
-            summed: start,
-            end: len - OLD_SUM_BYTES,
-            is_checked: false,
-            bytes: Vec::new(),
-        };
-        return Ok((head, Values { source: Source::File(Box::new(open)), floats }));
+        let mut before = Sum::Old(Checksum::default());
+        before.add(&first[..start as usize]);
+        let end = len - OLD_SUM_BYTES as u64;
+        return Ok((head, Values::in_file((file, path), before, start..end, end)?));
     }
-}
-
-impl Values {
-    /// Returns values that are in memory.
-    pub(crate) fn of(values: Arc<Vec<f32>>) -> Self {
-        Self { floats: values.len() as u64, source: Source::Memory(values) }
-    }
-
-    /// Reads as many values as `into` holds, from number `first` on.
-    ///
-    /// # Errors
-    ///
-    /// What the operating system refuses; a file that has become shorter; a number of a file that
-    /// is not finite.
-    ///
-    /// # Panics
-    ///
-    /// If there are not as many values: the caller asks for those of a key that the head has.
-    pub(crate) fn read(&mut self, first: usize, into: &mut [f32]) -> Result<(), CheckpointError> {
-        match &mut self.source {
-            Source::Memory(values) => {
-                into.copy_from_slice(&values[first..first + into.len()]);
-                Ok(())
-            }
-            Source::File(open) => {
-                let at = open.values.start + 4 * first as u64;
-                let has_all = at + 4 * into.len() as u64 <= open.values.end;
-                assert!(has_all, "values of a key that there is");
-                open.read(at, 4 * into.len())?;
-                into.iter_mut().zip(floats(&open.bytes)).for_each(|(into, value)| *into = value);
-                // No early end, for the compiler to compare in lanes.
-                let are_finite = into.iter().fold(true, |all, value| all & value.is_finite());
-                if are_finite { Ok(()) } else { Err(Fault::Corrupt.at(&open.path)) }
-            }
-        }
-    }
-
-    /// Reads all values.
-    fn all(self) -> Result<Arc<Vec<f32>>, CheckpointError> {
-        let mut open = match self.source {
-            Source::Memory(values) => return Ok(values),
-            Source::File(open) => open,
-        };
-        let mut values = Vec::with_capacity(usize::try_from(self.floats).unwrap_or(usize::MAX));
-        let mut at = open.values.start;
-        while at < open.values.end {
-            let len = PIECE.min(open.values.end - at);
-            open.read(at, len as usize)?;
-            values.extend(floats(&open.bytes));
-            at += len;
-        }
-        open.check_rest()?;
-        Ok(Arc::new(values))
-    }
-
-    /// Reads what was not read yet and compares the checksum, at most once. Values that were read
-    /// from the first on are not read again.
-    ///
-    /// # Errors
-    ///
-    /// A file that is not as it was written; what the operating system refuses.
-    pub(crate) fn check_rest(&mut self) -> Result<(), CheckpointError> {
-        match &mut self.source {
-            Source::File(open) if !open.is_checked => open.check_rest(),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Open {
-    /// Reads `len` bytes from `at` on into `self.bytes`, and adds to the checksum what continues
-    /// it.
-    fn read(&mut self, at: u64, len: usize) -> Result<(), CheckpointError> {
-        self.bytes.resize(len, 0);
-        self.file.read_exact_at(&mut self.bytes, at).map_err(|error| lost(&error, &self.path))?;
-        let fresh = self.summed.checked_sub(at).and_then(|seen| usize::try_from(seen).ok());
-        if let Some(fresh) = fresh.and_then(|seen| self.bytes.get(seen..)) {
-            self.sum.add(fresh);
-            self.summed += fresh.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn check_rest(&mut self) -> Result<(), CheckpointError> {
-        while self.summed < self.end {
-            let len = PIECE.min(self.end - self.summed) as usize;
-            self.read(self.summed, len)?;
-        }
-        let sum = self.sum.bytes();
-        let mut written = vec![0; sum.len()];
-        self.file
-            .read_exact_at(&mut written, self.end)
-            .map_err(|error| lost(&error, &self.path))?;
-        if sum != written {
-            return Err(Fault::Corrupt.at(&self.path));
-        }
-        self.is_checked = true;
-        Ok(())
-    }
-}
-
-/// Returns the error of reading a file whose length was known.
-fn lost(error: &io::Error, path: &Path) -> CheckpointError {
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof => Fault::Truncated.at(path),
-        _ => CheckpointError::Io { path: path.to_path_buf(), error: error.into() },
-    }
-}
-
-/// Returns the numbers of a multiple of four bytes.
-fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
-    bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value))
 }
 
 /// Bytes that tell the form of a file.
@@ -482,7 +297,7 @@ const FIRST: usize = MAGIC.len();
 const FIRST_OF_OLD: u64 = 64;
 /// Bytes that are read at once at first, and when nothing else says how many.
 const PIECE: u64 = 1 << 16;
-const OLD_SUM_BYTES: u64 = 8;
+const OLD_SUM_BYTES: usize = 8;
 const GZIP: &[u8] = b"\x1f\x8b";
 
 #[cfg(test)]

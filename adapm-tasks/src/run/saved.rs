@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::run::file::{CheckpointError, Fault, Reader};
 use crate::run::partial::{self, Head};
 use crate::run::tensors::{Draft, Parts, Tensor};
+use crate::run::values::Values;
 
 /// Settings and trained parameters of a task, as they are saved.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Saved<C> {
     /// once a file is loaded that was written before models were safetensors.
     pub tensors: Vec<Tensor>,
     /// The values of all keys, in order ([`Task::best_shape`](crate::run::Task::best_shape)).
-    pub values: Arc<Vec<f32>>,
+    pub values: Values,
 }
 
 impl<C: Serialize> Saved<C> {
@@ -30,7 +30,7 @@ impl<C: Serialize> Saved<C> {
     ///
     /// # Errors
     ///
-    /// Errors of `inner`; tensors of more or fewer values.
+    /// Errors of `inner`; tensors of more or fewer values; values that cannot be read.
     pub fn write_to(&self, inner: impl io::Write) -> io::Result<()> {
         Draft::new(self.task, &self.head)?.write(&self.tensors, &self.values, inner).map(drop)
     }
@@ -46,13 +46,15 @@ impl<C> Saved<C> {
 }
 
 impl<C: DeserializeOwned> Saved<C> {
-    /// Reads the file of the task called `task` at `path`.
+    /// Opens the file of the task called `task` at `path`: reads all but its values, which stay in
+    /// the file until they are asked for ([`Values`]).
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is of another task, or damaged.
-    pub fn load(task: &'static str, path: &Path) -> Result<Self, CheckpointError> {
-        let (Settings { head, tensors }, values) = partial::load(path, task)?;
+    /// A file that cannot be read, is of another task, or longer or shorter than it says. Other
+    /// damage of its values is seen by [`Values::check`], as an evaluation in one process does it.
+    pub fn open(task: &'static str, path: &Path) -> Result<Self, CheckpointError> {
+        let (Settings { head, tensors }, values) = partial::open(path, task)?;
         Ok(Self { task, head, tensors, values })
     }
 }
@@ -91,18 +93,18 @@ mod tests {
 
     fn read<C: DeserializeOwned>(task: &str, bytes: &[u8]) -> Read<(C, Vec<Tensor>, Vec<f32>)> {
         let (Settings { head, tensors }, values) = partial::parse(bytes, Path::new("file"), task)?;
-        Ok((head, tensors, values.to_vec()))
+        let values = values.in_memory().expect("they were parsed").to_vec();
+        Ok((head, tensors, values))
     }
 
     #[test]
     fn what_is_saved_is_read_and_another_task_or_head_is_refused() {
         type Head = (u32, String);
         let (head, tensors) = ((3, "x".to_owned()), vec![Tensor::new("w", 1, 2)]);
-        let values = Arc::new(vec![0.1, 0.2]);
-        let saved = Saved { task: "fm", head, tensors, values };
+        let saved = Saved { task: "fm", head, tensors, values: vec![0.1, 0.2].into() };
         let mut bytes = Vec::new();
         saved.write_to(&mut bytes).expect("memory takes all bytes");
-        let expected = (saved.head, saved.tensors, saved.values.to_vec());
+        let expected = (saved.head, saved.tensors, vec![0.1, 0.2]);
         assert_eq!(read("fm", &bytes), Ok(expected));
         let refused =
             |read: Read<(Head, Vec<Tensor>, Vec<f32>)>| read.expect_err("it does not fit");

@@ -9,9 +9,8 @@ use adapm_transport::group::Group;
 use crate::files::NEVER;
 use crate::run::checkpoints::CheckpointFolder;
 use crate::run::config::{ClusterConfig, Config, ConfigError};
-use crate::run::consistency::{self, Digest, RunFingerprint};
+use crate::run::consistency::{self, RunFingerprint};
 use crate::run::error::TaskError;
-use crate::run::managed::BestParameters;
 use crate::run::observer::{NoProgress, Observer};
 use crate::run::parameters::Shape;
 use crate::run::peers::Peers;
@@ -21,6 +20,7 @@ use crate::run::survey::Survey;
 use crate::run::task::{Evaluation, Task};
 use crate::run::topology::{self, Topology};
 use crate::run::training::Started;
+use crate::run::values::Values;
 
 /// The circumstances of a run: whether its nodes are processes, who observes it, what stops it.
 /// `F` are the figures of its evaluations.
@@ -101,7 +101,7 @@ impl<'a, F> Run<'a, F> {
         config: &impl Config,
         (epochs, valid_every): (u32, u32),
         task: impl FnOnce(Vec<usize>) -> T,
-    ) -> Result<TrainReport<F, Arc<Vec<f32>>>, TaskError>
+    ) -> Result<TrainReport<F, Values>, TaskError>
     where
         T: Task<Evaluation: Evaluation<Figures = F>>,
         F: Clone + Send,
@@ -126,11 +126,13 @@ impl<'a, F> Run<'a, F> {
     }
 
     /// Evaluates `values`, of the keys of `shape` in order: as many floats as that has. `name` and
-    /// `data` are as in [`train`](Self::train). Reads all values once more for their digest.
+    /// `data` are as in [`train`](Self::train). Of values in a file each process reads those at
+    /// home in it; one process alone reads all, twice: first for the checksum.
     ///
     /// # Errors
     ///
-    /// A configuration that makes no sense, or a cluster that fails: in all processes if in one.
+    /// A configuration that makes no sense, values that cannot be read, or a cluster that fails: in
+    /// all processes if in one.
     pub fn evaluate<E: Evaluation<Figures = F>>(
         &self,
         name: &str,
@@ -138,16 +140,14 @@ impl<'a, F> Run<'a, F> {
         cluster: &ClusterConfig,
         evaluation: &E,
         shape: Shape,
-        values: &Arc<Vec<f32>>,
+        values: &Values,
     ) -> Result<EvalReport<F>, TaskError>
     where
         F: Clone + Send,
     {
         let fingerprint = || {
-            let (data, mut digest) = (format!("{data:016x}"), Digest::new());
-            digest.values(values);
-            RunFingerprint::of_evaluation(name, data, cluster, &())
-                .with("parameters", format!("{:016x}", digest.sum()))
+            RunFingerprint::of_evaluation(name, format!("{data:016x}"), cluster, &())
+                .with("parameters", format!("{:016x}", values.digest()))
         };
         let (numbers, wanted) = (values.len(), shape.total());
         let fits = if numbers == wanted {
@@ -156,8 +156,7 @@ impl<'a, F> Run<'a, F> {
             Err(ConfigError::OtherShape { numbers, wanted }.into())
         };
         self.start(cluster, fits, fingerprint, |started| {
-            let best = BestParameters::all(shape.clone(), Arc::clone(values));
-            let (report, answers) = started.evaluate(evaluation, shape, best.initial())?;
+            let (report, answers) = started.evaluate_saved(evaluation, shape, values)?;
             let figures = (!report.stopped).then(|| evaluation.figures(&answers));
             Ok(EvalReport { figures, ..report })
         })

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::names::Names;
 use crate::run::file::Fault;
+use crate::run::values::{Ahead, Values, pieces};
 
 /// A tensor of parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,8 @@ enum Data<'a> {
     Bytes(Vec<u8>),
     Words(Cow<'a, [u64]>),
     Names(&'a Names),
-    Floats(&'a [f32]),
+    /// Numbers of a range of the parameters.
+    Floats(Range<usize>),
 }
 
 impl<'a> Draft<'a> {
@@ -117,24 +119,25 @@ impl<'a> Draft<'a> {
     ///
     /// # Errors
     ///
-    /// Tensors of more or fewer values, of one name, or with a name of ours; what `inner` refuses.
+    /// Tensors of more or fewer values, of one name, or with a name of ours; values that cannot be
+    /// read; what `inner` refuses.
     pub(crate) fn write<W: io::Write>(
         mut self,
         tensors: &'a [Tensor],
-        values: &'a [f32],
+        values: &Values,
         inner: W,
     ) -> io::Result<W> {
-        let mut rest = values;
+        let mut first = 0;
         for Tensor { name, rows, len } in tensors {
             let count = rows.checked_mul(*len).and_then(|count| usize::try_from(count).ok());
-            let split = count.and_then(|count| rest.split_at_checked(count));
-            let (data, behind) =
-                split.ok_or_else(|| refused("there are fewer values than tensors have"))?;
-            let (shape, data) = (vec![*rows as usize, *len as usize], Data::Floats(data));
+            let end = count.and_then(|count| count.checked_add(first));
+            let end = end.filter(|end| *end <= values.len());
+            let end = end.ok_or_else(|| refused("there are fewer values than tensors have"))?;
+            let (shape, data) = (vec![*rows as usize, *len as usize], Data::Floats(first..end));
             self.parts.push(Part { name: (&**name).into(), dtype: Dtype::F32, shape, data });
-            rest = behind;
+            first = end;
         }
-        if !rest.is_empty() {
+        if first < values.len() {
             return Err(refused("there are more values than tensors have"));
         }
         let names = || self.parts.iter().map(|part| &*part.name);
@@ -142,7 +145,7 @@ impl<'a> Draft<'a> {
             return Err(refused("two tensors have one name, or one has a name of adapm"));
         }
         self.parts.sort_by_key(|part| Reverse(part.dtype.bitsize()));
-        let mut out = Summed { inner, sum: 0 };
+        let (mut out, mut values) = (Summed { inner, sum: 0 }, Ahead::new(values));
         out.write(&self.header()?)?;
         for part in &self.parts {
             match &part.data {
@@ -152,7 +155,11 @@ impl<'a> Draft<'a> {
                     lines(names)
                         .try_for_each(|line| out.write(line).and_then(|()| out.write(b"\n")))?;
                 }
-                Data::Floats(floats) => out.write_all(floats, f32::to_le_bytes)?,
+                Data::Floats(range) => {
+                    for piece in pieces(range.clone()) {
+                        out.write_all(values.get(piece)?, f32::to_le_bytes)?;
+                    }
+                }
             }
         }
         let sum = out.sum.to_le_bytes();

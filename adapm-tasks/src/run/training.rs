@@ -25,10 +25,12 @@ use crate::run::session::{Copies, Job, Session};
 use crate::run::settings::Settings;
 use crate::run::shortage::Need;
 use crate::run::state::{Answers, RunState, Share, Verdicts};
+use crate::run::stored::Stored;
 use crate::run::survey::{self, Survey};
 use crate::run::task::{Evaluation, FiguresOf, Form, Task, Tell};
 use crate::run::topology::{self, Topology, WorkerSlot};
 use crate::run::traced;
+use crate::run::values::Values;
 
 /// A run on which all processes have agreed.
 pub(crate) struct Started<'a, F> {
@@ -140,19 +142,46 @@ impl<F> Started<'_, F> {
         }
     }
 
-    /// Evaluates the parameters that `initial` writes: on every node those that have their home
-    /// there. Returns the answers of all items, in order, none if stopped; the report is without
-    /// figures. Collective if nodes are processes.
+    /// Evaluates a model of which these are the values, of the keys of `shape` in order. Each
+    /// process reads those that have their home in it; one that reads all checks the file first.
+    /// Returns what [`evaluate`](Self::evaluate) does.
     ///
     /// # Errors
     ///
-    /// Parameters that cannot be laid out over the nodes, or a cluster that fails: in all processes
-    /// if in one.
-    pub(crate) fn evaluate<E: Evaluation<Figures = F>>(
+    /// As [`evaluate`](Self::evaluate), and values that cannot be read.
+    pub(crate) fn evaluate_saved<E: Evaluation<Figures = F>>(
+        &self,
+        evaluation: &E,
+        shape: Shape,
+        values: &Values,
+    ) -> Result<(EvalReport<F>, Vec<E::Answer>), TaskError>
+    where
+        F: Clone + Send,
+    {
+        if self.topology.peers.processes() == 1 {
+            values.check()?;
+        }
+        let stored = Arc::new(Stored::new(shape.clone(), values.clone()));
+        let (initial, nodes) = (Arc::clone(&stored), self.topology.nodes);
+        let initial = move |key, value: &mut [f32]| initial.write(nodes, key, value);
+        self.evaluate(evaluation, shape, initial, || Ok(stored.written()?))
+    }
+
+    /// Evaluates the parameters that `initial` writes: on every node those that have their home
+    /// there. `written` tells whether it could write all of them, once it has. Returns the answers
+    /// of all items, in order, none if stopped; the report is without figures. Collective if nodes
+    /// are processes.
+    ///
+    /// # Errors
+    ///
+    /// Parameters that cannot be laid out over the nodes, or written, or a cluster that fails: in
+    /// all processes if in one.
+    fn evaluate<E: Evaluation<Figures = F>>(
         &self,
         evaluation: &E,
         shape: Shape,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+        written: impl FnOnce() -> Result<(), TaskError>,
     ) -> Result<(EvalReport<F>, Vec<E::Answer>), TaskError>
     where
         F: Clone + Send,
@@ -161,7 +190,7 @@ impl<F> Started<'_, F> {
         topology.check(&shape)?;
         memory::check(topology, Need::of(topology, &shape, &shape, 0))?;
         let began = Instant::now();
-        let (verdicts, stopped, stats) = self.answer(evaluation, &shape, initial)?;
+        let (verdicts, stopped, stats) = self.answer(evaluation, &shape, initial, written)?;
         let report = EvalReport {
             figures: None,
             seconds: began.elapsed().as_secs_f64(),
@@ -180,6 +209,7 @@ impl<F> Started<'_, F> {
         evaluation: &E,
         shape: &Shape,
         initial: impl Fn(Key, &mut [f32]) + Send + Sync + 'static,
+        written: impl FnOnce() -> Result<(), TaskError>,
     ) -> Result<(Verdicts<E>, bool, ManagerStats), TaskError>
     where
         F: Clone + Send,
@@ -193,12 +223,14 @@ impl<F> Started<'_, F> {
                 RunState::new(vec![1], topology.peers, observer, stop, &ManagerStats::default);
             state.verdicts().answers = answers;
             let mut arrays = Arrays::fill(shape.clone(), None, initial, tell);
+            written()?;
             let Ok(()) =
                 share(WorkerSlot::ONLY).evaluate(&mut evaluation.evaluator(), &mut arrays, &state);
             let is_cut = state.is_cut(0);
             return Ok((state.into_verdicts(), is_cut, ManagerStats::default()));
         };
         let cluster = setup.start(shape, None, initial, tell)?;
+        topology.peers.share(written())?;
         let stats = || cluster.stats().into();
         let state = RunState::new(topology.by_process(), topology.peers, observer, stop, &stats);
         state.verdicts().answers = answers;
@@ -224,7 +256,7 @@ struct Parts {
 }
 
 /// The result of training, with the best parameters in key order.
-pub(crate) type Trained<F> = TrainReport<F, Arc<Vec<f32>>>;
+pub(crate) type Trained<F> = TrainReport<F, Values>;
 
 /// Returns the function that writes the values with which training begins, or goes on.
 fn starting_values<T: Task>(
@@ -449,7 +481,7 @@ impl<T: Task> TrainingRun<'_, T> {
         let test = (settings.evaluate && !stopped).then(evaluation).flatten();
         if let Some(evaluation) = &test {
             let (evaluated, answers) =
-                started.evaluate(evaluation, task.best_shape(), best.initial())?;
+                started.evaluate(evaluation, task.best_shape(), best.initial(), || Ok(()))?;
             trained.test = (!evaluated.stopped).then(|| evaluation.figures(&answers));
             trained.test_seconds = began.elapsed().as_secs_f64();
             trained.stopped = evaluated.stopped;

@@ -14,15 +14,15 @@
 //! Not here: the forms that other programs read ([`Vectors`]).
 
 use std::path::Path;
-use std::sync::Arc;
 use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 
 use crate::kge::Names;
 use crate::run::file::{self, CheckpointError, Fault, Reader};
-use crate::run::partial::{self, Head, Values};
+use crate::run::partial::{self, Head};
 use crate::run::tensors::{Draft, Parts, Tensor};
+use crate::run::values::Values;
 use crate::wv::corpus::Vocabulary;
 use crate::wv::vectors::Vectors;
 
@@ -33,7 +33,7 @@ pub struct Checkpoint {
     pub(crate) words: Names,
     pub(crate) counts: Vec<u64>,
     /// `[2 x words x dim]`: input vectors, then output vectors.
-    pub(crate) values: Arc<Vec<f32>>,
+    pub(crate) values: Values,
 }
 
 impl fmt::Debug for Checkpoint {
@@ -44,7 +44,7 @@ impl fmt::Debug for Checkpoint {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(vocabulary: &Vocabulary, dim: usize, values: Arc<Vec<f32>>) -> Self {
+    pub(crate) fn new(vocabulary: &Vocabulary, dim: usize, values: Values) -> Self {
         Self {
             dim,
             words: vocabulary.words().clone(),
@@ -53,14 +53,26 @@ impl Checkpoint {
         }
     }
 
-    /// Reads a file written by [`save`](Self::save).
+    /// Reads a file written by [`save`](Self::save), all of it.
     ///
     /// # Errors
     ///
     /// A file that is missing, foreign, of another task, truncated, damaged, or of another format
     /// version.
     pub fn load(path: &Path) -> Result<Self, CheckpointError> {
-        let (head, values) = partial::load(path, TASK)?;
+        let opened = Self::open(path)?;
+        Ok(Self { values: opened.values.clone().load()?, ..opened })
+    }
+
+    /// Opens a file: its values stay there until they are asked for. An evaluation in several
+    /// processes reads a share in each.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load), but for values that are not as they were written: what uses them
+    /// sees that as far as its own documentation says.
+    pub fn open(path: &Path) -> Result<Self, CheckpointError> {
+        let (head, values) = partial::open(path, TASK)?;
         Ok(Self { values, ..head })
     }
 
@@ -89,8 +101,8 @@ impl Checkpoint {
     /// Returns the input vectors, which are those that are used.
     #[must_use]
     pub fn vectors(&self) -> Vectors {
-        let inputs = self.values[..self.words.len() * self.dim].to_vec();
-        Vectors::new(self.words.clone(), self.dim, inputs).expect("there is a vector for each word")
+        let inputs = self.values.first(self.words.len() * self.dim);
+        Vectors::of(self.words.clone(), self.dim, inputs).expect("there is a vector for each word")
     }
 
     /// Parses the bytes of the file at `path`.
@@ -100,20 +112,11 @@ impl Checkpoint {
         Ok(Self { values, ..head })
     }
 
-    /// Reads the head of a file, and opens its values.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load), but for values that are not as they were written.
-    pub(super) fn open(path: &Path) -> Result<(Self, Values), CheckpointError> {
-        partial::open(path, TASK)
-    }
-
     /// Writes the bytes of the file.
     ///
     /// # Errors
     ///
-    /// What `inner` refuses.
+    /// What `inner` refuses, and values that cannot be read.
     pub fn write_to<W: io::Write>(&self, inner: W) -> io::Result<W> {
         let draft = Draft::new(TASK, &Settings { dim: self.dim })?
             .names(WORDS, &self.words)
@@ -132,7 +135,7 @@ struct Settings {
 impl Settings {
     /// Returns the model of these words, without values.
     fn of(self, words: Names, counts: Vec<u64>) -> Result<Checkpoint, Fault> {
-        let (dim, values) = (self.dim, Arc::default());
+        let (dim, values) = (self.dim, Values::default());
         let fits = dim > 0 && counts.len() == words.len();
         if fits { Ok(Checkpoint { dim, words, counts, values }) } else { Err(Fault::Corrupt) }
     }
@@ -173,7 +176,8 @@ mod tests {
 
     fn checkpoint() -> Checkpoint {
         let vocabulary = Vocabulary::count(&Text::of_bytes(b"a b a \xff"), 1, 1).unwrap();
-        Checkpoint::new(&vocabulary, 2, Arc::new((0..12).map(|i| i as f32 - 3.5).collect()))
+        let values: Vec<f32> = (0..12).map(|i| i as f32 - 3.5).collect();
+        Checkpoint::new(&vocabulary, 2, values.into())
     }
 
     fn decode(bytes: &[u8]) -> Result<Checkpoint, CheckpointError> {
@@ -186,7 +190,9 @@ mod tests {
         checkpoint().save(&path).unwrap();
         let loaded = Checkpoint::load(&path).unwrap();
         assert_eq!(loaded, checkpoint());
-        assert_eq!(loaded.vectors().values(), &checkpoint().values[..6]);
+        assert_eq!(loaded.vectors().values().len(), 6);
+        assert_eq!(loaded.vectors().values(), checkpoint().vectors().values());
+        assert_eq!(Checkpoint::open(&path), Ok(checkpoint()));
         assert_eq!(loaded.vectors().words().bytes(0), Some(b"a".as_slice()));
         std::fs::remove_file(path).unwrap();
     }

@@ -15,7 +15,7 @@ use crate::matrix::{Left, Panels, dot, multiply};
 use crate::run::config::whole;
 use crate::run::error::TaskError;
 use crate::run::file::CheckpointError;
-use crate::run::partial::Values;
+use crate::run::values::Values;
 use crate::top::{Scored, Top};
 use crate::wv::checkpoint::Checkpoint;
 use crate::wv::search::normalize;
@@ -77,7 +77,7 @@ impl Predictor {
     /// As [`Checkpoint::load`]; damage of the vectors is not seen, unless it makes them no finite
     /// numbers, which is when they are read, or until [`check`](Self::check) is called.
     pub fn open(path: &Path) -> Result<Self, CheckpointError> {
-        let (Checkpoint { dim, words, .. }, values) = Checkpoint::open(path)?;
+        let Checkpoint { dim, words, values, .. } = Checkpoint::open(path)?;
         Ok(Self { limit: words.len(), words, dim, values })
     }
 
@@ -85,7 +85,7 @@ impl Predictor {
     #[must_use]
     pub fn new(vectors: &Vectors) -> Self {
         let (words, dim) = (vectors.words().clone(), vectors.dim());
-        Self { limit: words.len(), words, dim, values: Values::of(vectors.values.clone()) }
+        Self { limit: words.len(), words, dim, values: vectors.values.clone() }
     }
 
     /// Returns the same, in which only the first `words`, which are the most frequent, can be
@@ -107,7 +107,7 @@ impl Predictor {
     ///
     /// A file that is damaged or cannot be read.
     pub fn check(&mut self) -> Result<(), CheckpointError> {
-        self.values.check_rest()
+        self.values.check()
     }
 
     /// Answers queries in their order, each with at most `top` words, the nearest first.
@@ -185,7 +185,7 @@ impl Predictor {
 
     /// Returns the vector that words are compared with.
     fn vector(&mut self, query: &Query) -> Result<Vec<f32>, CheckpointError> {
-        let mut vector = |word: u32| {
+        let vector = |word: u32| {
             let mut vector = vec![0.0; self.dim];
             self.values.read(word as usize * self.dim, &mut vector)?;
             normalize(&mut vector);
@@ -219,7 +219,6 @@ const BLOCK: usize = 512;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::{env, fs, process};
 
     use rand::{RngExt as _, SeedableRng as _};
@@ -234,8 +233,9 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut names = Names::default();
         (0..words).for_each(|word| names.push(word.to_string().as_bytes()));
-        let values = (0..2 * words * dim).map(|_| random.random::<f32>() - 0.5).collect();
-        Checkpoint { dim, words: names, counts: vec![1; words], values: Arc::new(values) }
+        let values = (0..2 * words * dim).map(|_| random.random::<f32>() - 0.5);
+        let values = values.collect::<Vec<_>>().into();
+        Checkpoint { dim, words: names, counts: vec![1; words], values }
     }
 
     fn words(neighbours: &[Neighbour]) -> Vec<u32> {

@@ -129,9 +129,9 @@ fn corpus(args: &DataArgs) -> Result<Corpus, Failure> {
     })
 }
 
-/// Reads vectors of any form; also returns which form it was.
+/// Opens vectors of any form, and reads those of other programs; also returns which form it was.
 pub(crate) fn vectors(path: &Path) -> Result<(Vectors, String), Failure> {
-    match Checkpoint::load(path) {
+    match Checkpoint::open(path) {
         Ok(checkpoint) => Ok((checkpoint.vectors(), "of adapm".to_owned())),
         Err(CheckpointError::Foreign { .. }) => {
             let (vectors, form) = Vectors::open(path)?;
@@ -399,6 +399,7 @@ impl Program for Wv {
         let checkpoint = trained.checkpoint.as_ref().zip(asked.similarities.as_ref());
         let similarity =
             checkpoint.map(|(checkpoint, pairs)| pairs.evaluate(&checkpoint.vectors(), usize::MAX));
+        let similarity = similarity.transpose()?;
         Ok(trained.with(Found { similarity }, |checkpoint| checkpoint))
     }
 
@@ -480,6 +481,7 @@ impl Program for Wv {
         let asked = Asked::new(flags, flags.similarity.is_none())?;
         let source = Source { text: asked.source(flags), is_generated: asked.are_generated };
         let (vectors, form) = vectors(&args.load)?;
+        args.check(&vectors.values)?;
         Ok((Asking { vectors, form, asked }, source))
     }
 
@@ -507,6 +509,7 @@ impl Program for Wv {
         let report = training::evaluate(vectors, questions, config, run)?;
         let limit = config.words.unwrap_or(usize::MAX);
         let similarity = asked.similarities.as_ref().map(|pairs| pairs.evaluate(vectors, limit));
+        let similarity = similarity.transpose()?;
         Ok(report.with(Found { similarity }))
     }
 

@@ -15,6 +15,7 @@ use memchr::memmem;
 use crate::data::bytes;
 use crate::data::lines::{csv_fields, lines};
 use crate::matrix::dot;
+use crate::run::CheckpointError;
 use crate::wv::error::{CorpusError, LineFault};
 use crate::wv::search::normalize;
 use crate::wv::vectors::Vectors;
@@ -100,8 +101,15 @@ impl Similarities {
     }
 
     /// Compares the pairs with the first `limit` of the vectors.
-    #[must_use]
-    pub fn evaluate(&self, vectors: &Vectors, limit: usize) -> SimilarityReport {
+    ///
+    /// # Errors
+    ///
+    /// Vectors in a file that cannot be read.
+    pub fn evaluate(
+        &self,
+        vectors: &Vectors,
+        limit: usize,
+    ) -> Result<SimilarityReport, CheckpointError> {
         let words = self.pairs.iter().flat_map(|pair| &pair.words);
         let mut numbers: HashMap<&[u8], Option<usize>> =
             words.map(|word| (word.as_slice(), None)).collect();
@@ -111,21 +119,23 @@ impl Similarities {
                 found.get_or_insert(number);
             }
         }
-        let vector = |word: &Vec<u8>| {
-            let number = numbers.get(word.as_slice()).copied().flatten()?;
-            let mut vector = vectors.vector(number)?.to_vec();
+        let vector = |number: usize| {
+            let mut vector = vec![0.0; vectors.dim()];
+            vectors.values.read(number * vector.len(), &mut vector)?;
             normalize(&mut vector);
-            Some(vector)
+            Ok::<_, CheckpointError>(vector)
         };
+        let number = |word: &Vec<u8>| numbers.get(word.as_slice()).copied().flatten();
         let (mut said, mut computed) = (Vec::new(), Vec::new());
         for Pair { words: [a, b], similarity } in &self.pairs {
-            if let Some((a, b)) = vector(a).zip(vector(b)) {
+            if let Some((a, b)) = number(a).zip(number(b)) {
                 said.push(*similarity);
-                computed.push(f64::from(dot(&a, &b)));
+                computed.push(f64::from(dot(&vector(a)?, &vector(b)?)));
             }
         }
         let correlation = correlation(&ranks(&said), &ranks(&computed));
-        SimilarityReport { asked: self.pairs.len() as u64, seen: said.len() as u64, correlation }
+        let (asked, seen) = (self.pairs.len() as u64, said.len() as u64);
+        Ok(SimilarityReport { asked, seen, correlation })
     }
 }
 
@@ -219,8 +229,8 @@ mod tests {
         ["sun", "moon", "tea"].iter().for_each(|word| names.push(word.as_bytes()));
         let vectors = Vectors::new(names, 2, vec![1.0, 0.0, 2.0, 0.2, 0.0, 3.0]).unwrap();
         let similarities = parsed("Sun moon 9\nsun tea 1\nmoon tea 2\nsun cup 5").unwrap();
-        let report = similarities.evaluate(&vectors, usize::MAX);
+        let report = similarities.evaluate(&vectors, usize::MAX).unwrap();
         assert_eq!((report.asked, report.seen, report.correlation), (4, 3, Some(1.0)));
-        assert_eq!(similarities.evaluate(&vectors, 2).seen, 1);
+        assert_eq!(similarities.evaluate(&vectors, 2).unwrap().seen, 1);
     }
 }

@@ -1,7 +1,6 @@
 //! [`crate::testing`] of words.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::run::file::CheckpointError;
 use crate::wv::analogy::Analogies;
@@ -110,5 +109,5 @@ pub fn word_vectors_bytes(checkpoint: &Checkpoint) -> Vec<u8> {
 /// Returns trained vectors of the words of `vocabulary`, all numbers `value`.
 #[must_use]
 pub fn word_vectors_of(vocabulary: &Vocabulary, dim: usize, value: f32) -> Checkpoint {
-    Checkpoint::new(vocabulary, dim, Arc::new(vec![value; 2 * vocabulary.len() * dim]))
+    Checkpoint::new(vocabulary, dim, vec![value; 2 * vocabulary.len() * dim].into())
 }

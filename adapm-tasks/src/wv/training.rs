@@ -1,11 +1,8 @@
 //! Training, and answers to analogy questions with trained vectors.
 
-use std::sync::Arc;
-
 use crate::run::config::Config as _;
 use crate::run::consistency::{Digest, RunFingerprint};
 use crate::run::error::TaskError;
-use crate::run::managed::BestParameters;
 use crate::run::parameters::Shape;
 use crate::run::report;
 use crate::run::settings::Settings;
@@ -60,9 +57,8 @@ pub fn evaluate(
         let (dim, limit) = (vectors.dim(), config.words.unwrap_or(usize::MAX));
         // Only input vectors take part: the vector of word `w` is key `w`, as in training.
         let shape = Shape::new(&[(vectors.words().len() as u64, dim)]);
-        let best = BestParameters::all(shape.clone(), Arc::clone(&vectors.values));
         let evaluation = &Answering::new(questions, vectors.words(), dim, limit);
-        let (report, answers) = started.evaluate(evaluation, shape, best.initial())?;
+        let (report, answers) = started.evaluate_saved(evaluation, shape, &vectors.values)?;
         let figures = (!report.stopped).then(|| evaluation.figures(&answers));
         Ok(EvalReport { figures, ..report })
     })
@@ -86,7 +82,7 @@ pub(crate) fn evaluate_fingerprint(
 ) -> RunFingerprint {
     let (names, mut digest) = (vectors.words(), Digest::new());
     (0..names.len()).for_each(|n| digest.bytes(names.bytes(n).unwrap_or_default()));
-    digest.values(vectors.values());
+    digest.word(vectors.values.digest());
     RunFingerprint::of_evaluation(NAME, questions.describe(), &config.cluster, config)
         .with("parameters", format!("{vectors:?} {:016x}", digest.sum()))
 }

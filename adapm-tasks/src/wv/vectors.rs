@@ -16,7 +16,6 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use crate::data::bytes;
 use crate::data::lines::lines;
@@ -24,6 +23,7 @@ use crate::export::Table;
 use crate::kge::Names;
 use crate::run::config::named;
 use crate::run::file::{self, CheckpointError};
+use crate::run::values::{Ahead, Values};
 use crate::wv::error::{CorpusError, VectorFault};
 
 /// A vector for each word, the most frequent first.
@@ -32,7 +32,7 @@ pub struct Vectors {
     words: Names,
     dim: usize,
     /// `[words x dim]`.
-    pub(crate) values: Arc<Vec<f32>>,
+    pub(crate) values: Values,
 }
 
 impl fmt::Debug for Vectors {
@@ -77,8 +77,13 @@ impl Vectors {
     /// Puts words and `[words x dim]` values together; `None` if their numbers do not fit.
     #[must_use]
     pub fn new(words: Names, dim: usize, values: Vec<f32>) -> Option<Self> {
+        Self::of(words, dim, values.into())
+    }
+
+    /// Returns the same as [`new`](Self::new) of values that may be in a file.
+    pub(crate) fn of(words: Names, dim: usize, values: Values) -> Option<Self> {
         let fits = dim > 0 && words.len().checked_mul(dim) == Some(values.len());
-        fits.then(|| Self { words, dim, values: Arc::new(values) })
+        fits.then_some(Self { words, dim, values })
     }
 
     /// Returns the words.
@@ -93,16 +98,16 @@ impl Vectors {
         self.dim
     }
 
-    /// Returns all vectors, `[words x dim]`.
+    /// Returns all vectors, `[words x dim]`; none of those that are in a file.
     #[must_use]
     pub fn values(&self) -> &[f32] {
-        &self.values
+        self.values.in_memory().unwrap_or_default()
     }
 
-    /// Returns the vector of a word by its number, or `None` beyond the last.
+    /// Returns the vector of a word by its number, or `None` beyond the last, or in a file.
     #[must_use]
     pub fn vector(&self, number: usize) -> Option<&[f32]> {
-        self.values.chunks_exact(self.dim).nth(number)
+        self.values().chunks_exact(self.dim).nth(number)
     }
 
     /// Writes a file that word2vec's tools and gensim read. An older file of that name stays as it
@@ -119,10 +124,12 @@ impl Vectors {
     ///
     /// # Errors
     ///
-    /// What `writer` refuses.
+    /// What `writer` refuses, and values that cannot be read.
     pub fn write_to(&self, mut writer: impl Write, format: Format) -> io::Result<()> {
         writeln!(writer, "{} {}", self.words.len(), self.dim)?;
-        for (number, vector) in self.values.chunks_exact(self.dim).enumerate() {
+        let mut values = Ahead::new(&self.values);
+        for number in 0..self.words.len() {
+            let vector = values.get(number * self.dim..(number + 1) * self.dim)?;
             writer.write_all(self.words.bytes(number).unwrap_or_default())?;
             match format {
                 Format::Text => vector.iter().try_for_each(|value| write!(writer, " {value}"))?,
@@ -140,8 +147,11 @@ impl Vectors {
     #[must_use]
     pub fn tables(&self) -> Vec<Table<'_>> {
         let name = |word| Cow::from(self.words.bytes(word).unwrap_or_default());
-        let row = |word: usize| Cow::from(&self.values[word * self.dim..(word + 1) * self.dim]);
-        vec![Table::new("words", [self.words.len(), self.dim], name, row)]
+        let row = |values: &mut Ahead, word: usize| {
+            values.get(word * self.dim..(word + 1) * self.dim).map(<[f32]>::to_vec)
+        };
+        let size = [self.words.len(), self.dim];
+        vec![Table::of_values("words", size, name, &self.values, row)]
     }
 
     /// Reads a file of either program. In the binary form the end of a line after a vector may be
@@ -248,7 +258,7 @@ fn read_glove(bytes: &[u8]) -> Result<Vectors, Fault> {
             rest.iter().map(|byte| if byte.is_ascii_whitespace() { b'_' } else { *byte }).collect();
         words.push(&word);
     }
-    Ok(Vectors { words, dim, values: Arc::new(values) })
+    Ok(Vectors { words, dim, values: values.into() })
 }
 
 fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
@@ -276,7 +286,7 @@ fn read(bytes: &[u8], format: Format) -> Result<Vectors, Fault> {
     if !rest.iter().all(u8::is_ascii_whitespace) {
         return Err((count as u64, VectorFault::Surplus));
     }
-    Ok(Vectors { words, dim, values: Arc::new(values) })
+    Ok(Vectors { words, dim, values: values.into() })
 }
 
 fn read_digits(rest: &mut &[u8], dim: usize, values: &mut Vec<f32>) -> Result<(), VectorFault> {

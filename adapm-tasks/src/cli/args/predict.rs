@@ -35,6 +35,9 @@ pub(crate) struct CtrArgs {
     /// Model written by `train --save FILE`
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub(crate) load: PathBuf,
+    /// Read all of the model's file and check its checksum, also where an answer needs less
+    #[arg(long, help_heading = "Model")]
+    pub(crate) check: bool,
     /// Examples in the form of the training data, also .gz; labels do not matter, and may be
     /// missing; -: stdin
     #[arg(long, value_name = "FILE", help_heading = "Data")]
@@ -50,6 +53,9 @@ pub(crate) struct GnnArgs {
     /// Model written by `train --save FILE`
     #[arg(long, value_name = "FILE", help_heading = "Model")]
     pub(crate) load: PathBuf,
+    /// Read all of the model's file and check its checksum, also where an answer needs less
+    #[arg(long, help_heading = "Model")]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) data: GraphArgs,
     /// Classify the nodes of this part only

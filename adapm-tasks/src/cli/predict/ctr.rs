@@ -25,7 +25,13 @@ pub(crate) fn run(args: &CtrArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     let output = Output::new(args.json);
     let screen = Screen::new("predict", output, interrupt);
     screen.waiting("reading the model");
-    let opened = interrupt.hurry(|| Predictor::open(&args.load));
+    let opened = interrupt.hurry(|| {
+        let predictor = Predictor::open(&args.load)?;
+        if args.check {
+            predictor.check()?;
+        }
+        Ok(predictor)
+    });
     let mut predictor = opened.map_err(TaskError::Checkpoint)?;
     screen.finish()?;
     let mut example = 0;
@@ -42,5 +48,5 @@ pub(crate) fn run(args: &CtrArgs, interrupt: &Interrupt) -> Result<(), Failure> 
             output.text(&format!("{probability}\n"))
         }
     });
-    predicted.map_err(|error| Failure::from(TaskError::Data(error)))?
+    predicted?
 }

@@ -26,7 +26,14 @@ pub(crate) fn run(args: &GnnArgs, interrupt: &Interrupt) -> Result<(), Failure> 
     let output = Output::new(args.json);
     let screen = Screen::new("predict", output, interrupt);
     screen.waiting("reading the model");
-    let model = interrupt.hurry(|| Architecture::load(&args.load));
+    let model = interrupt.hurry(|| {
+        let model = Architecture::open(&args.load)?;
+        let reads_all = model.head.nodes == 0 || args.node.is_empty() && args.split.is_none();
+        if args.check || reads_all {
+            model.values.check()?;
+        }
+        Ok(model)
+    });
     let model = model.map_err(TaskError::Checkpoint)?;
     screen.waiting("reading data");
     let (graph, _) = interrupt.hurry(|| args.data.read()).map_err(|error| *error.0)?;

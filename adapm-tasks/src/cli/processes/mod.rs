@@ -57,14 +57,7 @@ pub(crate) fn with(
             return Err(LaunchError::OtherNodes { own, nodes: launched }.into());
         }
     }
-    let environment = Environment::of_process();
-    let flags = Flags {
-        node: args.node,
-        nodes,
-        rendezvous: args.rendezvous.clone(),
-        kind: args.transport,
-        dead_after: args.dead_after,
-    };
+    let (environment, flags) = (Environment::of_process(), flags(args, nodes));
     let placement = launcher::place(&flags, &environment)?;
     // Before the launcher is followed: a secret may come as the first line that it writes.
     let token = secret::find(args.token_file.as_deref(), &environment)?;
@@ -98,6 +91,22 @@ pub(crate) fn with(
     let company = Company { group, config };
     let result = work(&Processes::Among(company.clone()));
     company.leave(result, interrupt)
+}
+
+/// Returns true if there are no other processes.
+pub(crate) fn is_alone(args: &ProcessArgs, nodes: Option<usize>) -> bool {
+    let placement = launcher::place(&flags(args, nodes), &Environment::of_process());
+    matches!(placement, Ok(Placement::Alone))
+}
+
+fn flags(args: &ProcessArgs, nodes: Option<usize>) -> Flags {
+    Flags {
+        node: args.node,
+        nodes,
+        rendezvous: args.rendezvous.clone(),
+        kind: args.transport,
+        dead_after: args.dead_after,
+    }
 }
 
 /// Adds the flags to a configuration of the group.

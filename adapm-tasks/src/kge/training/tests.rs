@@ -140,7 +140,7 @@ fn parts_of_processes_make_up_the_parameters_of_one() {
         threads.into_iter().map(|thread| thread.join().expect("does not panic")).collect()
     });
     let (values, rest) = (gathered[0].1.as_ref().expect("on node 0"), &gathered[1..]);
-    assert_eq!(**values, expected);
+    assert_eq!(values.in_memory(), Some(&*expected));
     assert!(rest.iter().all(|(_, values)| values.is_none()));
     let writers = (0..expected.len()).map(|at| {
         let mut here =
@@ -340,7 +340,7 @@ fn the_node_with_another_choice_is_named_with_it_by_all() {
         entities: graph.entities.clone(),
         relations: graph.relations.clone(),
         trained_on: checkpoint::digest_of_train(&graph),
-        values: std::sync::Arc::default(),
+        values: Default::default(),
     };
     let other = evaluate_fingerprint(&graph, &EvalConfig::default(), &checkpoint);
     for text in agree_all(vec![fingerprint(0.1), fingerprint(0.1), Ok(other)]) {

@@ -50,7 +50,8 @@ fn written(is_old: bool, names: usize) -> Vec<u8> {
         let mut list = Names::default();
         (0..names).for_each(|at| list.push(name(at).as_bytes()));
         let draft = Draft::new("count", &names)?.words("odd", &[7; 3]).names("values", &list);
-        draft.write(&List(names).tensors().unwrap_or_default(), &VALUES, Vec::new())
+        let tensors = List(names).tensors().unwrap_or_default();
+        draft.write(&tensors, &VALUES.to_vec().into(), Vec::new())
     };
     write().expect("memory takes all bytes")
 }
@@ -64,7 +65,7 @@ fn opened(name: &str, bytes: &[u8]) -> Result<(List, Values), CheckpointError> {
     opened
 }
 
-fn read(values: &mut Values, first: usize, count: usize) -> Result<Vec<f32>, CheckpointError> {
+fn read(values: &Values, first: usize, count: usize) -> Result<Vec<f32>, CheckpointError> {
     let mut into = vec![0.0; count];
     values.read(first, &mut into).map(|()| into)
 }
@@ -75,14 +76,16 @@ fn values_are_read_at_any_place_whatever_the_length_of_the_head() {
         [0, 1, 10_000, 50_000].into_iter().flat_map(|names| [(true, names), (false, names)]);
     for (is_old, names) in files {
         let bytes = written(is_old, names);
-        let (head, mut values) = opened("any", &bytes).expect("it is whole");
-        assert_eq!((head, values.floats), (List(names), 4));
-        assert_eq!(read(&mut values, 2, 2), Ok(vec![3.0, 4.0]));
-        assert_eq!(read(&mut values, 0, 3), Ok(vec![0.5, -2.0, 3.0]));
-        assert_eq!(values.check_rest(), Ok(()));
-        assert_eq!(values.check_rest(), Ok(()));
-        let (_, values) = opened("all", &bytes).expect("it is whole");
-        assert_eq!(values.all().as_deref().map(Vec::as_slice), Ok(VALUES.as_slice()));
+        let (head, values) = opened("any", &bytes).expect("it is whole");
+        assert_eq!((head, values.len(), values.in_memory()), (List(names), 4, None));
+        assert_eq!(read(&values, 2, 2), Ok(vec![3.0, 4.0]));
+        assert_eq!(read(&values, 0, 3), Ok(vec![0.5, -2.0, 3.0]));
+        assert_eq!(values.check(), Ok(()));
+        assert_eq!(values, VALUES.to_vec().into());
+        let loaded = values.clone().load().expect("it is whole");
+        assert_eq!(loaded.in_memory(), Some(VALUES.as_slice()));
+        assert_eq!(loaded.first(2).in_memory(), Some(&VALUES[..2]));
+        assert_eq!(loaded.digest(), values.digest());
         let path = env::temp_dir().join(format!("adapm-inspected-{}", process::id()));
         fs::write(&path, &bytes).expect("the folder for temporary files can be written");
         let inspected = inspect(&path).expect("it is whole");
@@ -90,7 +93,7 @@ fn values_are_read_at_any_place_whatever_the_length_of_the_head() {
         assert_eq!(inspected.tensors.len(), if is_old { 0 } else { 2 });
         fs::remove_file(&path).expect("it was just written");
         let (_, values) = parse::<List>(&bytes, Path::new("file"), "count").expect("it is whole");
-        assert_eq!(*values, VALUES);
+        assert_eq!((values.in_memory(), values.digest()), (Some(&VALUES[..]), loaded.digest()));
     }
 }
 
@@ -99,7 +102,7 @@ fn tensors_are_those_of_the_head_in_its_order() {
     let read = |tensors: &[Tensor]| {
         let list = Names::default();
         let draft = Draft::new("count", &0_usize)?.names("values", &list);
-        let file = draft.write(tensors, &VALUES, Vec::new())?;
+        let file = draft.write(tensors, &VALUES.to_vec().into(), Vec::new())?;
         Ok(parse::<List>(&file, Path::new("file"), "count").map(|(list, _)| list))
     };
     let tensors =
@@ -145,9 +148,11 @@ fn gzip_is_read_whole() {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder.write_all(&written(is_old, 3)).expect("memory takes every byte");
         let bytes = encoder.finish().expect("memory takes every byte");
-        let (head, mut values) = opened("gzip", &bytes).expect("it is whole");
-        assert_eq!((head, read(&mut values, 1, 2)), (List(3), Ok(vec![-2.0, 3.0])));
-        assert_eq!(values.check_rest(), Ok(()));
+        let (head, values) = opened("gzip", &bytes).expect("it is whole");
+        assert_eq!((head, values.in_memory()), (List(3), Some(&VALUES[..])));
+        assert_eq!((read(&values, 1, 2), values.check()), (Ok(vec![-2.0, 3.0]), Ok(())));
+        let (_, plain) = opened("plain", &written(is_old, 3)).expect("it is whole");
+        assert_eq!(values.digest(), plain.digest());
     }
 }
 
@@ -165,7 +170,7 @@ fn a_file_of_another_length_is_refused_when_it_is_opened() {
 }
 
 #[test]
-fn damage_is_seen_by_the_checksum_in_whatever_order_values_were_read() {
+fn damage_anywhere_is_seen_by_the_checksum_and_told_with_the_name_of_the_file() {
     let files = [written(true, 5), written(false, 5)];
     let places = files.iter().flat_map(|file| (0..file.len()).map(move |at| (file, at)));
     for (whole, at) in places {
@@ -177,15 +182,11 @@ fn damage_is_seen_by_the_checksum_in_whatever_order_values_were_read() {
         fs::write(&path, &changed).expect("the folder for temporary files can be written");
         assert!(inspect(&path).is_err(), "changed at {at}");
         fs::remove_file(&path).expect("it was just written");
-        for order in [vec![], vec![(0, 4)], vec![(2, 2), (0, 2)], vec![(0, 3), (1, 2)]] {
-            let checked = opened("damage", &changed).and_then(|(_, mut values)| {
-                order
-                    .iter()
-                    .try_for_each(|(at, count)| read(&mut values, *at, *count).map(drop))?;
-                values.check_rest()
-            });
-            assert!(checked.is_err(), "changed at {at}, read in order {order:?}");
-        }
+        let checked = opened("damage", &changed).and_then(|(_, values)| values.check());
+        let error = checked.expect_err("it is damaged").to_string();
+        assert!(error.contains("adapm-partial-damage"), "changed at {at}: {error}");
+        let loaded = opened("damage", &changed).and_then(|(_, values)| values.load());
+        assert_eq!(loaded.expect_err("it is damaged").to_string(), error);
     }
 }
 
@@ -195,8 +196,25 @@ fn a_number_that_is_not_finite_is_seen_where_it_is_read() {
         let mut bytes = written(true, 1);
         let at = bytes.len() - 8 - 4;
         bytes[at..at + 4].copy_from_slice(&odd.to_le_bytes());
-        let (_, mut values) = opened("odd", &bytes).expect("the length is right");
-        assert!(read(&mut values, 0, 3).is_ok());
-        assert!(matches!(read(&mut values, 2, 2), Err(CheckpointError::Corrupt { .. })));
+        let (_, values) = opened("odd", &bytes).expect("the length is right");
+        assert!(read(&values, 0, 3).is_ok());
+        assert!(matches!(read(&values, 2, 2), Err(CheckpointError::Corrupt { .. })));
+        assert!(values != values.clone(), "what cannot be read is equal to nothing");
     }
+}
+
+#[test]
+fn numbers_of_a_whole_file_are_finite_even_if_its_checksum_is_right() {
+    let mut odd = VALUES;
+    odd[1] = f32::NAN;
+    let list = Names::default();
+    let draft = Draft::new("count", &0_usize).expect("a number").names("values", &list);
+    let tensors = List(0).tensors().expect("two");
+    let bytes = draft.write(&tensors, &odd.to_vec().into(), Vec::new()).expect("memory takes it");
+    let (_, values) = opened("nan", &bytes).expect("the head is whole");
+    let corrupt = |outcome: Result<(), CheckpointError>| {
+        matches!(outcome, Err(CheckpointError::Corrupt { .. }))
+    };
+    assert!(corrupt(values.check()) && corrupt(values.load().map(drop)));
+    assert!(corrupt(parse::<List>(&bytes, Path::new("file"), "count").map(drop)));
 }

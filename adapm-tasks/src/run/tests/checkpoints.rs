@@ -2,8 +2,8 @@
 //! wherever workers are.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 
 use adapm_runtime::System;
 
@@ -18,6 +18,7 @@ use crate::run::peers::Peers;
 use crate::run::settings::Settings;
 use crate::run::topology::Topology;
 use crate::run::training::{Started, Trained};
+use crate::run::values::Values;
 
 /// The folder of a run, which goes with the test.
 struct Folder(PathBuf);
@@ -74,8 +75,8 @@ fn plain(
 
 /// Values of blocks, and how many samples were drawn: where a sample may be of any key that is
 /// here, which ones depends on time.
-fn counted(values: Option<&Arc<Vec<f32>>>) -> Option<(Vec<f32>, f32)> {
-    let (blocks, sampled) = values?.split_at(BLOCKS as usize);
+fn counted(values: Option<&Values>) -> Option<(Vec<f32>, f32)> {
+    let (blocks, sampled) = values?.in_memory()?.split_at(BLOCKS as usize);
     Some((blocks.to_vec(), sampled.iter().sum()))
 }
 
