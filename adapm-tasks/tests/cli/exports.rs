@@ -5,27 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::harness::{assert_refused, folder, run, text, write};
+use crate::saved::models;
 use crate::together::holds;
-
-/// Trains a small model of each task and returns them.
-fn models(folder: &Path) -> [(&'static str, String); 5] {
-    let few = |task: &str| -> &[&str] {
-        match task {
-            "kge" => &["--model", "rescal", "--reciprocal", "--negative-count", "4", "--no-eval"],
-            "mf" => &["--rows", "30", "--columns", "20", "--cells", "150", "--test-cells", "20"],
-            "wv" => &["--sentences", "100", "--min-count", "1", "--no-eval"],
-            "ctr" => &["--examples", "200", "--test-examples", "50", "--features", "1000"],
-            _ => &["--features", "learned", "--graph-nodes", "200"],
-        }
-    };
-    ["kge", "mf", "wv", "ctr", "gnn"].map(|task| {
-        let model = text(&folder.join(task)).to_owned();
-        let words = ["train", task, "--dim", "4", "--epochs", "1", "--save", &model];
-        let ran = run(&[&words[..], few(task)].concat());
-        assert_eq!(ran.code, Some(0), "{ran:?}");
-        (task, model)
-    })
-}
 
 /// Returns the shape and the numbers of a file of NumPy's format 1.0, as its specification says.
 fn npy(bytes: &[u8]) -> ([usize; 2], Vec<f32>) {

@@ -13,7 +13,7 @@ use crate::together::{holds, launch, object, objects, succeeded};
 
 /// Writes a graph of two rings of 30 nodes, even ones and odd ones, which are the classes; those of
 /// the last four nodes are unknown, and one of these has neither neighbours nor features.
-fn rings(folder: &Path) {
+pub(crate) fn rings(folder: &Path) {
     let part = |node: usize| match node {
         ..20 => "train",
         20..36 => "valid",

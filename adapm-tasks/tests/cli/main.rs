@@ -26,6 +26,7 @@ mod predict;
 mod refusals;
 mod resume;
 mod runs;
+mod saved;
 mod screens;
 mod simulate;
 mod tasks;

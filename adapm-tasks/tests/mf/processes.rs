@@ -1,11 +1,14 @@
 //! Nodes as processes: each node a thread with a group of its own, joined over loopback as
 //! processes are.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, fs, process};
 
-use adapm_core::NodeId;
+use adapm_core::{Key, Layout, NodeId};
 use adapm_tasks::mf::{
-    EvalConfig, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate, train,
+    Checkpoint, EvalConfig, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate,
+    train,
 };
 use adapm_tasks::run::{Mismatch, Observer, Run, TaskError, Work};
 
@@ -38,6 +41,50 @@ fn processes_train_as_well_as_one_and_report_the_same() {
                 .figures
         });
         assert_eq!(there, [reports[0].test; 2]);
+    }
+}
+
+#[test]
+fn a_process_reads_the_factors_at_home_in_it_and_one_alone_reads_all() {
+    let (ratings, config) = (ratings(), EvalConfig::default());
+    let trained = run(&ratings, &small(|_| {})).expect("trains").checkpoint;
+    let model = trained.expect("is kept by default");
+    let whole = model.write_to(Vec::new()).expect("memory takes all bytes");
+    let factors = |row: Option<&[f32]>| row.expect("there is one").to_vec();
+    let bytes = |row: Vec<f32>| row.into_iter().flat_map(f32::to_le_bytes).collect::<Vec<_>>();
+    let (first, len) = (bytes(factors(model.row(0))), 4 * model.dim());
+    let start = whole.windows(len).position(|window| window == first).expect("it was written");
+    // In the file of each node, what is at home in the other one is NaN.
+    let paths: Vec<PathBuf> = (0..2)
+        .map(|node| {
+            let mut file = whole.clone();
+            let elsewhere = (0..(model.rows() + model.columns()) as u64).map(Key);
+            for key in elsewhere.filter(|key| Layout::home(*key, 2) != NodeId(node)) {
+                file[start + key.0 as usize * len..][..len].fill(0xff);
+            }
+            let path = env::temp_dir().join(format!("adapm-mf-share-{node}-{}", process::id()));
+            fs::write(&path, file).expect("the folder for temporary files can be written");
+            path
+        })
+        .collect();
+    let open = |file: usize| Checkpoint::open(&paths[file]).expect("the head is whole");
+    let expected = evaluate(&ratings, &model, &config, &Run::alone()).expect("predicts").figures;
+    let evaluated = |name: &str, files: [usize; 2]| {
+        as_each(name, 2, |node, group| {
+            let report = evaluate(&ratings, &open(files[node]), &config, &Run::in_group(group));
+            report.map(|report| report.figures).map_err(|error| error.to_string())
+        })
+    };
+    assert_eq!(evaluated("own-shares", [0, 1]), [Ok(expected), Ok(expected)]);
+    let damaged = |file: usize| format!("{} is damaged; save it again", paths[file].display());
+    let refused = [1, 0].map(|file| Err(damaged(file)));
+    assert_eq!(evaluated("other-shares", [1, 0]), refused);
+    let told = format!("node n1 failed: {}", damaged(0));
+    assert_eq!(evaluated("one-other", [0, 0]), [Err(told), Err(damaged(0))]);
+    for (file, path) in paths.iter().enumerate() {
+        let alone = evaluate(&ratings, &open(file), &config, &Run::alone());
+        assert_eq!(alone.expect_err("it is damaged").to_string(), damaged(file));
+        fs::remove_file(path).expect("it was written");
     }
 }
 
