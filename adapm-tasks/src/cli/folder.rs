@@ -57,11 +57,8 @@ pub(crate) fn check(path: &Path, overwrite: bool, goes_on: bool) -> Result<(), F
     }
     let refused =
         |why: &str| Err(Failure::Folder { path: path.to_path_buf(), reason: why.to_owned() });
-    // A run that ended before it trained may have left a folder for checkpoints.
-    let is_empty = |entries: fs::ReadDir| {
-        let mut names = entries.filter_map(Result::ok).map(|entry| entry.file_name());
-        names.all(|name| name == CHECKPOINTS)
-    };
+    let is_empty =
+        |entries: fs::ReadDir| entries.filter_map(Result::ok).all(|entry| is_left_over(&entry));
     match fs::read_dir(path).map(is_empty) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
@@ -106,6 +103,18 @@ fn launch() -> Option<String> {
 /// Returns the path of the settings of the run in a folder.
 pub(crate) fn settings_of(path: &Path) -> PathBuf {
     path.join(CONFIG)
+}
+
+/// Returns true for what a run leaves that ends, by a signal too, before its folder has begun: the
+/// settings come last.
+fn is_left_over(entry: &fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let name = name.to_string_lossy();
+    let is_partial = |of: &&str| name.starts_with(&format!("{of}.")) && name.ends_with(".partial");
+    let is_empty = || entry.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
+    name == CHECKPOINTS
+        || [CONFIG, BEST, LAST].iter().any(is_partial)
+        || ([LOG, METRICS].contains(&&*name) && is_empty())
 }
 
 /// Returns true if a run has begun in this folder.
@@ -153,9 +162,8 @@ impl RunFolder {
                 _ => {}
             }
         }
-        self.write_settings()?;
         *lines = Some(self.no_lines()?);
-        Ok(())
+        self.write_settings()
     }
 
     fn write_settings(&self) -> Result<(), Failure> {
@@ -316,9 +324,15 @@ mod tests {
             assert!(refused(overwrite).is_err_and(|text| text.contains("something else")));
         }
         fs::remove_file(path.join("thesis.tex")).expect("can be removed");
-        // Made, but not begun, it is still empty.
+        // Made, but not begun, it is still empty, wherever its process was killed.
         RunFolder::make(&path, String::new(), false).expect("can be made");
         assert_eq!(refused(false), Ok(()));
+        for name in ["best.adapm.7-01.partial", "config.toml.7-02.partial", LOG, METRICS] {
+            fs::write(path.join(name), "").expect("can be written");
+            assert_eq!(refused(false), Ok(()), "{name}");
+        }
+        fs::write(path.join(LOG), "of another program").expect("can be written");
+        assert!(refused(false).is_err_and(|text| text.contains("something else")));
         begun(&path, config::HEAD);
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));

@@ -108,9 +108,9 @@ fn a_run_whose_processes_are_killed_ends_by_itself_as_one_that_was_not_disturbed
             kills += u32::from(killed.is_some_and(|killed| killed.is_ok()));
         }
         let ended = launcher.end();
+        ended_well(&ended, &format!("run {run}"));
         let found = figure(&folder, name);
         let what = format!("run {run}, {name} {found} instead of {whole}");
-        ended_well(&ended, &what);
         assert!((found - whole).abs() <= noise, "{what}");
     }
     println!(
