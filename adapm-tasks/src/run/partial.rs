@@ -11,7 +11,7 @@
 //! | --- | --- | --- |
 //! | `export` | all, a piece at a time | before anything is written |
 //! | `eval` in one process | what it needs, a piece at a time | before data are read |
-//! | `eval` in several processes | in each the values of keys at home there | never, as none reads all; all compare what stands at the end of their files |
+//! | `eval` in several processes | in each the values of keys at home there | before that, together: each reads a share of its file for it |
 //! | `predict` | what an answer needs | kge, and gnn where that is all: always; else with `--check` |
 //! | [`Values::load`]; any, of gzip or a pipe | all | always |
 //!

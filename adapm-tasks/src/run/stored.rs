@@ -95,3 +95,32 @@ thread_local! {
     /// The piece that this thread has read.
     static AHEAD: RefCell<Option<Ahead>> = const { RefCell::new(None) };
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::values::tests::{LEN, in_file, numbers};
+
+    #[test]
+    fn a_node_reads_what_is_at_home_there_alone() {
+        let all: Vec<f32> = numbers().collect();
+        for node in 0..2 {
+            // What is at home elsewhere is NaN.
+            let values = in_file("homes", |bytes| {
+                let elsewhere = (0..LEN as u64).filter(|key| home(Key(*key), 2) != node);
+                elsewhere.for_each(|key| bytes[4 + 4 * key as usize..][..4].fill(0xff));
+            });
+            let stored = Stored::new(Shape::new(&[(LEN as u64, 1)]), values);
+            let own = || (0..LEN as u64).filter(|key| home(Key(*key), 2) == node);
+            for key in own() {
+                let mut value = [0.0];
+                stored.write(2, Key(key), &mut value);
+                assert_eq!(value, [all[key as usize]], "{key}");
+            }
+            assert_eq!(stored.written(), Ok(()));
+            let other = (0..).map(Key).find(|key| home(*key, 2) != node).expect("there is one");
+            stored.write(2, other, &mut [0.0]);
+            assert!(stored.written().is_err());
+        }
+    }
+}

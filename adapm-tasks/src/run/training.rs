@@ -158,9 +158,10 @@ impl<F> Started<'_, F> {
     where
         F: Clone + Send,
     {
-        if self.topology.peers.processes() == 1 {
-            values.check()?;
-        }
+        let peers = self.topology.peers;
+        let share = values.sum_up_share(peers.node(), peers.processes());
+        let shares = peers.share(share.map_err(TaskError::from))?;
+        peers.share(values.compare_shares(&shares).map_err(TaskError::from))?;
         let stored = Arc::new(Stored::new(shape.clone(), values.clone()));
         let (initial, nodes) = (Arc::clone(&stored), self.topology.nodes);
         let initial = move |key, value: &mut [f32]| initial.write(nodes, key, value);

@@ -214,21 +214,57 @@ impl Values {
             return Ok(());
         }
         let mut sum = file.before.clone();
-        let mut piece = vec![0; PIECE];
-        for (range, are_values) in [(file.values.clone(), true), (file.values.end..file.end, false)]
-        {
-            let mut at = range.start;
-            while at < range.end {
-                let len = (PIECE as u64).min(range.end - at);
-                let piece = &mut piece[..len as usize];
-                file.read(at, piece)?;
-                if are_values && !are_finite(floats(piece)) {
-                    return Err(Fault::Corrupt.at(&file.path));
-                }
-                sum.add(piece);
-                at += len;
-            }
+        file.sum_up(file.values.start..file.end, &mut sum)?;
+        self.compare(&sum)
+    }
+
+    /// Reads one of so many shares of the file, one behind the other, a piece at a time. Returns
+    /// what [`compare_shares`](Self::compare_shares) is to be told of it; `None` if it has compared
+    /// the checksum: of a file of the older form, whose checksum has no shares.
+    ///
+    /// # Errors
+    ///
+    /// As [`check`](Self::check).
+    pub(crate) fn sum_up_share(
+        &self,
+        share: usize,
+        shares: usize,
+    ) -> Result<Option<(u32, u64)>, CheckpointError> {
+        let Source::File(file) = &self.source else { return Ok(None) };
+        if matches!(file.before, Sum::Old(_)) {
+            return self.check().map(|()| None);
         }
+        let Range { start, end } = file.values.start..file.end;
+        let len = (end - start) / 4 / shares as u64 * 4;
+        let begin = start + len * share as u64;
+        let own = begin..if share + 1 == shares { end } else { begin + len };
+        let mut sum = Sum::Crc(0);
+        file.sum_up(own.clone(), &mut sum)?;
+        Ok(Some((number(&sum.bytes()) as u32, own.end - own.start)))
+    }
+
+    /// Compares the checksum of the file, whose shares are these, in order.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not as it was written.
+    pub(crate) fn compare_shares(
+        &self,
+        shares: &[Option<(u32, u64)>],
+    ) -> Result<(), CheckpointError> {
+        let Source::File(file) = &self.source else { return Ok(()) };
+        let Sum::Crc(before) = file.before else { return Ok(()) };
+        let all = shares.iter().try_fold(before, |sum, share| {
+            let (share, len) = (*share)?;
+            Some(crc32c::crc32c_combine(sum, share, len as usize))
+        });
+        // Another process may have a compressed copy, which it has compared alone.
+        all.map_or_else(|| self.check(), |sum| self.compare(&Sum::Crc(sum)))
+    }
+
+    /// Compares the checksum of the file with this one.
+    fn compare(&self, sum: &Sum) -> Result<(), CheckpointError> {
+        let Source::File(file) = &self.source else { return Ok(()) };
         if Some(number(&sum.bytes())) != self.sum {
             return Err(Fault::Corrupt.at(&file.path));
         }
@@ -250,6 +286,23 @@ impl Values {
 impl InFile {
     fn read(&self, at: u64, into: &mut [u8]) -> Result<(), CheckpointError> {
         self.file.read_exact_at(into, at).map_err(|error| lost(&error, &self.path))
+    }
+
+    /// Adds these bytes to a checksum, a piece at a time, and looks at the values among them.
+    fn sum_up(&self, range: Range<u64>, sum: &mut Sum) -> Result<(), CheckpointError> {
+        let (mut piece, mut at) = (vec![0; PIECE], range.start);
+        while at < range.end {
+            let are_values = at < self.values.end;
+            let end = if are_values { self.values.end.min(range.end) } else { range.end };
+            let piece = &mut piece[..(PIECE as u64).min(end - at) as usize];
+            self.read(at, piece)?;
+            if are_values && !are_finite(floats(piece)) {
+                return Err(Fault::Corrupt.at(&self.path));
+            }
+            sum.add(piece);
+            at += piece.len() as u64;
+        }
+        Ok(())
     }
 
     fn read_values(&self, first: usize, into: &mut [f32]) -> Result<(), CheckpointError> {
@@ -366,4 +419,4 @@ fn number(bytes: &[u8]) -> u64 {
 const PIECE: usize = 1 << 18;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

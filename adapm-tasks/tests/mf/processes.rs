@@ -1,11 +1,10 @@
 //! Nodes as processes: each node a thread with a group of its own, joined over loopback as
 //! processes are.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{env, fs, process};
 
-use adapm_core::{Key, Layout, NodeId};
+use adapm_core::NodeId;
 use adapm_tasks::mf::{
     Checkpoint, EvalConfig, Optimizer, Order, RatingMetrics, Selection, TrainReport, evaluate,
     train,
@@ -45,47 +44,34 @@ fn processes_train_as_well_as_one_and_report_the_same() {
 }
 
 #[test]
-fn a_process_reads_the_factors_at_home_in_it_and_one_alone_reads_all() {
+fn processes_find_damage_in_a_model_together() {
     let (ratings, config) = (ratings(), EvalConfig::default());
     let trained = run(&ratings, &small(|_| {})).expect("trains").checkpoint;
     let model = trained.expect("is kept by default");
     let whole = model.write_to(Vec::new()).expect("memory takes all bytes");
-    let factors = |row: Option<&[f32]>| row.expect("there is one").to_vec();
-    let bytes = |row: Vec<f32>| row.into_iter().flat_map(f32::to_le_bytes).collect::<Vec<_>>();
-    let (first, len) = (bytes(factors(model.row(0))), 4 * model.dim());
-    let start = whole.windows(len).position(|window| window == first).expect("it was written");
-    // In the file of each node, what is at home in the other one is NaN.
-    let paths: Vec<PathBuf> = (0..2)
-        .map(|node| {
-            let mut file = whole.clone();
-            let elsewhere = (0..(model.rows() + model.columns()) as u64).map(Key);
-            for key in elsewhere.filter(|key| Layout::home(*key, 2) != NodeId(node)) {
-                file[start + key.0 as usize * len..][..len].fill(0xff);
-            }
-            let path = env::temp_dir().join(format!("adapm-mf-share-{node}-{}", process::id()));
-            fs::write(&path, file).expect("the folder for temporary files can be written");
-            path
-        })
-        .collect();
-    let open = |file: usize| Checkpoint::open(&paths[file]).expect("the head is whole");
-    let expected = evaluate(&ratings, &model, &config, &Run::alone()).expect("predicts").figures;
-    let evaluated = |name: &str, files: [usize; 2]| {
-        as_each(name, 2, |node, group| {
-            let report = evaluate(&ratings, &open(files[node]), &config, &Run::in_group(group));
+    let path = env::temp_dir().join(format!("adapm-mf-damage-{}", process::id()));
+    let evaluated = |name: &str, byte: Option<usize>| {
+        let mut file = whole.clone();
+        byte.into_iter().for_each(|byte| file[byte] ^= 1);
+        fs::write(&path, file).expect("the folder for temporary files can be written");
+        as_each(name, 2, |_, group| {
+            let model = Checkpoint::open(&path).expect("the head is whole");
+            let report = evaluate(&ratings, &model, &config, &Run::in_group(group));
             report.map(|report| report.figures).map_err(|error| error.to_string())
         })
     };
-    assert_eq!(evaluated("own-shares", [0, 1]), [Ok(expected), Ok(expected)]);
-    let damaged = |file: usize| format!("{} is damaged; save it again", paths[file].display());
-    let refused = [1, 0].map(|file| Err(damaged(file)));
-    assert_eq!(evaluated("other-shares", [1, 0]), refused);
-    let told = format!("node n1 failed: {}", damaged(0));
-    assert_eq!(evaluated("one-other", [0, 0]), [Err(told), Err(damaged(0))]);
-    for (file, path) in paths.iter().enumerate() {
-        let alone = evaluate(&ratings, &open(file), &config, &Run::alone());
-        assert_eq!(alone.expect_err("it is damaged").to_string(), damaged(file));
-        fs::remove_file(path).expect("it was written");
+    let expected = evaluate(&ratings, &model, &config, &Run::alone()).expect("predicts").figures;
+    assert_eq!(evaluated("whole", None), [Ok(expected), Ok(expected)]);
+    // Numbers that stay finite; in the share of one process each.
+    let row = model.row(0).expect("there is one").iter().flat_map(|value| value.to_le_bytes());
+    let row = row.collect::<Vec<_>>();
+    let first = whole.windows(row.len()).position(|window| *window == row).expect("it was written");
+    let last = first + 4 * model.dim() * (model.rows() + model.columns()) - 4;
+    let refused = Err(format!("{} is damaged; save it again", path.display()));
+    for byte in [first, last] {
+        assert_eq!(evaluated("damaged", Some(byte)), [refused.clone(), refused.clone()]);
     }
+    fs::remove_file(path).expect("it was written");
 }
 
 #[test]

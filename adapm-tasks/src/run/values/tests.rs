@@ -7,10 +7,10 @@ use crate::export::Table;
 use crate::files;
 
 /// So many that they are three pieces and some.
-const LEN: usize = 3 * PIECE / 4 + 5;
+pub(crate) const LEN: usize = 3 * PIECE / 4 + 5;
 
 /// A file of bytes, values and a checksum, which is gone once it is opened.
-fn in_file(name: &str, change: impl FnOnce(&mut [u8])) -> Values {
+pub(crate) fn in_file(name: &str, change: impl FnOnce(&mut [u8])) -> Values {
     let path = env::temp_dir().join(format!("adapm-values-{name}-{}", process::id()));
     let before = b"head".to_vec();
     let mut sum = Sum::Crc(crc32c::crc32c(&before));
@@ -27,7 +27,7 @@ fn in_file(name: &str, change: impl FnOnce(&mut [u8])) -> Values {
     Values::in_file((file, &path), before, 4..end, end).expect("it is whole")
 }
 
-fn numbers() -> impl Iterator<Item = f32> {
+pub(crate) fn numbers() -> impl Iterator<Item = f32> {
     (0..LEN).map(|number| number as f32 - 1000.5)
 }
 
@@ -105,4 +105,22 @@ fn a_file_that_became_shorter_or_changed_is_told_by_its_name() {
     assert_eq!(error, CheckpointError::Truncated { path: path.clone() });
     assert_eq!(values.check(), Err(error));
     fs::remove_file(&path).expect("it is there");
+}
+
+#[test]
+fn shares_of_a_file_have_the_checksum_of_all_of_it() {
+    let damaged = |shares: usize, byte: Option<usize>| {
+        let values = in_file("shares", |bytes| byte.into_iter().for_each(|at| bytes[at] ^= 1));
+        let all = (0..shares).map(|share| values.sum_up_share(share, shares));
+        let all = all.collect::<Result<Vec<_>, _>>().expect("it can be read");
+        values.compare_shares(&all).is_err()
+    };
+    for shares in [1, 2, 3, 7] {
+        assert!(!damaged(shares, None), "{shares}");
+        for byte in (4..4 * LEN).step_by(LEN / 3) {
+            assert!(damaged(shares, Some(byte)), "{shares}, byte {byte}");
+        }
+    }
+    let values = in_file("none", |_| {});
+    assert_eq!(values.compare_shares(&[None, Some((1, 4))]), Ok(()), "all of it is read");
 }
