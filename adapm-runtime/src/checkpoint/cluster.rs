@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adapm_core::{Layout, NodeId};
 
-use super::writer::{Place, Save, Saved, Writer};
+use super::writer::{Keeps, Place, Save, Saved, Writer};
 use super::{Checkpoint, CheckpointError, Owner, Restored};
 use crate::builder::Builder;
 use crate::tables::Tables;
@@ -85,7 +85,7 @@ impl Checkpoints {
     /// Returns what is saved at a step.
     pub(crate) fn save(&self, step: u64, program: &str) -> Save {
         let (tables, needs, program) = (self.tables.clone(), Vec::new(), program.to_owned());
-        Save { name: format!("step-{step:010}"), tables, needs, program, is_latest: true }
+        Save { name: format!("step-{step:010}"), tables, needs, program, keeps: Keeps::Latest }
     }
 
     /// Returns the writer of a node.

@@ -35,6 +35,11 @@ pub(super) enum Fault {
         part: usize,
         parts: usize,
     },
+    /// The file of a part is in another folder.
+    Apart {
+        part: usize,
+        parts: usize,
+    },
     /// A part could not be written elsewhere.
     Elsewhere(String),
     /// Another process writes there.
@@ -104,6 +109,10 @@ impl fmt::Display for CheckpointError {
             Fault::Missing { part, parts } => write!(
                 f,
                 "{path}: part {part} of {parts} was not written in time; see what its node says"
+            ),
+            Fault::Apart { part, parts } => write!(
+                f,
+                "{path}: the file of part {part} of {parts} is in the folder of another host; only the processes that wrote it go on from it, each where it was"
             ),
             Fault::Elsewhere(reason) => f.write_str(reason),
             Fault::Taken => write!(

@@ -23,6 +23,9 @@ pub(super) struct Manifest {
     /// Of the tables, as far as keys and values are concerned.
     pub(super) layout: String,
     pub(super) tables: Vec<TableInfo>,
+    /// Whose files they are, if other parts have theirs in other folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) apart: Option<Apart>,
     pub(super) files: Vec<FileInfo>,
     /// Names of other checkpoints of the folder that this one refers to.
     pub(super) needs: Vec<String>,
@@ -30,6 +33,15 @@ pub(super) struct Manifest {
     pub(super) time: u64,
     /// What a program adds, as JSON.
     pub(super) program: serde_json::Value,
+}
+
+/// Parts of a cluster that have a folder for themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Apart {
+    /// Which these are, ascending, in the order of their files.
+    pub(super) here: Vec<usize>,
+    /// Parts of the cluster.
+    pub(super) parts: usize,
 }
 
 /// A table, without what rows begin with.
@@ -98,9 +110,16 @@ impl Manifest {
         if !fits || digest(&layout) != self.layout {
             return Err(wrong("its tables".to_owned()));
         }
+        if let Some(Apart { here, parts }) = &self.apart
+            && (here.len() != self.files.len()
+                || !here.is_sorted_by(|one, next| one < next)
+                || here.last().is_none_or(|last| last >= parts))
+        {
+            return Err(wrong("its parts".to_owned()));
+        }
         for (at, table) in tables.as_slice().iter().enumerate() {
             let rows = self.files.iter().map(|file| file.rows[at]).fold(0, u64::saturating_add);
-            if rows != table.rows() {
+            if rows != table.rows() && (self.apart.is_none() || rows > table.rows()) {
                 let (name, all) = (table.name(), table.rows());
                 return Err(wrong(format!(
                     "{rows} of {all} rows of table {name} are in its files"

@@ -78,14 +78,14 @@ use std::sync::Arc;
 use crate::tables::Tables;
 use error::Fault;
 use manifest::{MANIFEST, Manifest};
-use rows::RowsFile;
+use rows::{FileInfo, RowsFile};
 
 pub use cluster::Checkpoints;
 pub use error::CheckpointError;
-pub use owner::Owner;
+pub use owner::{Owner, Sign};
 pub use part::Part;
 pub use restored::Restored;
-pub use writer::{Place, Save, Saved, Writer};
+pub use writer::{Keeps, Place, Save, Saved, Writer};
 
 /// A checkpoint that is complete.
 #[derive(Clone, Debug)]
@@ -155,10 +155,35 @@ impl Checkpoint {
         self.manifest.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Returns the number of files: of parts that wrote it.
+    /// Returns the number of parts that wrote it.
     #[must_use]
     pub fn parts(&self) -> usize {
-        self.manifest.files.len()
+        self.manifest.apart.as_ref().map_or(self.manifest.files.len(), |apart| apart.parts)
+    }
+
+    /// Returns the parts whose files are in this folder, ascending: all, unless hosts have folders
+    /// of their own.
+    #[must_use]
+    pub fn here(&self) -> Vec<usize> {
+        let all = || (0..self.manifest.files.len()).collect();
+        self.manifest.apart.as_ref().map_or_else(all, |apart| apart.here.clone())
+    }
+
+    /// Returns true if other parts have their files in other folders.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.manifest.apart.is_some()
+    }
+
+    /// Returns the rows of each table that the file of a part has; `None` if it is not here.
+    #[must_use]
+    pub fn rows_of(&self, part: usize) -> Option<&[u64]> {
+        self.file_of(part).map(|file| &*file.rows)
+    }
+
+    fn file_of(&self, part: usize) -> Option<&FileInfo> {
+        let at = self.here().iter().position(|here| *here == part)?;
+        self.manifest.files.get(at)
     }
 
     /// Returns when it was written, in seconds since 1970.

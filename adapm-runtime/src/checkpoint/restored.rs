@@ -8,8 +8,8 @@ use std::{mem, thread};
 use adapm_core::{Key, Layout};
 use adapm_transport::threads;
 
-use super::error::CheckpointError;
-use super::rows::RowsFile;
+use super::error::{CheckpointError, Fault};
+use super::rows::{FileInfo, RowsFile};
 use super::{Checkpoint, hashes_of};
 use crate::tables::Tables;
 
@@ -47,7 +47,8 @@ impl Checkpoint {
     /// Costs the memory of the rows, and 4 bytes for each row of the tables.
     ///
     /// # Errors
-    /// Other tables ([`check`](Self::check)); what cannot be read, or is damaged.
+    /// Other tables ([`check`](Self::check)); a folder without the files of all parts; what cannot
+    /// be read, or is damaged.
     ///
     /// # Panics
     /// If there is no such node.
@@ -58,10 +59,41 @@ impl Checkpoint {
         keep: &(dyn Fn(Key) -> bool + Sync),
     ) -> Result<Restored, CheckpointError> {
         assert!(node < nodes, "node {node} of {nodes}");
+        if let Some(part) = (0..self.parts()).find(|part| self.rows_of(*part).is_none()) {
+            return Err(self.lacks(part));
+        }
+        self.read_files(&self.manifest.files, tables, (node, nodes), keep)
+    }
+
+    /// Reads the rows that a part has written, as [`read`](Self::read) does: those that the part
+    /// owned, wherever their home is.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and a part whose file is not here.
+    pub fn read_part(
+        &self,
+        part: usize,
+        tables: &Tables,
+        keep: &(dyn Fn(Key) -> bool + Sync),
+    ) -> Result<Restored, CheckpointError> {
+        let file = self.file_of(part).ok_or_else(|| self.lacks(part))?;
+        self.read_files(std::slice::from_ref(file), tables, (0, 1), keep)
+    }
+
+    fn lacks(&self, part: usize) -> CheckpointError {
+        CheckpointError::new(&self.folder, Fault::Apart { part, parts: self.parts() })
+    }
+
+    fn read_files(
+        &self,
+        files: &[FileInfo],
+        tables: &Tables,
+        (node, nodes): (usize, usize),
+        keep: &(dyn Fn(Key) -> bool + Sync),
+    ) -> Result<Restored, CheckpointError> {
         self.check(tables)?;
-        let paths: Vec<_> =
-            self.manifest.files.iter().map(|info| self.folder.join(&info.name)).collect();
-        let files = paths.iter().zip(&self.manifest.files);
+        let paths: Vec<_> = files.iter().map(|info| self.folder.join(&info.name)).collect();
+        let files = paths.iter().zip(files);
         let files = files.map(|(path, info)| RowsFile::open(path, info, &self.tables));
         let files: Vec<RowsFile<'_>> = files.collect::<Result<_, _>>()?;
         let find = |(table, file): (usize, usize)| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use adapm_core::{Key, Layout};
 
 use super::disk::{Disk, Os};
-use super::writer::{Place, Save, Writer};
+use super::writer::{Keeps, Place, Save, Writer};
 use super::*;
 use crate::tables::{Table, Tables};
 
@@ -54,7 +54,7 @@ fn part(tables: &Tables, keys: impl Iterator<Item = Key>, step: u64) -> Part {
 fn save(tables: &Tables, step: u64) -> Save {
     let program = format!("{{\"step\":{step}}}");
     let (name, needs) = (format!("step-{step:08}"), Vec::new());
-    Save { name, tables: tables.clone(), needs, program, is_latest: true }
+    Save { name, tables: tables.clone(), needs, program, keeps: Keeps::Latest }
 }
 
 /// Submits the parts of two workers for part `place` of a cluster, whose homes are by hash.
@@ -171,7 +171,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     for step in 1..6 {
         let best = format!("best-{}", step / 2);
         if step != 3 {
-            let own = Save { name: best.clone(), is_latest: false, ..save(&tables, step) };
+            let own = Save { name: best.clone(), keeps: Keeps::All, ..save(&tables, step) };
             submit(&writer, place, &own, step);
         }
         let of_step = Save { needs: vec![best], ..save(&tables, step) };
@@ -309,7 +309,8 @@ fn fails_at(
             } else {
                 Box::new(Os)
             };
-            (place, Writer::by(&folder.0, place, disk, Duration::from_millis(50)))
+            let here = (0..parts).collect();
+            (place, Writer::by(&folder.0, (place, here), disk, Duration::from_millis(50)))
         })
         .collect();
     for (place, writer) in &writers {
@@ -375,16 +376,32 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
 }
 
 #[test]
-fn a_folder_is_held_by_one_process_at_a_time_and_others_see_its_sign() {
+fn a_folder_is_held_by_one_process_at_a_time() {
     let folder = Folder::new("owner");
     let owner = Owner::take(&folder.0, None).expect("nobody holds it");
-    assert!(Owner::is_at(&folder.0, owner.sign()) && !Owner::is_at(&folder.0, "another"));
     let error = Owner::take(&folder.0, None).map(drop).expect_err("it is held");
     assert!(error.to_string().contains("another run has its checkpoints there; wait"), "{error}");
-    let sign = owner.sign().to_owned();
     drop(owner);
-    let next = Owner::take(&folder.0, None).expect("it was given back");
-    assert_ne!(next.sign(), sign);
+    Owner::take(&folder.0, None).map(drop).expect("it was given back");
+}
+
+#[test]
+fn a_sign_is_found_in_its_folder_for_a_while_and_nowhere_else() {
+    let (folder, other) = (Folder::new("sign"), Folder::new("signs"));
+    assert!(Sign::leave(&folder.0, 1, false).expect("is no error").is_none());
+    let sign = Sign::leave(&folder.0, 1, true).expect("can be made").expect("is left");
+    let again = Sign::leave(&folder.0, 1, false).expect("can be made").expect("is left");
+    let name = sign.name().to_owned();
+    assert!(Sign::is_in(&folder.0, &name) && !Sign::is_in(&other.0, &name));
+    assert_ne!(name, again.name(), "another time");
+    drop(sign);
+    assert!(!Sign::is_in(&folder.0, &name) && Sign::is_in(&folder.0, again.name()));
+    // As if it was killed.
+    std::mem::forget(again);
+    let _owner = Owner::take(&folder.0, None).expect("nobody holds it");
+    let left = fs::read_dir(&folder.0).expect("is there").map(|entry| entry.expect("is there"));
+    let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["lock"]);
 }
 
 #[test]

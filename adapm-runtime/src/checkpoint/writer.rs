@@ -1,8 +1,11 @@
 //! The thread of a process that writes checkpoints while training goes on.
 //!
-//! Parts of a cluster meet in the folder alone: each leaves a report beside its file, and part 0
-//! waits for all of them, writes the manifest and commits. A process that dies in between leaves a
-//! `.partial`, which the next start removes.
+//! Parts of a cluster meet in the folder alone: each leaves a report beside its file, and the first
+//! of those that see the folder waits for all of them, writes the manifest and commits. A process
+//! that dies in between leaves a `.partial`, which the next start removes.
+//!
+//! Where parts are in several folders, nobody here knows what is complete in the others: a save
+//! says what stays ([`Keeps::Only`]), as its program has learnt it.
 
 use std::fs;
 use std::io;
@@ -17,7 +20,7 @@ use adapm_transport::threads;
 
 use super::disk::{Disk, Os};
 use super::error::{CheckpointError, Fault};
-use super::manifest::{self, FORMAT, LATEST, MANIFEST, Manifest, TableInfo};
+use super::manifest::{self, Apart, FORMAT, LATEST, MANIFEST, Manifest, TableInfo};
 use super::part::Part;
 use super::rows::{self, FileInfo};
 use super::{Checkpoint, PARTIAL};
@@ -44,13 +47,30 @@ pub struct Save {
     pub tables: Tables,
     /// Names of other checkpoints of the folder that it refers to: kept as long as it is.
     pub needs: Vec<String>,
-    /// What the program adds, as JSON; that of part 0 counts.
+    /// What the program adds, as JSON; that of the first part of the folder counts.
     pub program: String,
-    /// It becomes the latest one. Else it is kept as long as one refers to it that does.
-    pub is_latest: bool,
+    /// What stays beside it.
+    pub keeps: Keeps,
 }
 
-/// A save that part 0 has committed, or another part has written.
+/// The checkpoints of a folder that stay when one more is complete.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// All. The new one stays as long as another refers to it.
+    All,
+    /// The latest one so far. The new one becomes the latest.
+    Latest,
+    /// These alone, where parts are in several folders: what is complete in one may not be so in
+    /// another.
+    Only {
+        /// The newest one that is complete in all folders, if there is one: it becomes the latest.
+        latest: Option<String>,
+        /// Others, if they are there.
+        others: Vec<String>,
+    },
+}
+
+/// A save that the first part of a folder has committed, or another part has written.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Saved {
@@ -73,6 +93,8 @@ pub struct Writer {
 struct Shared {
     folder: PathBuf,
     place: Place,
+    /// The parts that see the folder, ascending.
+    here: Vec<usize>,
     disk: Box<dyn Disk>,
     /// How long nothing may move in a folder before its reports count as missing.
     patience: Duration,
@@ -97,13 +119,29 @@ impl Writer {
     /// Returns the writer of a part into `folder`, which all parts see.
     #[must_use]
     pub fn new(folder: &Path, place: Place) -> Self {
-        Self::by(folder, place, Box::new(Os), PATIENCE)
+        Self::among(folder, place, (0..place.parts).collect())
     }
 
-    pub(super) fn by(folder: &Path, place: Place, disk: Box<dyn Disk>, patience: Duration) -> Self {
+    /// Returns the writer of a part into `folder`, which only the parts `here` see, ascending; the
+    /// others have folders of their own.
+    ///
+    /// # Panics
+    /// If the part is none of them.
+    #[must_use]
+    pub fn among(folder: &Path, place: Place, here: Vec<usize>) -> Self {
+        assert!(here.contains(&place.part), "part {} is none of {here:?}", place.part);
+        Self::by(folder, (place, here), Box::new(Os), PATIENCE)
+    }
+
+    pub(super) fn by(
+        folder: &Path,
+        (place, here): (Place, Vec<usize>),
+        disk: Box<dyn Disk>,
+        patience: Duration,
+    ) -> Self {
         let (folder, is_given_up) = (folder.to_path_buf(), AtomicBool::new(false));
         let room = Mutex::default();
-        let shared = Shared { folder, place, disk, patience, room, is_given_up };
+        let shared = Shared { folder, place, here, disk, patience, room, is_given_up };
         Self { shared: Arc::new(shared), state: Mutex::default() }
     }
 
@@ -176,6 +214,21 @@ impl Writer {
         self.state().join();
     }
 
+    /// Notes that a checkpoint is complete in the folders of all parts: it becomes the latest one.
+    /// Does nothing but in the first part of the folder.
+    ///
+    /// # Errors
+    /// Refusals of the operating system; nothing has changed then.
+    pub fn complete(&self, name: &str) -> Result<(), CheckpointError> {
+        let Shared { folder, disk, .. } = &*self.shared;
+        if !self.shared.leads() {
+            return Ok(());
+        }
+        let latest = folder.join(LATEST);
+        let replaced = disk.replace(&latest, manifest::latest(name).as_bytes());
+        replaced.map_err(CheckpointError::refused(&latest))
+    }
+
     /// Returns how the last save ended, once.
     pub fn take_outcome(&self) -> Option<Result<Saved, CheckpointError>> {
         self.state().outcome.take()
@@ -216,9 +269,14 @@ impl Shared {
 
     /// Keeps the memory of parts; others than the latest are written seldom.
     fn keep(&self, save: &Save, parts: Vec<Part>) {
-        if save.is_latest {
+        if save.keeps != Keeps::All {
             *self.room() = parts.into_iter().map(Part::into_values).collect();
         }
+    }
+
+    /// Returns true if this is the first part of the folder, which commits for all of them.
+    fn leads(&self) -> bool {
+        self.here.first() == Some(&self.place.part)
     }
 
     fn save(&self, save: &Save, parts: &[Part]) -> Outcome {
@@ -227,7 +285,7 @@ impl Shared {
         let refused = CheckpointError::refused(&partial);
         let written = self.write_part(save, parts, &partial).map_err(&refused);
         let seconds = began.elapsed().as_secs_f64();
-        if self.place.part > 0 {
+        if !self.leads() {
             if let Err(error) = &written {
                 let text = format!("{error}");
                 let report = partial.join(format!("{}.{FAILED}", self.name_of(self.place.part)));
@@ -251,23 +309,22 @@ impl Shared {
         rows::name_of(part, self.place.parts)
     }
 
-    /// Writes the file of this part, then its report, which part 0 needs none of for itself.
+    /// Writes the file of this part, then its report, which the first part needs none of for itself.
     fn write_part(&self, save: &Save, parts: &[Part], partial: &Path) -> io::Result<FileInfo> {
         self.disk.make_folder(partial)?;
         let name = self.name_of(self.place.part);
         let info = rows::write(&*self.disk, (partial, &name), &save.tables, parts)?;
-        if self.place.part > 0 {
+        if !self.leads() {
             let report = partial.join(format!("{name}.{REPORT}"));
             self.disk.replace(&report, &serde_json::to_vec(&info)?)?;
         }
         Ok(info)
     }
 
-    /// Waits for the reports of all parts.
+    /// Waits for the reports of all parts of the folder.
     fn reports(&self, partial: &Path, own: FileInfo) -> Result<Vec<FileInfo>, CheckpointError> {
         let (mut files, mut moved, mut size) = (vec![own], Instant::now(), 0);
-        while files.len() < self.place.parts {
-            let part = files.len();
+        while let Some(part) = self.here.get(files.len()).copied() {
             let name = self.name_of(part);
             let read = |end: &str| fs::read(partial.join(format!("{name}.{end}"))).ok();
             if let Some(info) = read(REPORT).and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
@@ -291,22 +348,25 @@ impl Shared {
         Ok(files)
     }
 
-    /// Makes the save a complete checkpoint.
+    /// Makes the save a complete checkpoint of this folder.
     fn commit(&self, save: &Save, partial: &Path, files: Vec<FileInfo>) -> io::Result<()> {
+        let is_whole = self.here.len() == self.place.parts;
         for (at, table) in save.tables.as_slice().iter().enumerate() {
             let copied: u64 = files.iter().map(|file| file.rows[at]).sum();
-            if copied != table.rows() {
+            if copied != table.rows() && (is_whole || copied > table.rows()) {
                 let (name, rows) = (table.name(), table.rows());
                 let what = format!("{copied} rows of table {name} were copied, it has {rows}");
                 return Err(io::Error::other(what));
             }
         }
         let layout = save.tables.layout().map_err(io::Error::other)?;
+        let apart = || Apart { here: self.here.clone(), parts: self.place.parts };
         let manifest = Manifest {
             format: FORMAT,
             adapm: env!("CARGO_PKG_VERSION").to_owned(),
             layout: manifest::digest(&layout),
             tables: save.tables.as_slice().iter().map(TableInfo::of).collect(),
+            apart: (!is_whole).then(apart),
             files,
             needs: save.needs.clone(),
             time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
@@ -316,36 +376,73 @@ impl Shared {
         if let Some(name) = save.needs.iter().find(is_missing) {
             return Err(io::Error::other(format!("{name} is missing, which it needs")));
         }
-        for part in 1..self.place.parts {
-            let _ = self.disk.remove(&partial.join(format!("{}.{REPORT}", self.name_of(part))));
+        for part in &self.here[1..] {
+            let _ = self.disk.remove(&partial.join(format!("{}.{REPORT}", self.name_of(*part))));
         }
         self.disk.replace(&partial.join(MANIFEST), &manifest.to_bytes()?)?;
         let folder = self.folder.join(&save.name);
-        if folder.exists() {
+        let was_there = folder.exists();
+        if was_there {
             // The same one, which `latest` may name or need.
             self.disk.remove_folder(partial)?;
         } else {
             self.disk.rename(partial, &folder)?;
         }
-        self.disk.sync_folder(&self.folder)?;
-        if save.is_latest {
-            let before = Checkpoint::latest(&self.folder);
-            let latest = manifest::latest(&save.name);
-            if let Err(error) = self.disk.replace(&self.folder.join(LATEST), latest.as_bytes()) {
-                // It may have taken its name all the same.
-                let named = manifest::read_latest(&self.folder);
-                if named.is_ok_and(|named| named.as_ref() != Some(&folder)) {
-                    let _ = self.disk.remove_folder(&folder);
-                }
-                return Err(error);
+        let synced = self.disk.sync_folder(&self.folder);
+        match &save.keeps {
+            Keeps::All => synced,
+            Keeps::Latest => synced.and_then(|()| self.become_latest(&save.name, &folder)),
+            Keeps::Only { .. } if synced.is_err() && !was_there => {
+                // It would count as complete.
+                let _ = self.disk.remove_folder(&folder);
+                synced
             }
-            // The checkpoint is complete: what is too much can go the next time, too.
-            if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(&folder)) {
-                let kept: Vec<Checkpoint> = before.into_iter().chain([saved]).collect();
-                let _ = retain(&*self.disk, &self.folder, &kept, Unfinished::Before(&save.name));
+            Keeps::Only { latest, others } => {
+                self.keep_only(latest.as_deref(), others, &save.name);
+                synced
             }
         }
+    }
+
+    /// Makes a complete checkpoint the latest one.
+    fn become_latest(&self, name: &str, folder: &Path) -> io::Result<()> {
+        let before = Checkpoint::latest(&self.folder);
+        let latest = manifest::latest(name);
+        if let Err(error) = self.disk.replace(&self.folder.join(LATEST), latest.as_bytes()) {
+            // It may have taken its name all the same.
+            let named = manifest::read_latest(&self.folder);
+            if named.is_ok_and(|named| named.as_deref() != Some(folder)) {
+                let _ = self.disk.remove_folder(folder);
+            }
+            return Err(error);
+        }
+        if let (Ok(before), Ok(saved)) = (before, Checkpoint::open(folder)) {
+            self.retain(before.into_iter().chain([saved]).collect(), name);
+        }
         Ok(())
+    }
+
+    /// Keeps these checkpoints and no others, of which one is complete in all folders.
+    fn keep_only(&self, latest: Option<&str>, others: &[String], name: &str) {
+        if let Some(latest) = latest {
+            // Nobody goes on from it because it is said there.
+            let text = manifest::latest(latest);
+            let _ = self.disk.replace(&self.folder.join(LATEST), text.as_bytes());
+        }
+        let names = latest.into_iter().chain(others.iter().map(|other| &**other)).chain([name]);
+        let there = names.map(|name| self.folder.join(name));
+        let there = there.filter(|path| path.join(MANIFEST).is_file());
+        // What is damaged may be needed: then nothing goes.
+        let kept: Result<_, _> = there.map(|path| Checkpoint::open(&path)).collect();
+        if let Ok(kept) = kept {
+            self.retain(kept, name);
+        }
+    }
+
+    /// Removes all complete checkpoints but these. One more is complete: what is too much can go
+    /// the next time, too.
+    fn retain(&self, kept: Vec<Checkpoint>, name: &str) {
+        let _ = retain(&*self.disk, &self.folder, &kept, Unfinished::Before(name));
     }
 }
 
@@ -370,7 +467,6 @@ pub(super) fn retain(
         .iter()
         .flat_map(|kept| [kept.name()].into_iter().chain(kept.needs().iter().map(|name| &**name)))
         .collect();
-    let kind = |name: &str| name.split('-').next().unwrap_or_default().to_owned();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -385,6 +481,11 @@ pub(super) fn retain(
         }
     }
     Ok(())
+}
+
+/// Returns what a name begins with: names of one kind are in order of time.
+pub(super) fn kind(name: &str) -> &str {
+    name.split('-').next().unwrap_or_default()
 }
 
 /// Seconds for which this thread has run, `None` where the system does not tell.

@@ -82,7 +82,7 @@ pub(crate) enum Failure {
     #[error("cannot write {path} ({flag}): {error}")]
     Unwritable { flag: &'static str, path: PathBuf, error: OutputError },
     /// The folder of a run cannot be used; why, and what to do.
-    #[error("cannot use the folder {path} (--out): {reason}")]
+    #[error("cannot use the folder of the run, {path}: {reason}")]
     Folder { path: PathBuf, reason: String },
     /// A folder to check has no model.
     #[error(
@@ -91,7 +91,7 @@ pub(crate) enum Failure {
     )]
     NoModel { path: PathBuf },
     /// Lines of a run are missing in its folder; the run is complete.
-    #[error("lines are missing in {path} (--out): {reason}; the models there are complete")]
+    #[error("lines are missing in the folder of the run, {path}: {reason}; the models there are complete")]
     Unlogged { path: PathBuf, reason: String },
     /// A file that was to be written is one that was read.
     #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]

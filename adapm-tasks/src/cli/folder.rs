@@ -1,4 +1,5 @@
-//! The folder of a run (`--out`): what starts it again, what happened in it, and its models.
+//! The folder of a run (`--out`, `--out-local`): what starts it again, what happened in it, and its
+//! models.
 //!
 //! | file | what | written |
 //! | --- | --- | --- |
@@ -7,6 +8,8 @@
 //! | `metrics.csv` | the numbers of these objects, an epoch a line | epoch by epoch |
 //! | `checkpoints/` | what the run goes on from, if it ends before its time (`--resume`) | now and then |
 //! | `best.adapm`, `last.adapm` | parameters of the chosen epoch, and as training ended | in the end |
+//!
+//! With `--out-local` other hosts than node 0's have settings and checkpoints alone.
 //!
 //! A folder that is there is refused, unless it is empty, `--overwrite` is given, or its run goes
 //! on; one that is of no run is never written to.
@@ -21,7 +24,7 @@ use serde_json::Value;
 use crate::cli::config;
 use crate::cli::failure::Failure;
 use crate::files::{self, LineFile, Output};
-use crate::run::checkpoints::CHECKPOINTS;
+use crate::run::checkpoints::{CHECKPOINTS, host};
 
 /// The folder of a run, which begins with the first sign of life of the run: what is refused before
 /// leaves an earlier run as it is.
@@ -83,8 +86,10 @@ pub(crate) fn check_run(path: &Path) -> Result<(), Failure> {
     if is_of_a_run(path) {
         return Ok(());
     }
-    let reason =
-        "there is no run in it to go on from; give a folder that --out has made".to_owned();
+    let reason = format!(
+        "there is no run in it to go on from, on host {}; give a folder that --out or --out-local has made",
+        host()
+    );
     Err(Failure::Folder { path: path.to_path_buf(), reason })
 }
 
@@ -120,23 +125,27 @@ fn is_left_over(entry: &fs::DirEntry) -> bool {
 /// Returns true if a run has begun in this folder.
 fn is_of_a_run(path: &Path) -> bool {
     let settings = fs::read_to_string(path.join(CONFIG));
-    path.join(LOG).is_file() && settings.is_ok_and(|text| text.starts_with(config::HEAD))
+    let has_run = path.join(LOG).is_file() || path.join(CHECKPOINTS).is_dir();
+    has_run && settings.is_ok_and(|text| text.starts_with(config::HEAD))
 }
 
 impl RunFolder {
-    /// Makes the folder, unless it is there, for a run with these settings, which begins or
-    /// `goes_on`; changes nothing in it.
+    /// Returns the folder of a run with these settings, which begins or `goes_on`; makes nothing.
+    pub(crate) fn of(path: &Path, settings: String, goes_on: bool) -> Self {
+        let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
+        let settings =
+            launch().map_or(settings.clone(), |launch| format!("{settings}\n{launch}\n"));
+        Self { path, settings, goes_on, lines, failure }
+    }
+
+    /// Makes the folder, unless it is there; changes nothing in it.
     ///
     /// # Errors
     ///
     /// Refusals of the operating system.
-    pub(crate) fn make(path: &Path, settings: String, goes_on: bool) -> Result<Self, Failure> {
-        let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
-        let settings =
-            launch().map_or(settings.clone(), |launch| format!("{settings}\n{launch}\n"));
-        let folder = Self { path, settings, goes_on, lines, failure };
-        fs::create_dir_all(&folder.path).map_err(|error| folder.refused(&error))?;
-        Ok(folder)
+    pub(crate) fn made(self) -> Result<Self, Failure> {
+        fs::create_dir_all(&self.path).map_err(|error| self.refused(&error))?;
+        Ok(self)
     }
 
     /// Begins the folder, in place of what an earlier run has left there; does nothing if it has
@@ -166,7 +175,12 @@ impl RunFolder {
         self.write_settings()
     }
 
-    fn write_settings(&self) -> Result<(), Failure> {
+    /// Writes the settings that start the run again.
+    ///
+    /// # Errors
+    ///
+    /// Refusals of the operating system.
+    pub(crate) fn write_settings(&self) -> Result<(), Failure> {
         let path = self.path.join(CONFIG);
         let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
         let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
@@ -287,7 +301,7 @@ mod tests {
     }
 
     fn begun(path: &Path, settings: &str) -> RunFolder {
-        let run = RunFolder::make(path, settings.to_owned(), false).expect("can be made");
+        let run = RunFolder::of(path, settings.to_owned(), false).made().expect("can be made");
         run.begin().expect("can be written");
         run
     }
@@ -325,7 +339,7 @@ mod tests {
         }
         fs::remove_file(path.join("thesis.tex")).expect("can be removed");
         // Made, but not begun, it is still empty, wherever its process was killed.
-        RunFolder::make(&path, String::new(), false).expect("can be made");
+        RunFolder::of(&path, String::new(), false).made().expect("can be made");
         assert_eq!(refused(false), Ok(()));
         for name in ["best.adapm.7-01.partial", "config.toml.7-02.partial", LOG, METRICS] {
             fs::write(path.join(name), "").expect("can be written");
@@ -337,7 +351,7 @@ mod tests {
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));
         assert_eq!(refused(true), Ok(()));
-        let run = RunFolder::make(&path, config::HEAD.to_owned(), false).expect("can be made");
+        let run = RunFolder::of(&path, config::HEAD.to_owned(), false).made().expect("can be made");
         assert!(path.join(BEST).exists(), "nothing is lost before the run begins");
         run.begin().expect("can be written");
         assert!(!path.join(BEST).exists());

@@ -41,6 +41,8 @@ pub(crate) struct Screen<'a> {
     signs: Signs,
     interrupt: &'a Interrupt,
     folder: Option<&'a RunFolder>,
+    /// A folder that is not node 0's.
+    elsewhere: Option<&'a RunFolder>,
     told: AtomicBool,
     preface: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
@@ -61,6 +63,7 @@ impl<'a> Screen<'a> {
             signs,
             interrupt,
             folder: None,
+            elsewhere: None,
             told: AtomicBool::new(false),
             preface: Mutex::new(None),
             failure: Mutex::new(None),
@@ -76,6 +79,13 @@ impl<'a> Screen<'a> {
     /// Writes epochs to the folder of the run, too.
     pub(crate) fn recorded(mut self, folder: &'a RunFolder) -> Self {
         self.folder = Some(folder);
+        self
+    }
+
+    /// Writes the settings into a folder of the run that node 0 does not see, if this process is the
+    /// first there.
+    pub(crate) fn set_up(mut self, folder: &'a RunFolder) -> Self {
+        self.elsewhere = Some(folder);
         self
     }
 
@@ -207,6 +217,11 @@ impl<F: Figures> Observer<F> for Screen<'_> {
         let (replicas, keys) = (format::count(replicas), format::count(keys));
         let held = format!("a node holds replicas of at most {replicas} of {keys} keys");
         self.print(|| self.output.sentence(&format!("partitioned in {seconds:.1} s: {held}")));
+    }
+
+    fn opened(&self, leads: bool) {
+        let elsewhere = self.elsewhere.filter(|_| leads);
+        elsewhere.iter().for_each(|folder| self.print(|| folder.write_settings()));
     }
 
     fn resumed(&self, from: &Resumption) {

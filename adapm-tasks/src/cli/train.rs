@@ -66,10 +66,11 @@ fn train<P: Program>(
     let output = processes.output(args.output.json);
     args.config.check()?;
     check_manager(args.config.cluster(), processes)?;
-    let folder = args.output.folder().filter(|_| processes.is_first());
-    let is_restarted = folder.is_some_and(folder::is_of_this_launch);
+    let is_first = processes.is_first();
+    let own = args.output.folder().filter(|_| is_first || args.output.out_local.is_some());
+    let is_restarted = own.is_some_and(folder::is_of_this_launch);
     let goes_on = args.output.resume.is_some() || is_restarted;
-    folder.map_or(Ok(()), |path| folder::check(path, args.output.overwrite, goes_on))?;
+    own.map_or(Ok(()), |path| folder::check(path, args.output.overwrite, goes_on))?;
     let (mut outputs, choices) = prepare(args, processes, interrupt)?;
     let read = || P::read(args).map_err(|error| *error.0);
     let (data, source) = input::read(output, interrupt, processes.company().is_none(), read)?;
@@ -79,12 +80,14 @@ fn train<P: Program>(
     let tracing = tracing.transpose()?;
     let config = configured(args, processes, tracing.as_ref())?;
     let preface = preface(args, &config, (&data, &source), given, processes)?;
-    let folder = folder.map(|path| RunFolder::make(path, given.to_toml(P::NAME), goes_on));
-    let folder = folder.transpose()?;
+    let of = |path| RunFolder::of(path, given.to_toml(P::NAME), goes_on);
+    let elsewhere = args.output.folder().filter(|_| !is_first).map(of);
+    let folder = own.filter(|_| is_first).map(|path| of(path).made()).transpose()?;
     add_models(folder.as_ref(), P::sizes(&data, &config), &mut outputs)?;
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
     let screen = folder.iter().fold(screen, Screen::recorded);
+    let screen = elsewhere.iter().fold(screen, Screen::set_up);
     let checkpoints = args.output.checkpoints(is_restarted);
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);

@@ -57,7 +57,8 @@ pub(crate) fn run<P: Program>(
 fn check<P: Program>(args: &TrainArgs<P>, given: &Given) -> Result<(), Failure> {
     let refused = |text: &str| Err(Failure::Input(text.to_owned()));
     let output = &args.output;
-    if output.save.is_some() || output.out.is_some() || args.traced.trace_keys.is_some() {
+    let has_folder = output.out.is_some() || output.out_local.is_some();
+    if output.save.is_some() || has_folder || args.traced.trace_keys.is_some() {
         return refused(
             "tune trains parts of epochs and keeps nothing: leave out --save, --out and --trace-keys",
         );

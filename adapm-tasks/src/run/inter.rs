@@ -21,7 +21,7 @@ use std::sync::Arc;
 use adapm_core::Key;
 use adapm_core::error::OpError;
 use adapm_core::id::Version;
-use adapm_runtime::checkpoint::Part;
+use adapm_runtime::checkpoint::{Part, Restored};
 use adapm_runtime::{Sample, Worker};
 
 use crate::run::parameters::{Parameters, Snapshot};
@@ -175,7 +175,35 @@ impl Snapshot for Bounded {
         self.check.iter_mut().for_each(|check| check.is_due = false);
         self.worker.snapshot(room)
     }
+
+    fn hand_over(
+        &mut self,
+        keys: impl Iterator<Item = Key>,
+        rows: &Restored,
+        len_of: &dyn Fn(Key) -> usize,
+    ) -> Result<(), OpError> {
+        let (mut own, mut values) = (Vec::new(), Vec::new());
+        let here = self.worker.node();
+        for key in keys {
+            let begin = values.len();
+            values.resize(begin + len_of(key), 0.0);
+            if self.worker.home(key) != here && rows.write(key, &mut values[begin..]) {
+                own.push(key);
+            } else {
+                values.truncate(begin);
+            }
+            if values.len() >= HANDED_OVER {
+                self.worker.set(&own, &values)?;
+                own.clear();
+                values.clear();
+            }
+        }
+        self.worker.set(&own, &values)
+    }
 }
+
+/// Floats that are set at once.
+const HANDED_OVER: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {

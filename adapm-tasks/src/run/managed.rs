@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, NodeId};
-use adapm_runtime::checkpoint::Part;
+use adapm_runtime::checkpoint::{Part, Restored};
 use adapm_runtime::trace::Tracer;
 use adapm_runtime::{
     Builder, Cluster, IntentHandle, Nodes, Populating, Random, Sample, Scheme, System,
@@ -225,6 +225,16 @@ impl Snapshot for Arrays {
     fn snapshot(&mut self, mut room: Vec<f32>) -> Result<Part, Infallible> {
         room.clone_from(&self.values);
         Ok(Part::new((0..self.shape.keys()).map(Key), room))
+    }
+
+    fn hand_over(
+        &mut self,
+        _: impl Iterator<Item = Key>,
+        _: &Restored,
+        _: &dyn Fn(Key) -> usize,
+    ) -> Result<(), Infallible> {
+        // All are at home here.
+        Ok(())
     }
 }
 

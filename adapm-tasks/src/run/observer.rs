@@ -133,6 +133,12 @@ pub trait Observer<F>: Sync {
         let _ = (replicas, keys, seconds);
     }
 
+    /// The run has its folder of checkpoints; `leads`: this process is the first of those that share
+    /// it.
+    fn opened(&self, leads: bool) {
+        let _ = leads;
+    }
+
     /// The run goes on from a checkpoint.
     fn resumed(&self, from: &Resumption) {
         let _ = from;

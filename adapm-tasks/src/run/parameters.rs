@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use adapm_core::error::OpError;
 use adapm_core::{Clock, Key, Layout};
-use adapm_runtime::checkpoint::Part;
+use adapm_runtime::checkpoint::{Part, Restored};
 use adapm_runtime::tables::Tables;
 use adapm_runtime::{Random, Sampling, Scheme};
 
@@ -89,6 +89,19 @@ pub(crate) trait Snapshot: Parameters {
     ///
     /// As [`pull`](Parameters::pull).
     fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, Self::Error>;
+
+    /// Sets the values of those of `keys` that were read and have their home elsewhere, each as long
+    /// as `len_of` says. Some are on their way in the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull`](Parameters::pull).
+    fn hand_over(
+        &mut self,
+        keys: impl Iterator<Item = Key>,
+        rows: &Restored,
+        len_of: &dyn Fn(Key) -> usize,
+    ) -> Result<(), Self::Error>;
 }
 
 /// The intent signals of a loader thread, ahead of its worker.

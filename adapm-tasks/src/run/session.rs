@@ -130,7 +130,7 @@ where
     where
         A: IntentSignaler<Sample = P::Sample> + Send,
     {
-        self.take_up();
+        self.take_up()?;
         signaler.skip_samples(self.seat.samples);
         let (task, epochs) = (self.job.task, self.job.settings.epochs);
         let state = self.job.state;

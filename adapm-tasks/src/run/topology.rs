@@ -170,11 +170,15 @@ impl WorkerSlot {
     /// Returns the keys, of `keys` many, that this worker copies, ascending: those of all workers
     /// of a process, one after the other, are all keys that have their home in it, ascending.
     pub(crate) fn copied(self, keys: u64) -> impl Iterator<Item = Key> {
-        let bound = |index: usize| keys * index as u64 / self.here as u64;
         let is_alone = self.here == self.all;
         let (process, processes) = if is_alone { (0, 1) } else { (self.node, self.nodes) };
-        let range = (bound(self.index)..bound(self.index + 1)).map(Key);
-        range.filter(move |key| is_here(*key, process, processes))
+        self.range(keys).filter(move |key| is_here(*key, process, processes))
+    }
+
+    /// Returns this worker's range of keys, of `keys` many: workers of a process have one each.
+    pub(crate) fn range(self, keys: u64) -> impl Iterator<Item = Key> {
+        let bound = |index: usize| keys * index as u64 / self.here as u64;
+        (bound(self.index)..bound(self.index + 1)).map(Key)
     }
 }
 

@@ -377,7 +377,8 @@ impl<T: Task> TrainingRun<'_, T> {
         let Started { topology: Topology { workers, peers, .. }, observer, .. } = *started;
         let Some(folder) = started.checkpoints else { return Ok((None, None)) };
         let fingerprint = started.fingerprint;
-        let opened = folder.open(peers, fingerprint)?;
+        let opened = folder.open(peers, (workers, fingerprint))?;
+        observer.opened(opened.here().first() == Some(&peers.node()));
         let resumed = opened.read(task, (workers, fingerprint), peers, homes)?;
         if let Some(resumed) = &resumed {
             observer.resumed(&resumed.told());

@@ -48,14 +48,18 @@ pub(crate) struct TrainOutputArgs {
     pub(crate) save: Option<PathBuf>,
     /// Make a folder of the run: its settings, a line an epoch, checkpoints, the best and the last
     /// parameters
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", group = "run_folder")]
     pub(crate) out: Option<PathBuf>,
+    /// Make such a folder on each host, which need not share one: with the checkpoints of its own
+    /// processes, all else on the host of node 0
+    #[arg(long, value_name = "FOLDER", group = "run_folder")]
+    pub(crate) out_local: Option<PathBuf>,
     /// Go on from the last checkpoint of the run in FOLDER, or from FOLDER if that is a checkpoint,
     /// with the settings of the run; the task may be left out
-    #[arg(id = "resume_run", long = "resume", value_name = "FOLDER", conflicts_with_all = ["out", "config", "recipe"])]
+    #[arg(id = "resume_run", long = "resume", value_name = "FOLDER", conflicts_with_all = ["out", "out_local", "config", "recipe"])]
     pub(crate) resume: Option<PathBuf>,
-    /// Let --out take the folder of an earlier run
-    #[arg(long, requires = "out")]
+    /// Let --out or --out-local take the folder of an earlier run
+    #[arg(long, requires = "run_folder")]
     pub(crate) overwrite: bool,
     /// Print one JSON object per epoch and a last one of the run; tables go to stderr
     #[arg(long)]
@@ -65,7 +69,8 @@ pub(crate) struct TrainOutputArgs {
 impl TrainOutputArgs {
     /// Returns the folder of the run, if it has one.
     pub(crate) fn folder(&self) -> Option<&Path> {
-        self.resume.as_deref().map(run_of).or(self.out.as_deref())
+        let new = self.out.as_deref().or(self.out_local.as_deref());
+        self.resume.as_deref().map(run_of).or(new)
     }
 
     /// Returns where the run has its checkpoints, if it has any; `is_restarted`: its folder is that
@@ -74,11 +79,12 @@ impl TrainOutputArgs {
         let folder = self.folder()?;
         let named = || self.resume.as_deref().filter(|path| is_checkpoint(path));
         let name = || named()?.file_name()?.to_str();
-        Some(match &self.resume {
+        let checkpoints = match &self.resume {
             _ if is_restarted => CheckpointFolder::begun_or_resumed(folder),
             Some(_) => CheckpointFolder::resumed(folder, name()),
             None => CheckpointFolder::new(folder),
-        })
+        };
+        Some(if self.out_local.is_some() { checkpoints.apart() } else { checkpoints })
     }
 }
 

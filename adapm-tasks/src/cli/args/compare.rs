@@ -126,12 +126,13 @@ fn figure(text: &str) -> Result<f64, &'static str> {
 }
 
 /// Flags of training that are of one run and its files.
-pub(crate) const OF_ONE_RUN: [&str; 19] = [
+pub(crate) const OF_ONE_RUN: [&str; 20] = [
     "run-nodes",
     "run-system",
     "run-out",
     "run-json",
     "run-resume_run",
+    "out-local",
     "overwrite",
     "save",
     "print-config",

@@ -38,7 +38,7 @@ impl Restarts {
     ///
     /// A command that has no checkpoints.
     pub(super) fn of(most: u32, words: &[OsString]) -> Result<Self, LaunchError> {
-        let folder = [OUT, RESUME].iter().find_map(|flag| value_of(words, flag));
+        let folder = [OUT, OUT_LOCAL, RESUME].iter().find_map(|flag| value_of(words, flag));
         let is_training = words.first().is_some_and(|word| word == "train");
         let folder = match folder.filter(|_| is_training) {
             None if most > 0 => return Err(LaunchError::NoFolder),
@@ -121,6 +121,7 @@ fn value_of(words: &[OsString], flag: &str) -> Option<OsString> {
 }
 
 const OUT: &str = "--out";
+const OUT_LOCAL: &str = "--out-local";
 const RESUME: &str = "--resume";
 /// The exit code of what was asked for and cannot be.
 const INPUT: u8 = 2;
@@ -132,7 +133,7 @@ mod tests {
     use std::fs;
 
     use adapm_core::Key;
-    use adapm_runtime::checkpoint::{Owner, Part, Place, Save, Writer};
+    use adapm_runtime::checkpoint::{Keeps, Owner, Part, Place, Save, Writer};
     use adapm_runtime::tables::{Table, Tables};
 
     use super::*;
@@ -144,7 +145,7 @@ mod tests {
         let writer = Writer::new(&folder, Place { part: 0, parts: 1, workers: 1 });
         let tables = Tables::new([Table::new("a", 1, 1)]).expect("legal");
         let (name, needs, program) = ("step-1".to_owned(), Vec::new(), "{}".to_owned());
-        let save = Save { name, tables, needs, program, is_latest: true };
+        let save = Save { name, tables, needs, program, keeps: Keeps::Latest };
         writer.submit(0, &save, Part::new([Key(0)], vec![1.0]));
         writer.wait();
     }
@@ -159,7 +160,7 @@ mod tests {
             assert!(matches!(Restarts::of(1, &words(text)), Err(LaunchError::NoFolder)), "{text}");
             assert!(Restarts::of(0, &words(text)).is_ok());
         }
-        for text in ["train kge --out r", "train kge --out=r", "train --resume r"] {
+        for text in ["train kge --out r", "train kge --out=r", "train --resume r", "train kge --out-local=r"] {
             assert_eq!(Restarts::of(1, &words(text)).expect("has one").folder, PathBuf::from("r"));
         }
     }

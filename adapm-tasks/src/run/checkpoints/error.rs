@@ -13,8 +13,40 @@ pub enum ResumeError {
     #[error("{0}")]
     Checkpoint(#[from] CheckpointError),
     /// This process does not see the folder of node 0.
-    #[error("{}: this is not the folder that node 0 writes to, on host {}; give a folder that all hosts share", .0.display(), .1)]
+    #[error("{}: this is not the folder that node 0 writes to, on host {}; give a folder that all hosts share, or --out-local", .0.display(), .1)]
     NotShared(PathBuf, String),
+    /// Hosts have a folder each, and other processes than these have written there.
+    #[error("{}: hosts have a folder each there (--out-local), so the same processes go on: it is of {there}, this one has {here}; start it as it was", path.display())]
+    OtherSeats {
+        /// The folder.
+        path: PathBuf,
+        /// Processes, workers and hosts of the run there.
+        there: String,
+        /// Those of this one.
+        here: String,
+    },
+    /// Hosts have a folder each, and some lacks the files of its processes.
+    #[error("{}: hosts have a folder each there (--out-local), and of {name} files are missing: {missing}; start each node where its files are", path.display())]
+    Missing {
+        /// The folder.
+        path: PathBuf,
+        /// The checkpoint.
+        name: String,
+        /// Nodes without their files, with their hosts.
+        missing: String,
+    },
+    /// The files of a checkpoint together do not have all rows.
+    #[error("{}: the files of all hosts have {found} of {rows} rows of table {table}; go on from another checkpoint of the folder", path.display())]
+    Rows {
+        /// The folder of the checkpoint.
+        path: PathBuf,
+        /// The table.
+        table: String,
+        /// Rows that are there, and of how many.
+        found: u64,
+        /// Rows of the table.
+        rows: u64,
+    },
     /// There is no checkpoint.
     #[error("{}: there is no checkpoint to go on from; start the run with --out", .0.display())]
     None(PathBuf),

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adapm_core::Key;
-use adapm_runtime::checkpoint::{Checkpoint, Owner, Restored};
-use adapm_runtime::tables::Tables;
+use adapm_runtime::checkpoint::{Checkpoint, Owner, Restored, Sign};
+use adapm_runtime::tables::{Table, Tables};
+use serde::{Deserialize, Serialize};
 
 use super::error::ResumeError;
+use super::hosts::{Found, Told, lacking, newest_of_all};
 use super::record::{Record, Seat, State, order_of};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
@@ -18,17 +20,19 @@ use crate::run::queue::Round;
 use crate::run::task::{FiguresOf, Task};
 
 /// Where a run has its checkpoints, and whether it goes on from the last one there.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointFolder {
     /// The folder of the run; checkpoints are in a folder of their own in it.
     run: PathBuf,
     start: Start,
+    /// Each host may have one of this name for itself.
+    is_apart: bool,
     /// Seconds between two checkpoints, if they are not to follow from what one costs.
     interval: Option<f64>,
 }
 
 /// How a run begins. Where nodes are processes, node 0's choice counts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Start {
     /// From the beginning.
     New,
@@ -41,7 +45,13 @@ enum Start {
 /// A folder of checkpoints that is this run's.
 pub(crate) struct Opened {
     path: PathBuf,
-    /// Held as long as the run; on node 0.
+    /// The processes that share it, ascending.
+    here: Vec<usize>,
+    /// The host of each process.
+    hosts: Vec<String>,
+    /// What distinguishes this start of the run from others.
+    start: String,
+    /// Held as long as the run, by the first of them.
     _owner: Option<Owner>,
     interval: Option<f64>,
     found: Option<(Checkpoint, Record)>,
@@ -54,6 +64,10 @@ pub(crate) struct Resumed<F> {
     rows: Mutex<Option<Restored>>,
     /// Those of the best epoch, if there is one, for each worker here that has not taken them.
     best: Mutex<Vec<Restored>>,
+    /// All that this process has read, for each worker here that has not handed its part over; and
+    /// true if workers do that.
+    elsewhere: Mutex<Vec<Restored>>,
+    is_apart: bool,
     pub(crate) state: State<F>,
     pub(crate) chosen: Option<u32>,
     /// True if the workers are others, and have no places in the data.
@@ -66,7 +80,7 @@ pub(crate) struct Resumed<F> {
 impl CheckpointFolder {
     fn of(run: &Path, start: Start) -> Self {
         let interval = std::env::var(INTERVAL).ok().and_then(|text| text.parse().ok());
-        Self { run: run.to_path_buf(), start, interval }
+        Self { run: run.to_path_buf(), start, is_apart: false, interval }
     }
 
     /// Returns the folder of checkpoints in that of a run that begins.
@@ -93,59 +107,108 @@ impl CheckpointFolder {
         Self { interval: Some(seconds), ..self }
     }
 
-    /// Opens the folder: on node 0 locks it and makes it ready, elsewhere checks that it is the
-    /// same one. Collective.
+    /// Returns the same where each host may have a folder of this name for itself.
+    #[must_use]
+    pub fn apart(self) -> Self {
+        Self { is_apart: true, ..self }
+    }
+
+    /// Opens the folder: finds out which processes share it, of which the first locks it and makes
+    /// it ready, and where all go on. Collective.
     ///
     /// # Errors
     ///
-    /// A folder that another run uses, that cannot be written, or that is not shared; a run that
-    /// cannot go on there.
+    /// A folder that another run uses, that cannot be written, or that is not shared where it has
+    /// to be; a run that cannot go on there.
     pub(crate) fn open(
         &self,
         peers: &Peers<'_>,
-        fingerprint: &RunFingerprint,
+        (workers, fingerprint): (&[usize], &RunFingerprint),
     ) -> Result<Opened, TaskError> {
-        let path = self.run.join(CHECKPOINTS);
-        let mut taken = None;
-        let told = if peers.node() == 0 {
-            let (owner, from) = self.take(&path, fingerprint)?;
-            let told = (owner.sign().to_owned(), from.map(|from| from.name().to_owned()));
-            taken = Some(owner);
-            Some(told)
-        } else {
-            None
+        let (path, node) = (self.run.join(CHECKPOINTS), peers.node());
+        let makes = !matches!(self.start, Start::Resume(_));
+        let sign = Sign::leave(&path, node, makes).map_err(ResumeError::from);
+        let name = |sign: &Option<Sign>| sign.as_ref().map(|sign| sign.name().to_owned());
+        let own = sign.as_ref().map(|sign| (name(sign), self.clone()));
+        let own = own.map_err(|error| error.clone().into());
+        let (signs, of_each): (Vec<_>, Vec<Self>) = peers.share(own)?.into_iter().unzip();
+        let of_first = &of_each[0];
+        let is_seen = |process: &usize| {
+            signs[*process].as_ref().is_some_and(|sign| Sign::is_in(&path, sign))
         };
-        let (sign, name) = peers.share(Ok(told))?.into_iter().flatten().next().unwrap_or_default();
-        let is_seen = if Owner::is_at(&path, &sign) {
-            Ok(())
-        } else {
-            Err(ResumeError::NotShared(path.clone(), host()))
+        let here: Vec<usize> = (0..signs.len()).filter(is_seen).collect();
+        let told = of_first.look(&path, node, (here.clone(), signs.len()));
+        let all = peers.share(told.map_err(TaskError::from))?;
+        let find = |name: &String| -> Result<_, ResumeError> {
+            let (found, record) = self.find(&path.join(name), fingerprint)?;
+            check_rows(&found, &all)?;
+            Ok((found, record))
         };
-        let find = |name: &String| self.find(&path.join(name), fingerprint);
-        let found = is_seen.and_then(|()| name.as_ref().map(find).transpose());
-        // All go on from the same one, or all end.
-        peers.share(found.as_ref().map(drop).map_err(|error| TaskError::from(error.clone())))?;
-        Ok(Opened { path, _owner: taken, interval: self.interval, found: found? })
+        let from = of_first.choose(&all, node, workers);
+        let found = from.and_then(|name| name.as_ref().map(find).transpose());
+        // What is refused changes nothing: all go on from the same one, or all end.
+        peers.share(found.as_ref().map(drop).map_err(|error| error.clone().into()))?;
+        let found = found?;
+        let take = || Owner::take(&path, found.as_ref().map(|(found, _)| found));
+        let leads = here.first() == Some(&node);
+        let owner = leads.then(take).transpose().map_err(ResumeError::from);
+        peers.share(owner.as_ref().map(drop).map_err(|error| error.clone().into()))?;
+        let start = signs.into_iter().flatten().next().unwrap_or_default();
+        let hosts = all.into_iter().map(|told| told.host).collect();
+        let (interval, _owner) = (self.interval, owner?);
+        Ok(Opened { path, here, hosts, start, _owner, interval, found })
     }
 
-    /// Takes the folder for this run; returns the checkpoint to go on from.
-    fn take(
+    /// Looks what there is to go on from in the folder of a process, which some of so many share.
+    fn look(
         &self,
         path: &Path,
-        fingerprint: &RunFingerprint,
-    ) -> Result<(Owner, Option<Checkpoint>), ResumeError> {
-        let latest = || Checkpoint::latest(path);
-        let from = match &self.start {
+        node: usize,
+        (seen, processes): (Vec<usize>, usize),
+    ) -> Result<Told, ResumeError> {
+        let of_all = seen.len() == processes;
+        let latest = match &self.start {
             Start::New => None,
-            Start::Either => latest()?,
+            Start::Either | Start::Resume(None) => Checkpoint::latest(path)?,
+            Start::Resume(Some(name)) if !of_all && !path.join(name).exists() => None,
             Start::Resume(Some(name)) => Some(Checkpoint::open(&path.join(name))?),
-            Start::Resume(None) => {
-                Some(latest()?.ok_or_else(|| ResumeError::None(self.run.clone()))?)
+        };
+        // Where folders differ, the latest one of a folder need not be complete in all.
+        let any = !of_all && matches!(self.start, Start::Either | Start::Resume(None));
+        let listed = if any { complete_in(path) } else { Vec::new() };
+        let listed = listed.iter().map(|name| Checkpoint::open(&path.join(name)));
+        let listed: Vec<Checkpoint> = listed.collect::<Result<_, _>>()?;
+        let found = if any { &*listed } else { latest.as_slice() };
+        let found = found.iter().filter_map(|found| Found::of(found, node)).collect();
+        let latest = latest.map(|latest| latest.name().to_owned());
+        Ok(Told { host: host(), seen, latest, found })
+    }
+
+    /// Chooses the checkpoint to go on from, by what all processes have told: the same in all.
+    fn choose(
+        &self,
+        all: &[Told],
+        node: usize,
+        workers: &[usize],
+    ) -> Result<Option<String>, ResumeError> {
+        let (is_one, is_apart) = (Told::is_one_folder(all), Told::is_apart(all));
+        if !is_one && !is_apart && !self.is_apart {
+            let other = || ResumeError::NotShared(self.run.join(CHECKPOINTS), host());
+            return if all[node].seen.contains(&0) { Ok(None) } else { Err(other()) };
+        }
+        let found = if is_one && !is_apart {
+            all[0].latest.clone()
+        } else {
+            match newest_of_all(&self.run, all, workers) {
+                // Nothing was ever complete in all folders.
+                Err(_) if matches!(self.start, Start::Either) && !Told::has_latest(all) => None,
+                newest => newest?,
             }
         };
-        // What is refused changes nothing.
-        from.as_ref().map_or(Ok(()), |from| self.find(from.folder(), fingerprint).map(drop))?;
-        Ok((Owner::take(path, from.as_ref())?, from))
+        match &self.start {
+            Start::Resume(_) if found.is_none() => Err(ResumeError::None(self.run.clone())),
+            _ => Ok(found),
+        }
     }
 
     /// Opens a checkpoint to go on from, which has to be one of this run.
@@ -189,6 +252,31 @@ impl Opened {
         &self.path
     }
 
+    /// Returns the processes that share the folder, ascending.
+    pub(crate) fn here(&self) -> &[usize] {
+        &self.here
+    }
+
+    /// Returns the host of each process, if not all share one folder.
+    pub(crate) fn hosts_apart(&self) -> Option<&[String]> {
+        (self.here.len() < self.hosts.len()).then_some(&self.hosts)
+    }
+
+    /// Returns what distinguishes this start of the run from others.
+    pub(crate) fn start(&self) -> &str {
+        &self.start
+    }
+
+    /// Returns the name of the checkpoint gone on from, and how many could not be written before.
+    pub(crate) fn from(&self) -> Option<(&str, u32)> {
+        self.found.as_ref().map(|(found, record)| (found.name(), record.failures))
+    }
+
+    /// Returns the checkpoints of the run that are complete in the folder.
+    pub(crate) fn complete(&self) -> Vec<String> {
+        complete_in(&self.path)
+    }
+
     /// Seconds between checkpoints, if a test has set them.
     pub(crate) fn interval(&self) -> Option<f64> {
         self.interval
@@ -225,20 +313,26 @@ impl Opened {
             let home = homes.and_then(|homes| homes.get(usize::try_from(key.0).ok()?));
             home.is_none_or(|home| usize::from(*home) == here.0)
         };
-        // Where homes are by hash, what is at home here is one slice.
+        // Where homes are by hash, what is at home here is one slice. Of folders apart each process
+        // has the file that it wrote itself, with keys that have their home elsewhere.
+        let is_apart = found.is_apart();
         let of_tables = |found: &Checkpoint, tables: &Tables, by_hash: bool| {
+            if is_apart {
+                return found.read_part(here.0, tables, &|_| true);
+            }
             let (at, keep): (_, &(dyn Fn(Key) -> bool + Sync)) =
                 if by_hash || here.1 == 1 { (here, &|_| true) } else { ((0, 1), &is_own) };
             found.read(tables, at, keep)
         };
         let tables = task.tables();
-        let rows = Mutex::new(Some(of_tables(found, &tables, homes.is_none())?));
+        let rows = of_tables(found, &tables, homes.is_none())?;
         let best = record.best_checkpoint.as_ref().map(|name| {
             let best = Checkpoint::open(&self.path.join(name))?;
             of_tables(&best, &tables.parameters(), true)
         });
         let workers_here = if here.1 > 1 { workers[here.0] } else { workers.iter().sum() };
         let best = best.transpose()?.map_or(Vec::new(), |best| vec![best; workers_here]);
+        let elsewhere = if is_apart { vec![rows.clone(); workers_here] } else { Vec::new() };
         let has_others = record.order != order_of(fingerprint, workers);
         let all: usize = workers.iter().sum();
         let (mut again, mut left_out) = (0, 0);
@@ -255,8 +349,19 @@ impl Opened {
         // They are counted from here on.
         state.seats.iter_mut().for_each(|seat| seat.total = 0);
         let (chosen, checkpoint) = (record.chosen, found.folder().to_path_buf());
-        let best = Mutex::new(best);
-        Ok(Some(Resumed { checkpoint, rows, best, state, chosen, has_others, again, left_out }))
+        let [best, elsewhere] = [best, elsewhere].map(Mutex::new);
+        Ok(Some(Resumed {
+            checkpoint,
+            rows: Mutex::new(Some(rows)),
+            best,
+            elsewhere,
+            is_apart,
+            state,
+            chosen,
+            has_others,
+            again,
+            left_out,
+        }))
     }
 }
 
@@ -269,6 +374,17 @@ impl<F> Resumed<F> {
     /// Takes the parameters of the best epoch, by each worker once; the last frees their memory.
     pub(crate) fn take_best(&self) -> Option<Restored> {
         self.best.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Takes the parameters of which this process has some that have their home elsewhere, by each
+    /// worker once; the last frees their memory.
+    pub(crate) fn take_elsewhere(&self) -> Option<Restored> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Returns true if workers hand parameters over before they train: in all processes.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.is_apart
     }
 
     /// Returns the place where a worker begins, by its number.
@@ -318,6 +434,30 @@ impl<F> Resumed<F> {
     }
 }
 
+/// Checks that the files of all processes together have all rows of a checkpoint, if hosts have a
+/// folder each.
+fn check_rows(found: &Checkpoint, all: &[Told]) -> Result<(), ResumeError> {
+    let tables = found.tables().as_slice();
+    let rows: Vec<u64> = tables.iter().map(Table::rows).collect();
+    let lacking = if found.is_apart() { lacking(all, found.name(), &rows) } else { None };
+    lacking.map_or(Ok(()), |(at, found_rows)| {
+        Err(ResumeError::Rows {
+            path: found.folder().to_path_buf(),
+            table: tables[at].name().to_owned(),
+            found: found_rows,
+            rows: rows[at],
+        })
+    })
+}
+
+/// Returns the names of the checkpoints of a run that are complete in a folder; none if it cannot be
+/// read.
+fn complete_in(path: &Path) -> Vec<String> {
+    let found = Checkpoint::list(path).unwrap_or_default();
+    let names = found.iter().filter_map(|path| path.file_name()?.to_str());
+    names.filter(|name| name.starts_with(STEP)).map(str::to_owned).collect()
+}
+
 /// Settings that a run which goes on may have otherwise: none of them says what the parameters are
 /// of.
 const MAY_CHANGE: [&str; 21] = [
@@ -344,13 +484,15 @@ const MAY_CHANGE: [&str; 21] = [
     "homes",
 ];
 
+/// What the names of checkpoints begin with that a run goes on from.
+pub(super) const STEP: &str = "step-";
 /// The folder in that of a run.
 pub(crate) const CHECKPOINTS: &str = "checkpoints";
 /// The variable that sets the seconds between two checkpoints, for tests.
 const INTERVAL: &str = "ADAPM_CHECKPOINT_SECONDS";
 
 /// Returns the name of this host.
-fn host() -> String {
+pub(crate) fn host() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
 }

@@ -12,9 +12,14 @@
 //!
 //! With the same workers a run goes on where it was: each loader begins at its worker's batch. With
 //! others the epoch is gone through again, or left out, whichever is nearer.
+//!
+//! Where hosts have a folder each (`hosts`), a checkpoint is complete once it is so in all folders.
+//! That is known at a meeting, where each process tells what is complete in its own. The newest of
+//! all stays everywhere until a newer one is known to be: it is named by the saves that follow.
 
 mod error;
 mod folder;
+mod hosts;
 mod record;
 mod schedule;
 
@@ -22,7 +27,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use adapm_runtime::checkpoint::{Part, Place, Save, Saved, Writer};
+use adapm_runtime::checkpoint::{Keeps, Part, Place, Save, Saved, Writer};
 use adapm_runtime::tables::Tables;
 
 use crate::run::consistency::RunFingerprint;
@@ -35,8 +40,11 @@ use crate::run::task::{Evaluation, Task};
 
 pub use error::ResumeError;
 pub use folder::CheckpointFolder;
-use folder::Opened;
+use folder::{Opened, STEP};
+#[cfg(feature = "cli")]
+pub(crate) use folder::host;
 pub(crate) use folder::{CHECKPOINTS, Resumed};
+use hosts::newest_everywhere;
 pub(crate) use record::{Record, Seat};
 pub(crate) use schedule::{Held, Meeting, Pace, Plan};
 
@@ -76,6 +84,12 @@ struct Shared {
     round_seconds: Vec<Option<f64>>,
     /// A save has failed since the last meeting.
     has_failed: bool,
+    /// Saves that have failed since the run began, in any process.
+    failures: u32,
+    /// Where hosts have a folder each: the newest checkpoint that is complete in all, and the last
+    /// one that was begun.
+    everywhere: Option<String>,
+    begun: Option<String>,
 }
 
 impl Checkpointing {
@@ -106,9 +120,12 @@ impl Checkpointing {
             round: None,
             round_seconds: Vec::new(),
             has_failed: false,
+            failures: opened.from().map_or(0, |(_, failures)| failures),
+            everywhere: opened.from().map(|(name, _)| name.to_owned()),
+            begun: None,
         };
         Self {
-            writer: Writer::new(opened.path(), place),
+            writer: Writer::among(opened.path(), place, opened.here().to_vec()),
             tables,
             fingerprint,
             workers: workers.to_vec(),
@@ -178,7 +195,10 @@ impl Checkpointing {
         if paces.iter().any(|pace| pace.has_failed) {
             // Whatever is missing is written again, by all.
             (shared.saved_best, shared.last_step) = (None, (u64::MAX, 0));
+            shared.failures += 1;
         }
+        let is_busy = paces.iter().any(|pace| pace.is_busy);
+        shared.note_complete(paces.iter().map(|pace| &*pace.complete));
         let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
         let furthest = furthest.copied().unwrap_or(Seat::START);
         let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
@@ -196,7 +216,7 @@ impl Checkpointing {
         };
         if shared.plan.writes {
             let verdicts = state.verdicts();
-            let record = Record::of(
+            let mut record = Record::of(
                 &self.fingerprint,
                 &self.workers,
                 task,
@@ -204,9 +224,13 @@ impl Checkpointing {
                 &verdicts,
             );
             drop(verdicts);
+            self.opened.start().clone_into(&mut record.start);
+            record.failures = shared.failures;
+            record.hosts = self.opened.hosts_apart().map_or(Vec::new(), <[String]>::to_vec);
             let chosen = record.chosen;
-            let saves = self.saves(&shared, record);
+            let saves = self.saves(&shared, record, is_busy);
             shared.saved_best = chosen;
+            shared.begun = Some(saves.1.name.clone());
             (shared.last_step, shared.last) = ((step, epoch), Instant::now());
             shared.saves = Some(saves);
         }
@@ -215,8 +239,13 @@ impl Checkpointing {
         Ok(())
     }
 
-    /// Returns what is to be saved with this record.
-    fn saves(&self, shared: &Shared, mut record: Record) -> (Option<Save>, Save) {
+    /// Returns what is to be saved with this record; `is_busy`: the one before is being written.
+    fn saves(
+        &self,
+        shared: &Shared,
+        mut record: Record,
+        is_busy: bool,
+    ) -> (Option<Save>, Save) {
         let best_name = |epoch: u32| format!("best-{epoch:06}");
         let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
         record.best_checkpoint = record.chosen.map(best_name);
@@ -225,14 +254,26 @@ impl Checkpointing {
             tables: self.tables.parameters(),
             needs: Vec::new(),
             program: serde_json::json!({"epoch": epoch, "valid": record.best}).to_string(),
-            is_latest: false,
+            keeps: Keeps::All,
         });
+        let is_apart = self.opened.hosts_apart().is_some();
+        // What is complete in one folder and not in another is of no use any more, unless it is
+        // being written.
+        let only = || Keeps::Only {
+            latest: shared.everywhere.clone(),
+            others: shared.begun.clone().into_iter().filter(|_| is_busy).collect(),
+        };
+        let mut name = format!("{STEP}{:010}-e{}", record.step, record.epoch);
+        if is_apart && record.failures > 0 {
+            // One of the same name may be complete in some folders, with other keys in its files.
+            name += &format!("-r{}", record.failures);
+        }
         let all = Save {
-            name: format!("step-{:010}-e{}", record.step, record.epoch),
+            name,
             tables: self.tables.clone(),
             needs: record.best_checkpoint.iter().cloned().collect(),
             program: serde_json::to_string(&record).unwrap_or_default(),
-            is_latest: true,
+            keeps: if is_apart { only() } else { Keeps::Latest },
         };
         (best, all)
     }
@@ -275,6 +316,35 @@ impl Checkpointing {
             thread::sleep(LOOK);
         }
         self.tell(state.observer);
+    }
+
+    /// Notes which checkpoint is complete in all folders, once nothing is written any more: by the
+    /// first worker of each process.
+    ///
+    /// # Errors
+    ///
+    /// If the run fails in any process.
+    pub(crate) fn conclude<F>(
+        &self,
+        peers: &Peers<'_>,
+        observer: &dyn Observer<F>,
+    ) -> Result<(), TaskError> {
+        let lists = peers.share(Ok(self.complete()))?;
+        let mut shared = self.shared();
+        shared.note_complete(lists.iter().map(Vec::as_slice));
+        let pause = shared.pause;
+        if let Some(name) = shared.everywhere.clone().filter(|_| self.opened.hosts_apart().is_some())
+            && let Err(error) = self.writer.complete(&name)
+        {
+            drop(shared);
+            observer.checkpointed(&Err(error), pause);
+        }
+        Ok(())
+    }
+
+    /// Returns what is complete in the folder, if hosts have a folder each.
+    fn complete(&self) -> Vec<String> {
+        self.opened.hosts_apart().map_or(Vec::new(), |_| self.opened.complete())
     }
 
     /// Tells how the last save ended, if one has.
@@ -323,7 +393,14 @@ impl Shared {
             is_busy: of.writer.is_busy(),
             has_failed: self.has_failed,
             is_cut,
+            complete: of.complete(),
         }
+    }
+
+    /// Notes the newest checkpoint that all processes have told of.
+    fn note_complete<'a>(&mut self, lists: impl Iterator<Item = &'a [String]>) {
+        let newest = newest_everywhere(lists).map(str::to_owned);
+        self.everywhere = newest.max(self.everywhere.take());
     }
 }
 

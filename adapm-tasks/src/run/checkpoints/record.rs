@@ -78,6 +78,15 @@ pub(crate) struct Record {
     pub(crate) best_checkpoint: Option<String>,
     /// Batches of all workers since the run began.
     pub(crate) step: u64,
+    /// The start of the run that wrote it.
+    #[serde(default)]
+    pub(crate) start: String,
+    /// Checkpoints of the run that could not be written.
+    #[serde(default)]
+    pub(crate) failures: u32,
+    /// Of each process, if hosts have a folder each.
+    #[serde(default)]
+    pub(crate) hosts: Vec<String>,
     state: String,
 }
 
@@ -147,6 +156,9 @@ impl Record {
             best: in_words.unwrap_or_default(),
             best_checkpoint: None,
             step,
+            start: String::new(),
+            failures: 0,
+            hosts: Vec::new(),
             state: to_hex(&state),
         }
     }

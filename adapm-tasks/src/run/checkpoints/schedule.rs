@@ -44,6 +44,8 @@ pub(crate) struct Pace {
     pub(crate) has_failed: bool,
     /// Some worker has left, or fails: the run ends.
     pub(crate) is_cut: bool,
+    /// Checkpoints that are complete in its folder, if hosts have a folder each.
+    pub(crate) complete: Vec<String>,
 }
 
 /// What was decided at a meeting.

@@ -34,8 +34,9 @@ where
     TaskError: From<P::Error>,
 {
     /// Takes up what a run that goes on begins with: decisions are taken over, the copy of the best
-    /// parameters and the place of the next meeting are this worker's.
-    pub(super) fn take_up(&mut self) {
+    /// parameters and the place of the next meeting are this worker's. Hands over what was read here
+    /// and has its home elsewhere.
+    pub(super) fn take_up(&mut self) -> Result<(), TaskError> {
         let (slot, task) = (self.slot, self.job.task);
         let first = self.first_round();
         let mut batch = 0;
@@ -53,6 +54,26 @@ where
         }
         let plan = |checkpoints: &Checkpointing| checkpoints.first_plan(first, batch).next;
         self.meeting = self.job.checkpoints.and_then(plan);
+        if self.job.resumed.is_some_and(Resumed::hands_over) { self.hand_over() } else { Ok(()) }
+    }
+
+    /// Sets parameters that this process has read and that have their home elsewhere: this worker
+    /// its share of them. All have done so in the end.
+    fn hand_over(&mut self) -> Result<(), TaskError> {
+        let (slot, shape, state) = (self.slot, self.job.task.shape(), self.job.state);
+        if slot.is_first() {
+            state.observer.working(Work::Settling, 0, 0);
+        }
+        if let Some(rows) = self.job.resumed.and_then(Resumed::take_elsewhere) {
+            let len_of = |key| shape.len_of(key);
+            self.parameters.hand_over(slot.range(shape.keys()), &rows, &len_of)?;
+        }
+        self.parameters.quiesce()?;
+        if slot.is_first() {
+            // Training is counted from here on.
+            state.verdicts().trained = Some(state.stats());
+        }
+        Ok(())
     }
 
     /// Returns the first round that any worker goes through.
@@ -109,7 +130,7 @@ where
         if self.slot.is_first() {
             // None leaves before it is complete.
             checkpoints.wait(state, is_stopped);
-            state.peers.share(Ok(()))?;
+            checkpoints.conclude(state.peers, state.observer)?;
         }
         Ok(self.parameters.quiesce()?)
     }
