@@ -27,6 +27,9 @@ struct Checked {
     task: String,
     bytes: u64,
     tensors: Vec<Shape>,
+    /// Whose files are here of a checkpoint, if hosts have a folder each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Parts>,
     /// What else there is to know of a checkpoint.
     #[serde(flatten)]
     progress: Option<Progress>,
@@ -37,6 +40,13 @@ struct Shape {
     name: String,
     rows: u64,
     numbers: u64,
+}
+
+/// The processes whose files a folder has, and how many wrote the checkpoint.
+#[derive(Serialize)]
+struct Parts {
+    here: Vec<usize>,
+    of: usize,
 }
 
 /// How far a run was when it wrote a checkpoint.
@@ -115,7 +125,7 @@ fn inspected(found: &Found) -> Result<Checked, Failure> {
                 numbers: tensor.len,
             });
             let (path, tensors) = (path.display().to_string(), shapes.collect());
-            Ok(Checked { path, task, bytes, tensors, progress: None })
+            Ok(Checked { path, task, bytes, tensors, parts: None, progress: None })
         }
         Found::Checkpoint(path) => {
             let read = || {
@@ -125,11 +135,13 @@ fn inspected(found: &Found) -> Result<Checked, Failure> {
             let found = read().map_err(|error| TaskError::from(ResumeError::from(error)))?;
             // The best parameters have no record of a run.
             let record: Option<Record> = serde_json::from_str(&found.program()).ok();
+            let parts = || Parts { here: found.here(), of: found.parts() };
             Ok(Checked {
                 path: path.display().to_string(),
                 task: record.as_ref().map_or_else(String::new, Record::task_name),
                 bytes: found.bytes(),
                 tensors: shapes_of(found.tables()),
+                parts: found.is_apart().then(parts),
                 progress: record.map(|record| Progress::of(record, found.time())),
             })
         }
@@ -182,7 +194,7 @@ impl Progress {
 }
 
 fn told(checked: &Checked, output: Output) -> String {
-    let Checked { path, task, bytes, tensors, progress } = checked;
+    let Checked { path, task, bytes, tensors, parts, progress } = checked;
     let shapes = tensors.iter().map(|Shape { name, rows, numbers }| {
         format!("{name} {} x {}", format::count(*rows), format::count(*numbers))
     });
@@ -192,6 +204,11 @@ fn told(checked: &Checked, output: Output) -> String {
         table.row(["task", task]);
     }
     progress.iter().for_each(|progress| progress.tell(&mut table));
+    if let Some(Parts { here, of }) = parts {
+        let here: Vec<String> = here.iter().map(usize::to_string).collect();
+        let row = format!("{} of {of}, the others are on other hosts", here.join(", "));
+        table.row(["parts", &row]);
+    }
     table.row(["size", &format::bytes(*bytes)]);
     if !shapes.is_empty() {
         table.row(["tensors", &shapes.join(", ")]);

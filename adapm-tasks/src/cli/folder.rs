@@ -77,13 +77,13 @@ pub(crate) fn check(path: &Path, overwrite: bool, goes_on: bool) -> Result<(), F
     }
 }
 
-/// Checks that there is a run in the folder at `path` that can go on.
+/// Checks that there are settings of a run in the folder at `path`, with which it can go on.
 ///
 /// # Errors
 ///
 /// A folder that has none.
 pub(crate) fn check_run(path: &Path) -> Result<(), Failure> {
-    if is_of_a_run(path) {
+    if has_settings(path) {
         return Ok(());
     }
     let reason = format!(
@@ -124,9 +124,13 @@ fn is_left_over(entry: &fs::DirEntry) -> bool {
 
 /// Returns true if a run has begun in this folder.
 fn is_of_a_run(path: &Path) -> bool {
-    let settings = fs::read_to_string(path.join(CONFIG));
     let has_run = path.join(LOG).is_file() || path.join(CHECKPOINTS).is_dir();
-    has_run && settings.is_ok_and(|text| text.starts_with(config::HEAD))
+    has_run && has_settings(path)
+}
+
+fn has_settings(path: &Path) -> bool {
+    let settings = fs::read_to_string(path.join(CONFIG));
+    settings.is_ok_and(|text| text.starts_with(config::HEAD))
 }
 
 impl RunFolder {

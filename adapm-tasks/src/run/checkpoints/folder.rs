@@ -167,21 +167,22 @@ impl CheckpointFolder {
         (seen, processes): (Vec<usize>, usize),
     ) -> Result<Told, ResumeError> {
         let of_all = seen.len() == processes;
-        let latest = match &self.start {
-            Start::New => None,
-            Start::Either | Start::Resume(None) => Checkpoint::latest(path)?,
-            Start::Resume(Some(name)) if !of_all && !path.join(name).exists() => None,
-            Start::Resume(Some(name)) => Some(Checkpoint::open(&path.join(name))?),
+        let has_latest = !matches!(Checkpoint::latest(path), Ok(None));
+        let all: Vec<Checkpoint> = match &self.start {
+            Start::New => Vec::new(),
+            Start::Resume(Some(name)) if !of_all && !path.join(name).exists() => Vec::new(),
+            Start::Resume(Some(name)) => vec![Checkpoint::open(&path.join(name))?],
+            Start::Either | Start::Resume(None) if of_all => {
+                Checkpoint::latest(path)?.into_iter().collect()
+            }
+            // Where folders differ, the latest one of a folder need not be complete in all.
+            Start::Either | Start::Resume(None) => {
+                let names = complete_in(path).into_iter();
+                names.map(|name| Checkpoint::open(&path.join(name))).collect::<Result<_, _>>()?
+            }
         };
-        // Where folders differ, the latest one of a folder need not be complete in all.
-        let any = !of_all && matches!(self.start, Start::Either | Start::Resume(None));
-        let listed = if any { complete_in(path) } else { Vec::new() };
-        let listed = listed.iter().map(|name| Checkpoint::open(&path.join(name)));
-        let listed: Vec<Checkpoint> = listed.collect::<Result<_, _>>()?;
-        let found = if any { &*listed } else { latest.as_slice() };
-        let found = found.iter().filter_map(|found| Found::of(found, node)).collect();
-        let latest = latest.map(|latest| latest.name().to_owned());
-        Ok(Told { host: host(), seen, latest, found })
+        let found = all.iter().map(|found| Ok(Found::of(found, &Self::record_of(found)?, node)));
+        Ok(Told { host: host(), seen, has_latest, found: found.collect::<Result<_, ResumeError>>()? })
     }
 
     /// Chooses the checkpoint to go on from, by what all processes have told: the same in all.
@@ -197,7 +198,7 @@ impl CheckpointFolder {
             return if all[node].seen.contains(&0) { Ok(None) } else { Err(other()) };
         }
         let found = if is_one && !is_apart {
-            all[0].latest.clone()
+            all[0].newest()
         } else {
             match newest_of_all(&self.run, all, workers) {
                 // Nothing was ever complete in all folders.
@@ -218,10 +219,14 @@ impl CheckpointFolder {
         fingerprint: &RunFingerprint,
     ) -> Result<(Checkpoint, Record), ResumeError> {
         let found = Checkpoint::open(path)?;
-        let record: Record = serde_json::from_str(&found.program())
-            .map_err(|_| ResumeError::Version(found.folder().to_path_buf()))?;
+        let record = Self::record_of(&found)?;
         self.check(&record, fingerprint)?;
         Ok((found, record))
+    }
+
+    fn record_of(found: &Checkpoint) -> Result<Record, ResumeError> {
+        serde_json::from_str(&found.program())
+            .map_err(|_| ResumeError::Version(found.folder().to_path_buf()))
     }
 
     /// Checks that this is the run that the record is of.

@@ -19,8 +19,8 @@ pub(super) struct Told {
     pub(super) host: String,
     /// The processes whose signs are in the folder, ascending.
     pub(super) seen: Vec<usize>,
-    /// The checkpoint that `latest` names there.
-    pub(super) latest: Option<String>,
+    /// Some checkpoint was complete in the folders of all.
+    pub(super) has_latest: bool,
     /// Checkpoints that it can go on from, as far as its folder goes.
     pub(super) found: Vec<Found>,
 }
@@ -47,30 +47,34 @@ impl Told {
         all.iter().all(|told| told.seen.len() == all.len())
     }
 
-    /// Returns true if some folder names a checkpoint that is complete in all.
+    /// Returns true if some checkpoint was complete in the folders of all.
     pub(super) fn has_latest(all: &[Self]) -> bool {
-        all.iter().any(|told| told.latest.is_some())
+        all.iter().any(|told| told.has_latest)
     }
 
     /// Returns true if some folder has a checkpoint without the files of all parts.
     pub(super) fn is_apart(all: &[Self]) -> bool {
         all.iter().flat_map(|told| &told.found).any(|found| found.is_apart)
     }
+
+    /// Returns the newest of its checkpoints.
+    pub(super) fn newest(&self) -> Option<String> {
+        self.found.iter().map(|found| &found.name).max().cloned()
+    }
 }
 
 impl Found {
-    /// Returns what this process tells of a checkpoint; `None` if it has no record of a run.
-    pub(super) fn of(checkpoint: &Checkpoint, process: usize) -> Option<Self> {
-        let record: Record = serde_json::from_str(&checkpoint.program()).ok()?;
-        Some(Self {
+    /// Returns what a process tells of a checkpoint with this record.
+    pub(super) fn of(checkpoint: &Checkpoint, record: &Record, process: usize) -> Self {
+        Self {
             name: checkpoint.name().to_owned(),
-            start: record.start,
-            workers: record.workers,
-            hosts: record.hosts,
+            start: record.start.clone(),
+            workers: record.workers.clone(),
+            hosts: record.hosts.clone(),
             parts: checkpoint.parts(),
             is_apart: checkpoint.is_apart(),
             rows: checkpoint.rows_of(process).map(<[u64]>::to_vec),
-        })
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -144,7 +148,7 @@ pub(super) fn newest_everywhere<'a>(
 fn seats(processes: usize, workers: &[usize], hosts: &[&str]) -> String {
     let workers: Vec<String> = workers.iter().map(usize::to_string).collect();
     let what = if processes == 1 { "process" } else { "processes" };
-    format!("{processes} {what} with {} workers on {}", workers.join(","), hosts.join(","))
+    format!("{processes} {what} (workers {}, hosts {})", workers.join(","), hosts.join(","))
 }
 
 #[cfg(test)]
@@ -159,7 +163,7 @@ mod tests {
     }
 
     fn told(host: &str, found: Vec<Found>) -> Told {
-        Told { host: host.to_owned(), seen: Vec::new(), latest: None, found }
+        Told { host: host.to_owned(), seen: Vec::new(), has_latest: false, found }
     }
 
     fn chosen(all: &[Told], workers: &[usize]) -> Result<Option<String>, String> {
@@ -195,9 +199,9 @@ mod tests {
     fn other_seats_are_refused_with_both() {
         let of = |host: &str| told(host, vec![found("s-1", "x", true)]);
         let error = chosen(&[of("ann")], &[3]).expect_err("one process");
-        let there = "2 processes with 2,1 workers on ann,bob";
+        let there = "2 processes (workers 2,1, hosts ann,bob)";
         assert!(error.contains(there), "{error}");
-        assert!(error.contains("this one has 1 process with 3 workers on ann"), "{error}");
+        assert!(error.contains("this one has 1 process (workers 3, hosts ann)"), "{error}");
         assert!(chosen(&[of("ann"), of("bob")], &[1, 2]).is_err());
     }
 
