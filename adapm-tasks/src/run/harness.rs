@@ -6,9 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
 use adapm_runtime::System;
+use adapm_transport::threads;
 
+use crate::run::checkpoints::{CheckpointFolder, Checkpointing, Resumed};
 use crate::run::circle::{Place, places};
 use crate::run::config::{Keep, Pacing, Split};
+use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
 use crate::run::inter::Inter;
 use crate::run::managed::{ManagedSignaler, Setup};
@@ -61,16 +64,60 @@ pub(crate) fn train_each_and<T: Task>(
     observers: &[&dyn Observer<FiguresOf<T>>; NODES],
     stops: &[AtomicBool],
 ) -> Vec<Ended<FiguresOf<T>>> {
+    let stops: Vec<&AtomicBool> = stops.iter().collect();
+    train_each_in(&[], (keep, system), tasks, settings, observers, &stops)
+}
+
+/// The checkpoints of a process, and what it goes on from.
+type Kept<T> = (Checkpointing, Option<Resumed<FiguresOf<T>>>);
+
+/// Opens the folder of each process, and reads what it goes on from.
+pub(crate) fn open_each<T: Task>(
+    folders: &[CheckpointFolder],
+    task: &T,
+    (peers, workers): (&[Peers<'_>], &[usize]),
+) -> Vec<Result<Kept<T>, TaskError>> {
+    let fingerprint = &RunFingerprint::of_test();
+    let open = |node: usize| {
+        let peers = &peers[node];
+        let opened = folders[node].open(peers, (workers, fingerprint))?;
+        let resumed = opened.read(task, (workers, fingerprint), peers, None)?;
+        let tables = task.tables();
+        let kept = Checkpointing::new(opened, tables, fingerprint.clone(), workers, peers);
+        Ok((kept, resumed))
+    };
+    threads::map("process", 0..folders.len(), open)
+}
+
+/// As [`train_each`], with parameters that may be wanted, and checkpoints in the folder of each, if
+/// there are folders.
+pub(crate) fn train_each_in<T: Task>(
+    folders: &[CheckpointFolder],
+    (keep, system): (Keep, System),
+    tasks: &[&T; NODES],
+    settings: Settings<'_>,
+    observers: &[&dyn Observer<FiguresOf<T>>; NODES],
+    stops: &[&AtomicBool],
+) -> Vec<Ended<FiguresOf<T>>> {
+    let places: Vec<Place> = places(NODES);
+    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
+    let kept = open_each(folders, tasks[0], (&peers, &[WORKERS; NODES]));
+    let kept: Vec<Kept<T>> = kept.into_iter().map(|kept| kept.expect("opens")).collect();
+    let resumed = |node: usize| kept.get(node).and_then(|(_, resumed)| resumed.as_ref());
+    let rows: Vec<_> = (0..NODES).map(|node| resumed(node)?.take_rows()).collect();
     let plain =
         Setup::plain(system, (NODES, &[WORKERS; NODES]), Pacing::default(), settings.seed, None);
     let setup = Setup { scheme: tasks[0].scheme(), ..plain };
     let (task, initial) = (tasks[0], tasks[0].initial());
-    let initial = move |key, value: &mut [f32]| initial(key, value);
+    let initial = move |key, value: &mut [f32]| {
+        let rows = &rows[topology::home(key, NODES)];
+        if !rows.as_ref().is_some_and(|rows| rows.write(key, value)) {
+            initial(key, value);
+        }
+    };
     let started =
         setup.start(&task.shape(), task.sampling_distribution().as_ref(), initial, &|_, _| {});
     let cluster = started.expect("starts");
-    let places: Vec<Place> = places(NODES);
-    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
     let nodes = || (0..).map(NodeId).take(NODES);
     let stats: Vec<_> = nodes()
         .map(|node| {
@@ -79,21 +126,26 @@ pub(crate) fn train_each_and<T: Task>(
         })
         .collect();
     let states: Vec<RunState<'_, T::Evaluation>> = (0..NODES)
-        .map(|n| RunState::new(vec![WORKERS; NODES], &peers[n], observers[n], &stops[n], &stats[n]))
+        .map(|n| RunState::new(vec![WORKERS; NODES], &peers[n], observers[n], stops[n], &stats[n]))
         .collect();
+    for (node, state) in states.iter().enumerate() {
+        if let Some(resumed) = resumed(node) {
+            resumed.state.restore(resumed.chosen, &mut state.verdicts());
+        }
+    }
     let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();
-    let job = |(task, state)| Job {
-        task,
+    let job = |(node, state)| Job {
+        task: tasks[node],
         settings,
         valid: valid.as_ref(),
         test: &test,
         keep,
         state,
-        checkpoints: None,
-        resumed: None,
+        checkpoints: kept.get(node).map(|(checkpoints, _)| checkpoints),
+        resumed: resumed(node),
     };
-    let jobs: Vec<Job<'_, T>> = tasks.iter().copied().zip(&states).map(job).collect();
+    let jobs: Vec<Job<'_, T>> = states.iter().enumerate().map(job).collect();
     let results = cluster.run(|worker| {
         let (node, index) = (worker.node().index(), worker.id().index());
         let slot = WorkerSlot::of(&[WORKERS; NODES], (node, index), true);

@@ -5,6 +5,7 @@ mod accesses;
 mod checkpoints;
 mod count;
 mod ending;
+mod hosts;
 mod patterns;
 
 use std::num::NonZeroU32;

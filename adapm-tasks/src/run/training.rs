@@ -378,7 +378,7 @@ impl<T: Task> TrainingRun<'_, T> {
         let Some(folder) = started.checkpoints else { return Ok((None, None)) };
         let fingerprint = started.fingerprint;
         let opened = folder.open(peers, (workers, fingerprint))?;
-        observer.opened(opened.here().first() == Some(&peers.node()));
+        observer.opened(opened.leads());
         let resumed = opened.read(task, (workers, fingerprint), peers, homes)?;
         if let Some(resumed) = &resumed {
             observer.resumed(&resumed.told());

@@ -45,7 +45,8 @@ enum Start {
 /// A folder of checkpoints that is this run's.
 pub(crate) struct Opened {
     path: PathBuf,
-    /// The processes that share it, ascending.
+    /// This process, and those that share the folder with it, ascending.
+    process: usize,
     here: Vec<usize>,
     /// The host of each process.
     hosts: Vec<String>,
@@ -156,7 +157,7 @@ impl CheckpointFolder {
         let start = signs.into_iter().flatten().next().unwrap_or_default();
         let hosts = all.into_iter().map(|told| told.host).collect();
         let (interval, _owner) = (self.interval, owner?);
-        Ok(Opened { path, here, hosts, start, _owner, interval, found })
+        Ok(Opened { path, process: node, here, hosts, start, _owner, interval, found })
     }
 
     /// Looks what there is to go on from in the folder of a process, which some of so many share.
@@ -260,6 +261,11 @@ impl Opened {
     /// Returns the processes that share the folder, ascending.
     pub(crate) fn here(&self) -> &[usize] {
         &self.here
+    }
+
+    /// Returns true if this process is the first of them.
+    pub(crate) fn leads(&self) -> bool {
+        self.here.first() == Some(&self.process)
     }
 
     /// Returns the host of each process, if not all share one folder.

@@ -198,7 +198,7 @@ impl Checkpointing {
             shared.failures += 1;
         }
         let is_busy = paces.iter().any(|pace| pace.is_busy);
-        shared.note_complete(paces.iter().map(|pace| &*pace.complete));
+        shared.note_complete(paces.iter().filter_map(|pace| pace.complete.as_deref()));
         let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
         let furthest = furthest.copied().unwrap_or(Seat::START);
         let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
@@ -331,7 +331,7 @@ impl Checkpointing {
     ) -> Result<(), TaskError> {
         let lists = peers.share(Ok(self.complete()))?;
         let mut shared = self.shared();
-        shared.note_complete(lists.iter().map(Vec::as_slice));
+        shared.note_complete(lists.iter().filter_map(Option::as_deref));
         let pause = shared.pause;
         if let Some(name) = shared.everywhere.clone().filter(|_| self.opened.hosts_apart().is_some())
             && let Err(error) = self.writer.complete(&name)
@@ -342,9 +342,10 @@ impl Checkpointing {
         Ok(())
     }
 
-    /// Returns what is complete in the folder, if hosts have a folder each.
-    fn complete(&self) -> Vec<String> {
-        self.opened.hosts_apart().map_or(Vec::new(), |_| self.opened.complete())
+    /// Returns what is complete in the folder, if hosts have a folder each and this process is the
+    /// first there, which commits for the others.
+    fn complete(&self) -> Option<Vec<String>> {
+        self.opened.hosts_apart().filter(|_| self.opened.leads()).map(|_| self.opened.complete())
     }
 
     /// Tells how the last save ended, if one has.
@@ -397,7 +398,7 @@ impl Shared {
         }
     }
 
-    /// Notes the newest checkpoint that all processes have told of.
+    /// Notes the newest checkpoint that is complete in all folders.
     fn note_complete<'a>(&mut self, lists: impl Iterator<Item = &'a [String]>) {
         let newest = newest_everywhere(lists).map(str::to_owned);
         self.everywhere = newest.max(self.everywhere.take());

@@ -44,8 +44,9 @@ pub(crate) struct Pace {
     pub(crate) has_failed: bool,
     /// Some worker has left, or fails: the run ends.
     pub(crate) is_cut: bool,
-    /// Checkpoints that are complete in its folder, if hosts have a folder each.
-    pub(crate) complete: Vec<String>,
+    /// Checkpoints that are complete in its folder, if hosts have a folder each and it is the first
+    /// there.
+    pub(crate) complete: Option<Vec<String>>,
 }
 
 /// What was decided at a meeting.

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use adapm_runtime::System;
 
 use super::count::{BLOCKS, Count, Figures, Stopper};
-use super::{EPOCHS, SETTINGS, cluster, train, workers};
+use super::{EPOCHS, NODES, SETTINGS, cluster, train, workers};
 use crate::run::checkpoints::CheckpointFolder;
 use crate::run::config::{ClusterConfig, Keep, Pacing};
 use crate::run::consistency::RunFingerprint;
