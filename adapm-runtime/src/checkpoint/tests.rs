@@ -1,6 +1,8 @@
 //! Checkpoints: what is written is read, on any number of parts; nothing that has changed is read;
 //! whatever stops a save, the last complete checkpoint is readable.
 
+mod apart;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +84,16 @@ fn write(folder: &Path, tables: &Tables, parts: usize, step: u64) {
         let saved = writer.take_outcome().expect("one was saved").expect("can be written");
         assert_eq!(saved.name, format!("step-{step:08}"));
     }
+}
+
+/// Returns the names of all complete checkpoints of a folder, each of which is as it was written.
+fn names(folder: &Path) -> Vec<String> {
+    let found = Checkpoint::list(folder).expect("can be read").into_iter().map(|path| {
+        let found = Checkpoint::open(&path).expect("complete");
+        assert_eq!(found.verify(), Ok(()));
+        found.name().to_owned()
+    });
+    found.collect()
 }
 
 /// Takes a folder to go on from its latest checkpoint, if there is one.
@@ -179,13 +191,6 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
         writer.wait();
         assert!(writer.take_outcome().is_some_and(|outcome| outcome.is_ok()));
     }
-    let names = |folder: &Path| {
-        let found = Checkpoint::list(folder).expect("can be read");
-        found
-            .iter()
-            .map(|path| Checkpoint::open(path).expect("complete").name().to_owned())
-            .collect::<Vec<_>>()
-    };
     assert_eq!(names(&folder.0), ["best-2", "step-00000004", "step-00000005"]);
     // What a killed run left, and what is not a checkpoint.
     fs::create_dir(folder.0.join("step-00000006.partial")).expect("can be made");
@@ -200,21 +205,39 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
 
 #[test]
 fn no_byte_can_change_and_no_end_be_cut_unseen() {
-    let (folder, tables) = (Folder::new("changed"), tables(40));
-    write(&folder.0, &tables, 2, 3);
-    let complete = latest(&folder.0).folder().to_path_buf();
+    let tables = tables(40);
+    for is_apart in [false, true] {
+        let folder = Folder::new(&format!("changed-{is_apart}"));
+        if is_apart {
+            let other = Folder::new("changed-other");
+            apart::write([&folder.0, &other.0], &tables, 3, None);
+        } else {
+            write(&folder.0, &tables, 2, 3);
+        }
+        check_damage(&folder.0, &tables, is_apart);
+    }
+}
+
+/// Checks that every change of a folder's only checkpoint is found: whole, or of parts 0 and 2.
+fn check_damage(folder: &Path, tables: &Tables, is_apart: bool) {
+    let complete = latest(folder).folder().to_path_buf();
     let mut files: Vec<PathBuf> = fs::read_dir(&complete)
         .expect("is there")
         .map(|entry| entry.expect("is there").path())
         .collect();
     assert_eq!(files.len(), 3, "a manifest and two files of rows: {files:?}");
-    files.push(folder.0.join("latest"));
+    files.push(folder.join("latest"));
     let read = || -> Result<(), CheckpointError> {
-        let found = Checkpoint::latest(&folder.0)?.ok_or_else(|| {
-            CheckpointError::new(&folder.0, Fault::Damaged("there is none".to_owned()))
+        let found = Checkpoint::latest(folder)?.ok_or_else(|| {
+            CheckpointError::new(folder, Fault::Damaged("there is none".to_owned()))
         })?;
         found.verify()?;
-        found.read(&tables, (0, 1), &|_| true).map(drop)
+        if is_apart {
+            return [0, 2].into_iter().try_for_each(|part| {
+                found.read_part(part, tables, &|_| true).map(drop)
+            });
+        }
+        found.read(tables, (0, 1), &|_| true).map(drop)
     };
     assert_eq!(read(), Ok(()));
     for file in &files {
@@ -408,6 +431,13 @@ fn a_sign_is_found_in_its_folder_for_a_while_and_nowhere_else() {
 fn an_earlier_checkpoint_is_gone_on_from_as_well() {
     let (folder, tables) = (Folder::new("earlier"), tables(9));
     (1..3).for_each(|step| write(&folder.0, &tables, 1, step));
+    // One that only what comes later needs would be another one's, the next time.
+    let place = Place { part: 0, parts: 1, workers: 2 };
+    let writer = Writer::new(&folder.0, place);
+    let best = Save { name: "best-2".to_owned(), keeps: Keeps::All, ..save(&tables, 2) };
+    submit(&writer, place, &best, 2);
+    writer.wait();
+    assert!(folder.0.join("best-2").exists());
     let earlier = Checkpoint::open(&folder.0.join("step-00000001")).expect("it is kept");
     drop(Owner::take(&folder.0, Some(&earlier)).expect("nobody holds it"));
     assert_eq!(latest(&folder.0).name(), "step-00000001");

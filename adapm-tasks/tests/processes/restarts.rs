@@ -153,3 +153,51 @@ fn a_folder_that_a_process_does_not_see_is_named() {
     assert_eq!(second.code, Some(2), "{second:?}");
     assert!(first.error().contains("node n1"), "{first:?}");
 }
+
+/// Hosts that share no folder: working folders stand for them. All nodes are killed, and go on
+/// where each has its files; elsewhere they say which are missing.
+#[test]
+fn hosts_with_a_folder_each_go_on_where_they_were() {
+    let folder = folder("restarts_hosts");
+    let hosts = ["ann", "bob"].map(|name| folder.join(name));
+    let start = |meeting: &str, at: [usize; 2], words: &[&str]| {
+        let meeting = folder.join(meeting);
+        fs::create_dir_all(&meeting).expect("can be made");
+        [0, 1].map(|node: usize| {
+            let host = &hosts[at[node]];
+            fs::create_dir_all(host).expect("can be made");
+            let mut command = crate::harness::member(&meeting, node, 2);
+            command.env("ADAPM_CHECKPOINT_SECONDS", "0.05").current_dir(host);
+            Process::start(&format!("n{node}"), command.args(words))
+        })
+    };
+    let job = "train kge --dim 16 --epochs 4 --workers 1 --json --out-local run";
+    let nodes = start("first", [0, 1], &job.split(' ').collect::<Vec<_>>());
+    nodes[0].stdout_lines(2);
+    nodes.iter().for_each(|node| node.signal(Signal::KILL));
+    drop(nodes.map(Process::end));
+    let resume = ["train", "--resume", "run"];
+    for (at, node) in start("swapped", [1, 0], &resume).map(Process::end).iter().enumerate() {
+        let error = node.error();
+        assert!(error.contains("files are missing: node 0 on "), "{error}");
+        assert!(error.contains(", node 1 on ") && node.code == Some(2), "node {at}: {error}");
+    }
+    let [first, second] = start("second", [0, 1], &resume).map(Process::end);
+    ended_well(&first, "node 0");
+    ended_well(&second, "node 1");
+    assert!(first.stdout.contains("goes on from step-"), "{}", first.stdout);
+    let log = fs::read_to_string(hosts[0].join("run/log.jsonl")).expect("it is written");
+    assert_eq!(log.lines().count(), 4, "{log}");
+    // It is over: the parameters are those of the checkpoint to the bit.
+    let model = || fs::read(hosts[0].join("run/last.adapm")).expect("it was saved");
+    let before = model();
+    let ended = start("third", [0, 1], &resume).map(Process::end);
+    ended.iter().for_each(|node| ended_well(node, "it is over"));
+    assert!(model() == before, "they have other parameters");
+    let mut names: Vec<_> = fs::read_dir(hosts[1].join("run"))
+        .expect("is there")
+        .map(|entry| entry.expect("is there").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["checkpoints", "config.toml"], "all else is node 0's");
+}

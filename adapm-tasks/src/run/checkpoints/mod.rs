@@ -303,13 +303,13 @@ impl Checkpointing {
     }
 
     /// Waits until nothing is being written here, or another process is lost, whose part would not
-    /// come. A run that was stopped does not wait longer than others wait for it.
-    pub(crate) fn wait<E: Evaluation>(&self, state: &RunState<'_, E>, is_stopped: bool) {
-        let (began, group) = (Instant::now(), state.peers.group());
+    /// come. A run that was `stopped` then does not wait longer than others wait for it.
+    pub(crate) fn wait<E: Evaluation>(&self, state: &RunState<'_, E>, stopped: Option<Instant>) {
+        let group = state.peers.group();
         let most = group.map_or(DEAD_AFTER, |group| group.dead_after()).mul_f64(STOPPED_SHARE);
         let is_lost = || group.is_some_and(|group| group.failure().is_some());
         while self.writer.is_busy() && !is_lost() {
-            if is_stopped && began.elapsed() >= most {
+            if stopped.is_some_and(|stopped| stopped.elapsed() >= most) {
                 break;
             }
             state.observer.working(Work::Checkpointing, 1, 1);

@@ -121,6 +121,9 @@ where
         checkpoints.post(self.slot.index, self.seat, true);
         self.parameters.quiesce()?;
         if self.slot.is_first() {
+            // Parts of a folder meet by names: none begins the last one while another has not ended
+            // the one before.
+            checkpoints.wait(state, is_stopped.then_some(began));
             self.decide(None)?;
         }
         self.parameters.quiesce()?;
@@ -129,7 +132,7 @@ where
         }
         if self.slot.is_first() {
             // None leaves before it is complete.
-            checkpoints.wait(state, is_stopped);
+            checkpoints.wait(state, is_stopped.then_some(began));
             checkpoints.conclude(state.peers, state.observer)?;
         }
         Ok(self.parameters.quiesce()?)
