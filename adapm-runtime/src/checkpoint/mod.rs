@@ -50,6 +50,13 @@
 //! is in (each worker quiesces before, and no worker goes on before all have copied). Each row is
 //! in it once: while nodes are frozen no main copy moves.
 //!
+//! # Folders apart
+//! Parts may be in several folders, such as one for each host ([`Writer::among`]). Each folder has
+//! a manifest of its own, which says whose files are there. A checkpoint is complete once it is so
+//! in all folders: that is known to the program alone, which says at the next save what stays
+//! ([`Keeps::Only`]). It is read part by part ([`Checkpoint::read_part`]). [`Sign`] tells which
+//! processes see the same folder.
+//!
 //! # Reading
 //! [`Checkpoint::read`] reads what is at home on one of any number of nodes, by positioned reads of
 //! one slice of each tensor, and checks what it reads.

@@ -1,5 +1,5 @@
-//! The folder of checkpoints as one run's: nobody else writes there as long as it is held; and whose
-//! folders are the same one.
+//! The folder of checkpoints as one run's: nobody else writes there as long as it is held; and
+//! whose folders are the same one.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -71,11 +71,7 @@ impl Sign {
     ///
     /// # Errors
     /// Refusals of the operating system.
-    pub fn leave(
-        folder: &Path,
-        part: usize,
-        makes: bool,
-    ) -> Result<Option<Self>, CheckpointError> {
+    pub fn leave(folder: &Path, part: usize, makes: bool) -> Result<Option<Self>, CheckpointError> {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         // A name that nobody has looked for, so that no file system remembers that it is not there.
         let path = folder.join(format!("{SIGN}-{part:03}-{}-{time}", std::process::id()));

@@ -233,9 +233,9 @@ fn check_damage(folder: &Path, tables: &Tables, is_apart: bool) {
         })?;
         found.verify()?;
         if is_apart {
-            return [0, 2].into_iter().try_for_each(|part| {
-                found.read_part(part, tables, &|_| true).map(drop)
-            });
+            return [0, 2]
+                .into_iter()
+                .try_for_each(|part| found.read_part(part, tables, &|_| true).map(drop));
         }
         found.read(tables, (0, 1), &|_| true).map(drop)
     };

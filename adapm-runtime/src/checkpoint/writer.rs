@@ -309,7 +309,7 @@ impl Shared {
         rows::name_of(part, self.place.parts)
     }
 
-    /// Writes the file of this part, then its report, which the first part needs none of for itself.
+    /// Writes the file of this part, then its report, which the first part needs none of.
     fn write_part(&self, save: &Save, parts: &[Part], partial: &Path) -> io::Result<FileInfo> {
         self.disk.make_folder(partial)?;
         let name = self.name_of(self.place.part);

@@ -91,7 +91,9 @@ pub(crate) enum Failure {
     )]
     NoModel { path: PathBuf },
     /// Lines of a run are missing in its folder; the run is complete.
-    #[error("lines are missing in the folder of the run, {path}: {reason}; the models there are complete")]
+    #[error(
+        "lines are missing in the folder of the run, {path}: {reason}; the models there are complete"
+    )]
     Unlogged { path: PathBuf, reason: String },
     /// A file that was to be written is one that was read.
     #[error("cannot write {path} ({flag}): it was read as {input}; give another file")]

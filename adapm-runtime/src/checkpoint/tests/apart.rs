@@ -147,4 +147,3 @@ fn whatever_call_fails_what_all_folders_have_stays_readable() {
         assert!((10..100).contains(&calls), "{calls} calls");
     }
 }
-

@@ -24,7 +24,8 @@ pub(crate) struct LaunchArgs {
     /// Seconds without a sign of life after which a node counts as lost [default: 10]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) dead_after: Option<std::time::Duration>,
-    /// Start all again, from the last checkpoint of a run with --out, up to N times after a failure
+    /// Start all again, from the last checkpoint of a run with --out or --out-local, up to N times
+    /// after a failure
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) restarts: u32,
     /// File with the secret of the processes, 32 bytes or more [default: a new secret for each run]

@@ -160,7 +160,12 @@ mod tests {
             assert!(matches!(Restarts::of(1, &words(text)), Err(LaunchError::NoFolder)), "{text}");
             assert!(Restarts::of(0, &words(text)).is_ok());
         }
-        for text in ["train kge --out r", "train kge --out=r", "train --resume r", "train kge --out-local=r"] {
+        for text in [
+            "train kge --out r",
+            "train kge --out=r",
+            "train --resume r",
+            "train kge --out-local=r",
+        ] {
             assert_eq!(Restarts::of(1, &words(text)).expect("has one").folder, PathBuf::from("r"));
         }
     }

@@ -134,9 +134,8 @@ impl CheckpointFolder {
         let own = own.map_err(|error| error.clone().into());
         let (signs, of_each): (Vec<_>, Vec<Self>) = peers.share(own)?.into_iter().unzip();
         let of_first = &of_each[0];
-        let is_seen = |process: &usize| {
-            signs[*process].as_ref().is_some_and(|sign| Sign::is_in(&path, sign))
-        };
+        let is_seen =
+            |process: &usize| signs[*process].as_ref().is_some_and(|sign| Sign::is_in(&path, sign));
         let here: Vec<usize> = (0..signs.len()).filter(is_seen).collect();
         let told = of_first.look(&path, node, (here.clone(), signs.len()));
         let all = peers.share(told.map_err(TaskError::from))?;
@@ -183,7 +182,12 @@ impl CheckpointFolder {
             }
         };
         let found = all.iter().map(|found| Ok(Found::of(found, &Self::record_of(found)?, node)));
-        Ok(Told { host: host(), seen, has_latest, found: found.collect::<Result<_, ResumeError>>()? })
+        Ok(Told {
+            host: host(),
+            seen,
+            has_latest,
+            found: found.collect::<Result<_, ResumeError>>()?,
+        })
     }
 
     /// Chooses the checkpoint to go on from, by what all processes have told: the same in all.
@@ -194,6 +198,9 @@ impl CheckpointFolder {
         workers: &[usize],
     ) -> Result<Option<String>, ResumeError> {
         let (is_one, is_apart) = (Told::is_one_folder(all), Told::is_apart(all));
+        if all[0].seen.is_empty() && !is_apart {
+            return Err(ResumeError::None(self.run.clone()));
+        }
         if !is_one && !is_apart && !self.is_apart {
             let other = || ResumeError::NotShared(self.run.join(CHECKPOINTS), host());
             return if all[node].seen.contains(&0) { Ok(None) } else { Err(other()) };

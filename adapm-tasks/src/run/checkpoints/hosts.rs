@@ -132,9 +132,7 @@ pub(super) fn lacking(all: &[Told], name: &str, rows: &[u64]) -> Option<(usize, 
     let named = |told: &Told| told.found.iter().find(|found| found.name == name).cloned();
     let own: Vec<Found> = all.iter().filter_map(named).collect();
     let of = |found: &Found, at: usize| found.rows.as_ref().and_then(|rows| rows.get(at).copied());
-    let sum = |at: usize| {
-        own.iter().filter_map(|found| of(found, at)).fold(0, u64::saturating_add)
-    };
+    let sum = |at: usize| own.iter().filter_map(|found| of(found, at)).fold(0, u64::saturating_add);
     (0..rows.len()).map(|at| (at, sum(at))).find(|(at, sum)| *sum != rows[*at])
 }
 

@@ -40,10 +40,10 @@ use crate::run::task::{Evaluation, Task};
 
 pub use error::ResumeError;
 pub use folder::CheckpointFolder;
-use folder::{Opened, STEP};
 #[cfg(feature = "cli")]
 pub(crate) use folder::host;
 pub(crate) use folder::{CHECKPOINTS, Resumed};
+use folder::{Opened, STEP};
 use hosts::newest_everywhere;
 pub(crate) use record::{Record, Seat};
 pub(crate) use schedule::{Held, Meeting, Pace, Plan};
@@ -240,12 +240,7 @@ impl Checkpointing {
     }
 
     /// Returns what is to be saved with this record; `is_busy`: the one before is being written.
-    fn saves(
-        &self,
-        shared: &Shared,
-        mut record: Record,
-        is_busy: bool,
-    ) -> (Option<Save>, Save) {
+    fn saves(&self, shared: &Shared, mut record: Record, is_busy: bool) -> (Option<Save>, Save) {
         let best_name = |epoch: u32| format!("best-{epoch:06}");
         let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
         record.best_checkpoint = record.chosen.map(best_name);
@@ -333,7 +328,8 @@ impl Checkpointing {
         let mut shared = self.shared();
         shared.note_complete(lists.iter().filter_map(Option::as_deref));
         let pause = shared.pause;
-        if let Some(name) = shared.everywhere.clone().filter(|_| self.opened.hosts_apart().is_some())
+        if let Some(name) =
+            shared.everywhere.clone().filter(|_| self.opened.hosts_apart().is_some())
             && let Err(error) = self.writer.complete(&name)
         {
             drop(shared);

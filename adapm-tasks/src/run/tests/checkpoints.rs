@@ -266,7 +266,8 @@ fn what_does_not_fit_is_refused_in_one_line() {
     // Another run has its checkpoints there meanwhile.
     let peers = Peers::alone();
     let workers = &cluster(system).workers.expect("are given").of_each(NODES);
-    let opened = folder.resumed(1e9).open(&peers, (workers, &usual)).map_err(|error| error.to_string());
+    let opened =
+        folder.resumed(1e9).open(&peers, (workers, &usual)).map_err(|error| error.to_string());
     let error = with(&folder.resumed(1e9), &usual).expect_err("it is taken");
     assert!(error.contains("another run has its checkpoints there; wait until it ends"), "{error}");
     drop(opened);
