@@ -77,15 +77,15 @@ impl<'a> Screen<'a> {
     }
 
     /// Writes epochs to the folder of the run, too.
-    pub(crate) fn recorded(mut self, folder: &'a RunFolder) -> Self {
-        self.folder = Some(folder);
+    pub(crate) fn recorded(mut self, folder: Option<&'a RunFolder>) -> Self {
+        self.folder = folder;
         self
     }
 
-    /// Writes the settings into a folder of the run that node 0 does not see, if this process is the
-    /// first there.
-    pub(crate) fn set_up(mut self, folder: &'a RunFolder) -> Self {
-        self.elsewhere = Some(folder);
+    /// Writes the settings into a folder of the run that node 0 does not see, if this process is
+    /// the first there.
+    pub(crate) fn set_up(mut self, folder: Option<&'a RunFolder>) -> Self {
+        self.elsewhere = folder;
         self
     }
 

@@ -86,8 +86,7 @@ fn train<P: Program>(
     add_models(folder.as_ref(), P::sizes(&data, &config), &mut outputs)?;
 
     let screen = Screen::new("train", output, interrupt).labelled(P::LABELS).preface(preface);
-    let screen = folder.iter().fold(screen, Screen::recorded);
-    let screen = elsewhere.iter().fold(screen, Screen::set_up);
+    let screen = screen.recorded(folder.as_ref()).set_up(elsewhere.as_ref());
     let checkpoints = args.output.checkpoints(is_restarted);
     let run = processes.run(&screen, interrupt.stop());
     let run = checkpoints.iter().fold(run, Run::checkpointed_in);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use adapm_core::NodeId;
-use adapm_runtime::System;
+use adapm_runtime::{Cluster, System};
 use adapm_transport::threads;
 
 use crate::run::checkpoints::{CheckpointFolder, Checkpointing, Resumed};
@@ -89,6 +89,27 @@ pub(crate) fn open_each<T: Task>(
     threads::map("process", 0..folders.len(), open)
 }
 
+/// Starts a cluster of all nodes, with what each goes on from, if it does.
+fn cluster<T: Task>(
+    task: &T,
+    (system, seed): (System, u64),
+    resumed: Vec<Option<&Resumed<FiguresOf<T>>>>,
+) -> Cluster<f32> {
+    let rows: Vec<_> = resumed.iter().map(|resumed| resumed.and_then(Resumed::take_rows)).collect();
+    let first = task.initial();
+    let initial = move |key, value: &mut [f32]| {
+        let rows = &rows[topology::home(key, NODES)];
+        if !rows.as_ref().is_some_and(|rows| rows.write(key, value)) {
+            first(key, value);
+        }
+    };
+    let plain = Setup::plain(system, (NODES, &[WORKERS; NODES]), Pacing::default(), seed, None);
+    let setup = Setup { scheme: task.scheme(), ..plain };
+    let distribution = task.sampling_distribution();
+    let started = setup.start(&task.shape(), distribution.as_ref(), initial, &|_, _| {});
+    started.expect("starts")
+}
+
 /// As [`train_each`], with parameters that may be wanted, and checkpoints in the folder of each, if
 /// there are folders.
 pub(crate) fn train_each_in<T: Task>(
@@ -104,20 +125,8 @@ pub(crate) fn train_each_in<T: Task>(
     let kept = open_each(folders, tasks[0], (&peers, &[WORKERS; NODES]));
     let kept: Vec<Kept<T>> = kept.into_iter().map(|kept| kept.expect("opens")).collect();
     let resumed = |node: usize| kept.get(node).and_then(|(_, resumed)| resumed.as_ref());
-    let rows: Vec<_> = (0..NODES).map(|node| resumed(node)?.take_rows()).collect();
-    let plain =
-        Setup::plain(system, (NODES, &[WORKERS; NODES]), Pacing::default(), settings.seed, None);
-    let setup = Setup { scheme: tasks[0].scheme(), ..plain };
-    let (task, initial) = (tasks[0], tasks[0].initial());
-    let initial = move |key, value: &mut [f32]| {
-        let rows = &rows[topology::home(key, NODES)];
-        if !rows.as_ref().is_some_and(|rows| rows.write(key, value)) {
-            initial(key, value);
-        }
-    };
-    let started =
-        setup.start(&task.shape(), task.sampling_distribution().as_ref(), initial, &|_, _| {});
-    let cluster = started.expect("starts");
+    let task = tasks[0];
+    let cluster = cluster(task, (system, settings.seed), (0..NODES).map(resumed).collect());
     let nodes = || (0..).map(NodeId).take(NODES);
     let stats: Vec<_> = nodes()
         .map(|node| {
@@ -128,10 +137,8 @@ pub(crate) fn train_each_in<T: Task>(
     let states: Vec<RunState<'_, T::Evaluation>> = (0..NODES)
         .map(|n| RunState::new(vec![WORKERS; NODES], &peers[n], observers[n], stops[n], &stats[n]))
         .collect();
-    for (node, state) in states.iter().enumerate() {
-        if let Some(resumed) = resumed(node) {
-            resumed.state.restore(resumed.chosen, &mut state.verdicts());
-        }
+    for (resumed, state) in (0..).map(resumed).zip(&states).filter_map(|(of, to)| Some((of?, to))) {
+        resumed.state.restore(resumed.chosen, &mut state.verdicts());
     }
     let valid = task.evaluation(Split::Valid, Form::Trained, None);
     let test = OnceLock::new();

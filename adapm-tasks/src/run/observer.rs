@@ -133,8 +133,8 @@ pub trait Observer<F>: Sync {
         let _ = (replicas, keys, seconds);
     }
 
-    /// The run has its folder of checkpoints; `leads`: this process is the first of those that share
-    /// it.
+    /// The run has its folder of checkpoints; `leads`: this process is the first of those that
+    /// share it.
     fn opened(&self, leads: bool) {
         let _ = leads;
     }

@@ -90,8 +90,8 @@ pub(crate) trait Snapshot: Parameters {
     /// As [`pull`](Parameters::pull).
     fn snapshot(&mut self, room: Vec<f32>) -> Result<Part, Self::Error>;
 
-    /// Sets the values of those of `keys` that were read and have their home elsewhere, each as long
-    /// as `len_of` says. Some are on their way in the end.
+    /// Sets the values of those of `keys` that were read and have their home elsewhere, each as
+    /// long as `len_of` says. Some are on their way in the end.
     ///
     /// # Errors
     ///

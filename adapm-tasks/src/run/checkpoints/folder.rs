@@ -468,8 +468,8 @@ fn check_rows(found: &Checkpoint, all: &[Told]) -> Result<(), ResumeError> {
     })
 }
 
-/// Returns the names of the checkpoints of a run that are complete in a folder; none if it cannot be
-/// read.
+/// Returns the names of the checkpoints of a run that are complete in a folder; none if it cannot
+/// be read.
 fn complete_in(path: &Path) -> Vec<String> {
     let found = Checkpoint::list(path).unwrap_or_default();
     let names = found.iter().filter_map(|path| path.file_name()?.to_str());

@@ -34,8 +34,8 @@ where
     TaskError: From<P::Error>,
 {
     /// Takes up what a run that goes on begins with: decisions are taken over, the copy of the best
-    /// parameters and the place of the next meeting are this worker's. Hands over what was read here
-    /// and has its home elsewhere.
+    /// parameters and the place of the next meeting are this worker's. Hands over what was read
+    /// here and has its home elsewhere.
     pub(super) fn take_up(&mut self) -> Result<(), TaskError> {
         let (slot, task) = (self.slot, self.job.task);
         let first = self.first_round();
