@@ -59,7 +59,8 @@ impl Checkpoints {
     pub(crate) fn begin(&self) {
         let take = || {
             let latest = Checkpoint::latest(&self.folder)?;
-            Owner::take(&self.folder, latest.as_ref())
+            let owner = Owner::take(&self.folder)?;
+            owner.begin(latest.as_ref()).map(|()| owner)
         };
         self.writers().begun.get_or_insert_with(take);
     }
@@ -85,7 +86,8 @@ impl Checkpoints {
     /// Returns what is saved at a step.
     pub(crate) fn save(&self, step: u64, program: &str) -> Save {
         let (tables, needs, program) = (self.tables.clone(), Vec::new(), program.to_owned());
-        Save { name: format!("step-{step:010}"), tables, needs, program, keeps: Keeps::Latest }
+        let (name, keeps, is_awaited) = (format!("step-{step:010}"), Keeps::Latest, false);
+        Save { name, tables, needs, program, keeps, is_awaited }
     }
 
     /// Returns the writer of a node.

@@ -16,20 +16,20 @@ use super::writer::{Unfinished, kind, retain};
 /// back when dropped, or when the process ends in whatever way.
 #[derive(Debug)]
 pub struct Owner {
+    folder: PathBuf,
     /// `None` on a file system without locks.
     _lock: Option<File>,
 }
 
 impl Owner {
-    /// Makes the folder, takes it, and removes what is not complete and what comes after the
-    /// checkpoint to go on from, which is the latest one then; all if there is none.
+    /// Makes the folder and takes it; what is there stays.
     ///
     /// # Errors
     /// A folder that another process holds; refusals of the operating system.
-    pub fn take(folder: &Path, goes_on_from: Option<&Checkpoint>) -> Result<Self, CheckpointError> {
-        let (disk, refused) = (&Os, CheckpointError::refused(folder));
-        disk.make_folder(folder).map_err(&refused)?;
-        let lock = disk.create(&folder.join(LOCK)).map_err(&refused)?;
+    pub fn take(folder: &Path) -> Result<Self, CheckpointError> {
+        let refused = CheckpointError::refused(folder);
+        Os.make_folder(folder).map_err(&refused)?;
+        let lock = Os.create(&folder.join(LOCK)).map_err(refused)?;
         let lock = match lock.try_lock() {
             Ok(()) => Some(lock),
             Err(TryLockError::WouldBlock) => {
@@ -37,6 +37,17 @@ impl Owner {
             }
             Err(TryLockError::Error(_)) => None,
         };
+        Ok(Self { folder: folder.to_path_buf(), _lock: lock })
+    }
+
+    /// Removes what is not complete and what comes after the checkpoint to go on from, which is the
+    /// latest one then; all if there is none.
+    ///
+    /// # Errors
+    /// Refusals of the operating system.
+    pub fn begin(&self, goes_on_from: Option<&Checkpoint>) -> Result<(), CheckpointError> {
+        let folder = self.folder.as_path();
+        let (disk, refused) = (&Os, CheckpointError::refused(folder));
         let latest = folder.join(LATEST);
         match goes_on_from {
             Some(found) => disk.replace(&latest, manifest::latest(found.name()).as_bytes()),
@@ -55,8 +66,7 @@ impl Owner {
         let kept: Vec<Checkpoint> =
             complete.filter(is_earlier).chain(goes_on_from.cloned()).collect();
         retain(disk, folder, &kept, Unfinished::All).map_err(&refused)?;
-        remove_signs(folder).map_err(refused)?;
-        Ok(Self { _lock: lock })
+        remove_signs(folder).map_err(refused)
     }
 }
 

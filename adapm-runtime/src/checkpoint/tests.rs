@@ -35,6 +35,12 @@ impl Drop for Folder {
     }
 }
 
+/// Takes a folder, in which this is the latest checkpoint.
+fn owned(folder: &Path, latest: Option<&Checkpoint>) -> Result<Owner, CheckpointError> {
+    let owner = Owner::take(folder)?;
+    owner.begin(latest).map(|()| owner)
+}
+
 fn tables(rows: u64) -> Tables {
     let words = Table::new("words", rows, 3).with_state("adagrad", 2).with_state("clock", 1);
     Tables::new([words, Table::new("none", 0, 4), Table::new("bias", 2, 1)]).expect("legal")
@@ -56,7 +62,8 @@ fn part(tables: &Tables, keys: impl Iterator<Item = Key>, step: u64) -> Part {
 fn save(tables: &Tables, step: u64) -> Save {
     let program = format!("{{\"step\":{step}}}");
     let (name, needs) = (format!("step-{step:08}"), Vec::new());
-    Save { name, tables: tables.clone(), needs, program, keeps: Keeps::Latest }
+    let tables = tables.clone();
+    Save { name, tables, needs, program, keeps: Keeps::Latest, is_awaited: false }
 }
 
 /// Submits the parts of two workers for part `place` of a cluster, whose homes are by hash.
@@ -99,7 +106,7 @@ fn names(folder: &Path) -> Vec<String> {
 /// Takes a folder to go on from its latest checkpoint, if there is one.
 fn take(folder: &Path) -> Owner {
     let latest = Checkpoint::latest(folder).expect("can be read");
-    Owner::take(folder, latest.as_ref()).expect("can be made")
+    owned(folder, latest.as_ref()).expect("can be made")
 }
 
 fn latest(folder: &Path) -> Checkpoint {
@@ -179,7 +186,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     let (folder, tables) = (Folder::new("kept"), tables(5));
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0, place);
-    drop(Owner::take(&folder.0, None).expect("can be made"));
+    drop(owned(&folder.0, None).expect("can be made"));
     for step in 1..6 {
         let best = format!("best-{}", step / 2);
         if step != 3 {
@@ -198,7 +205,7 @@ fn the_last_two_are_kept_and_what_they_refer_to() {
     drop(take(&folder.0));
     assert_eq!(names(&folder.0), ["best-2", "step-00000004", "step-00000005"]);
     assert!(!folder.0.join("step-00000006.partial").exists() && folder.0.join("notes").exists());
-    drop(Owner::take(&folder.0, None).expect("can be removed"));
+    drop(owned(&folder.0, None).expect("can be removed"));
     assert_eq!(names(&folder.0), [""; 0]);
     assert_eq!(Checkpoint::latest(&folder.0).expect("can be read").map(|_| ()), None);
 }
@@ -389,7 +396,7 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
     fs::write(&folder.0, "no folder").expect("can be written");
     let place = Place { part: 0, parts: 1, workers: 2 };
     let writer = Writer::new(&folder.0.join("checkpoints"), place);
-    let taken = Owner::take(&folder.0.join("checkpoints"), None).map(drop);
+    let taken = owned(&folder.0.join("checkpoints"), None).map(drop);
     let error = taken.expect_err("a file is in its place");
     assert!(error.to_string().contains("not a directory; check it"), "{error}");
     submit(&writer, place, &save(&tables, 1), 1);
@@ -401,11 +408,11 @@ fn a_folder_that_cannot_be_written_is_an_error_and_no_panic() {
 #[test]
 fn a_folder_is_held_by_one_process_at_a_time() {
     let folder = Folder::new("owner");
-    let owner = Owner::take(&folder.0, None).expect("nobody holds it");
-    let error = Owner::take(&folder.0, None).map(drop).expect_err("it is held");
+    let owner = owned(&folder.0, None).expect("nobody holds it");
+    let error = owned(&folder.0, None).map(drop).expect_err("it is held");
     assert!(error.to_string().contains("another run has its checkpoints there; wait"), "{error}");
     drop(owner);
-    Owner::take(&folder.0, None).map(drop).expect("it was given back");
+    owned(&folder.0, None).map(drop).expect("it was given back");
 }
 
 #[test]
@@ -421,7 +428,7 @@ fn a_sign_is_found_in_its_folder_for_a_while_and_nowhere_else() {
     assert!(!Sign::is_in(&folder.0, &name) && Sign::is_in(&folder.0, again.name()));
     // As if it was killed.
     std::mem::forget(again);
-    let _owner = Owner::take(&folder.0, None).expect("nobody holds it");
+    let _owner = owned(&folder.0, None).expect("nobody holds it");
     let left = fs::read_dir(&folder.0).expect("is there").map(|entry| entry.expect("is there"));
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     assert_eq!(left, ["lock"]);
@@ -439,7 +446,7 @@ fn an_earlier_checkpoint_is_gone_on_from_as_well() {
     writer.wait();
     assert!(folder.0.join("best-2").exists());
     let earlier = Checkpoint::open(&folder.0.join("step-00000001")).expect("it is kept");
-    drop(Owner::take(&folder.0, Some(&earlier)).expect("nobody holds it"));
+    drop(owned(&folder.0, Some(&earlier)).expect("nobody holds it"));
     assert_eq!(latest(&folder.0).name(), "step-00000001");
     check_read(&latest(&folder.0), &tables, 2, 1);
     assert_eq!(Checkpoint::list(&folder.0).expect("is there").len(), 1, "the later one is gone");

@@ -51,6 +51,8 @@ pub struct Save {
     pub program: String,
     /// What stays beside it.
     pub keeps: Keeps,
+    /// Workers wait for it: nothing comes before it.
+    pub is_awaited: bool,
 }
 
 /// The checkpoints of a folder that stay when one more is complete.
@@ -173,7 +175,7 @@ impl Writer {
             // Training comes first: where it keeps all processors busy, this takes 1 or 2 % of
             // them. Where that is refused, it is as before.
             #[cfg(target_os = "linux")]
-            let _ = rustix::process::nice(NICE);
+            let _ = (!save.is_awaited).then(|| rustix::process::nice(NICE));
             // One after the other: a checkpoint comes after those that it needs.
             let before = before.map(JoinHandle::join);
             let saved = shared.save(&save, &parts);
@@ -394,7 +396,7 @@ impl Shared {
             Keeps::Latest => synced.and_then(|()| self.become_latest(&save.name, &folder)),
             Keeps::Only { .. } if synced.is_err() && !was_there => {
                 // It would count as complete.
-                let _ = self.disk.remove_folder(&folder);
+                let _ = remove(&*self.disk, &folder);
                 synced
             }
             Keeps::Only { latest, others } => {
@@ -412,7 +414,7 @@ impl Shared {
             // It may have taken its name all the same.
             let named = manifest::read_latest(&self.folder);
             if named.is_ok_and(|named| named.as_deref() != Some(folder)) {
-                let _ = self.disk.remove_folder(folder);
+                let _ = remove(&*self.disk, folder);
             }
             return Err(error);
         }
@@ -477,10 +479,17 @@ pub(super) fn retain(
             _ => path.join(MANIFEST).is_file(),
         };
         if path.is_dir() && goes && !names.contains(&name) {
-            disk.remove_folder(&path)?;
+            remove(disk, &path)?;
         }
     }
     Ok(())
+}
+
+/// Removes a checkpoint: the manifest first, as one without files would count as complete.
+fn remove(disk: &dyn Disk, folder: &Path) -> io::Result<()> {
+    // What is not complete has none.
+    let _ = disk.remove(&folder.join(MANIFEST));
+    disk.remove_folder(folder)
 }
 
 /// Returns what a name begins with: names of one kind are in order of time.

@@ -141,11 +141,11 @@ mod tests {
     /// Writes a checkpoint of one key.
     fn save(folder: &Path) {
         let folder = folder.join(CHECKPOINTS);
-        let _owner = Owner::take(&folder, None).expect("nobody holds it");
+        let _owner = Owner::take(&folder).expect("nobody holds it");
         let writer = Writer::new(&folder, Place { part: 0, parts: 1, workers: 1 });
         let tables = Tables::new([Table::new("a", 1, 1)]).expect("legal");
         let (name, needs, program) = ("step-1".to_owned(), Vec::new(), "{}".to_owned());
-        let save = Save { name, tables, needs, program, keeps: Keeps::Latest };
+        let save = Save { name, tables, needs, program, keeps: Keeps::Latest, is_awaited: true };
         writer.submit(0, &save, Part::new([Key(0)], vec![1.0]));
         writer.wait();
     }

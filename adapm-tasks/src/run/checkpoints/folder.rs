@@ -1,11 +1,12 @@
 //! The folder of a run's checkpoints: whose it is, and what is in it to go on from.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use adapm_core::Key;
-use adapm_runtime::checkpoint::{Checkpoint, Owner, Restored, Sign};
+use adapm_runtime::checkpoint::{Checkpoint, CheckpointError, Owner, Restored, Sign};
 use adapm_runtime::tables::{Table, Tables};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use crate::run::queue::Round;
 use crate::run::task::{FiguresOf, Task};
 
 /// Where a run has its checkpoints, and whether it goes on from the last one there.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct CheckpointFolder {
     /// The folder of the run; checkpoints are in a folder of their own in it.
     run: PathBuf,
@@ -130,10 +131,11 @@ impl CheckpointFolder {
         let makes = !matches!(self.start, Start::Resume(_));
         let sign = Sign::leave(&path, node, makes).map_err(ResumeError::from);
         let name = |sign: &Option<Sign>| sign.as_ref().map(|sign| sign.name().to_owned());
-        let own = sign.as_ref().map(|sign| (name(sign), self.clone()));
+        let own = sign.as_ref().map(|sign| (name(sign), (self.start.clone(), self.is_apart)));
         let own = own.map_err(|error| error.clone().into());
-        let (signs, of_each): (Vec<_>, Vec<Self>) = peers.share(own)?.into_iter().unzip();
-        let of_first = &of_each[0];
+        let (signs, of_each): (Vec<_>, Vec<_>) = peers.share(own)?.into_iter().unzip();
+        let (start, is_apart) = of_each.into_iter().next().expect("each has told something");
+        let of_first = &Self { start, is_apart, ..self.clone() };
         let is_seen =
             |process: &usize| signs[*process].as_ref().is_some_and(|sign| Sign::is_in(&path, sign));
         let here: Vec<usize> = (0..signs.len()).filter(is_seen).collect();
@@ -149,10 +151,12 @@ impl CheckpointFolder {
         // What is refused changes nothing: all go on from the same one, or all end.
         peers.share(found.as_ref().map(drop).map_err(|error| error.clone().into()))?;
         let found = found?;
-        let take = || Owner::take(&path, found.as_ref().map(|(found, _)| found));
         let leads = here.first() == Some(&node);
-        let owner = leads.then(take).transpose().map_err(ResumeError::from);
+        let owner = leads.then(|| Owner::take(&path)).transpose().map_err(ResumeError::from);
         peers.share(owner.as_ref().map(drop).map_err(|error| error.clone().into()))?;
+        let begin = |owner: &Owner| owner.begin(found.as_ref().map(|(found, _)| found));
+        let begun = owner.as_ref().map_or(Ok(()), |owner| owner.as_ref().map_or(Ok(()), begin));
+        peers.share(begun.map_err(|error| ResumeError::from(error).into()))?;
         let start = signs.into_iter().flatten().next().unwrap_or_default();
         let hosts = all.into_iter().map(|told| told.host).collect();
         let (interval, _owner) = (self.interval, owner?);
@@ -177,8 +181,9 @@ impl CheckpointFolder {
             }
             // Where folders differ, the latest one of a folder need not be complete in all.
             Start::Either | Start::Resume(None) => {
-                let names = complete_in(path).into_iter();
-                names.map(|name| Checkpoint::open(&path.join(name))).collect::<Result<_, _>>()?
+                let names = complete_in(path).map_err(|error| CheckpointError::of(path, &error))?;
+                let open = |name: String| Checkpoint::open(&path.join(name));
+                names.into_iter().map(open).collect::<Result<_, _>>()?
             }
         };
         let found = all.iter().map(|found| Ok(Found::of(found, &Self::record_of(found)?, node)));
@@ -198,12 +203,19 @@ impl CheckpointFolder {
         workers: &[usize],
     ) -> Result<Option<String>, ResumeError> {
         let (is_one, is_apart) = (Told::is_one_folder(all), Told::is_apart(all));
-        if all[0].seen.is_empty() && !is_apart {
+        let resumes = matches!(self.start, Start::Resume(_));
+        if resumes && !is_apart && (all[0].seen.is_empty() || Told::have_none(all)) {
             return Err(ResumeError::None(self.run.clone()));
         }
+        let other = || ResumeError::NotShared(self.run.join(CHECKPOINTS), host());
         if !is_one && !is_apart && !self.is_apart {
-            let other = || ResumeError::NotShared(self.run.join(CHECKPOINTS), host());
-            return if all[node].seen.contains(&0) { Ok(None) } else { Err(other()) };
+            // Who sees not what the first has written is named; else all are.
+            let is_blind = |told: &Told| !told.seen.contains(&0);
+            let is_named = is_blind(&all[node]) || !all.iter().any(is_blind);
+            return if is_named { Err(other()) } else { Ok(None) };
+        }
+        if !Told::are_folders(all, resumes) {
+            return Err(other());
         }
         let found = if is_one && !is_apart {
             all[0].newest()
@@ -292,7 +304,7 @@ impl Opened {
 
     /// Returns the checkpoints of the run that are complete in the folder.
     pub(crate) fn complete(&self) -> Vec<String> {
-        complete_in(&self.path)
+        complete_in(&self.path).unwrap_or_default()
     }
 
     /// Seconds between checkpoints, if a test has set them.
@@ -470,10 +482,13 @@ fn check_rows(found: &Checkpoint, all: &[Told]) -> Result<(), ResumeError> {
 
 /// Returns the names of the checkpoints of a run that are complete in a folder; none if it cannot
 /// be read.
-fn complete_in(path: &Path) -> Vec<String> {
-    let found = Checkpoint::list(path).unwrap_or_default();
+fn complete_in(path: &Path) -> io::Result<Vec<String>> {
+    let found = match Checkpoint::list(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        found => found?,
+    };
     let names = found.iter().filter_map(|path| path.file_name()?.to_str());
-    names.filter(|name| name.starts_with(STEP)).map(str::to_owned).collect()
+    Ok(names.filter(|name| name.starts_with(STEP)).map(str::to_owned).collect())
 }
 
 /// Settings that a run which goes on may have otherwise: none of them says what the parameters are

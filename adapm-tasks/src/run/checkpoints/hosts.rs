@@ -47,6 +47,20 @@ impl Told {
         all.iter().all(|told| told.seen.len() == all.len())
     }
 
+    /// Returns true if each process sees the same as all that it sees: folders that some share and
+    /// others do not have are apart. One that `resumes` may have none.
+    pub(super) fn are_folders(all: &[Self], resumes: bool) -> bool {
+        all.iter().enumerate().all(|(process, told)| {
+            let alike = told.seen.iter().all(|other| all[*other].seen == told.seen);
+            alike && (told.seen.contains(&process) || (resumes && told.seen.is_empty()))
+        })
+    }
+
+    /// Returns true if no process has a checkpoint to go on from.
+    pub(super) fn have_none(all: &[Self]) -> bool {
+        all.iter().all(|told| told.found.is_empty())
+    }
+
     /// Returns true if some checkpoint was complete in the folders of all.
     pub(super) fn has_latest(all: &[Self]) -> bool {
         all.iter().any(|told| told.has_latest)
@@ -169,6 +183,22 @@ mod tests {
 
     fn chosen(all: &[Told], workers: &[usize]) -> Result<Option<String>, String> {
         newest_of_all(Path::new("runs/a"), all, workers).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn processes_share_a_folder_if_each_sees_what_the_others_see() {
+        let sees = |seen: &[usize]| Told { seen: seen.to_vec(), ..told("ann", Vec::new()) };
+        let are_folders = |seen: &[&[usize]], resumes: bool| {
+            let all: Vec<Told> = seen.iter().map(|seen| sees(seen)).collect();
+            Told::are_folders(&all, resumes)
+        };
+        assert!(are_folders(&[&[0, 2], &[1], &[0, 2]], false));
+        assert!(are_folders(&[&[0], &[]], true), "a folder is gone");
+        let odd: [&[&[usize]]; 4] =
+            [&[&[0], &[]], &[&[0, 1], &[1]], &[&[0, 1], &[0]], &[&[0], &[0, 1]]];
+        for seen in odd {
+            assert!(!are_folders(seen, false), "{seen:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checkpoints of a run, and a run that goes on from one.
 //!
 //! ```text
-//!   begin: node 0 locks the folder, all see it | resume: read own rows, take decisions over
+//!   begin: who sees which folder, the first locks it | resume: read own rows, take decisions over
 //!   train ... meet (schedule) ... write (adapm_runtime::checkpoint) ... meet ... | end: a last one
 //! ```
 //!
@@ -198,7 +198,12 @@ impl Checkpointing {
             shared.failures += 1;
         }
         let is_busy = paces.iter().any(|pace| pace.is_busy);
-        shared.note_complete(paces.iter().filter_map(|pace| pace.complete.as_deref()));
+        if !is_busy {
+            // What is complete may go again as long as a write may fail.
+            let newest = shared.note_complete(paces.iter().filter_map(|p| p.complete.as_deref()));
+            // If that fails, the next save says it once more.
+            let _ = newest.map(|name| self.writer.complete(name));
+        }
         let furthest = seats.iter().max_by_key(|seat| (seat.epoch, seat.index, seat.batches));
         let furthest = furthest.copied().unwrap_or(Seat::START);
         let step = shared.first_step + seats.iter().map(|seat| seat.total).sum::<u64>();
@@ -228,7 +233,7 @@ impl Checkpointing {
             record.failures = shared.failures;
             record.hosts = self.opened.hosts_apart().map_or(Vec::new(), <[String]>::to_vec);
             let chosen = record.chosen;
-            let saves = self.saves(&shared, record, is_busy);
+            let saves = self.saves(&shared, record, (is_busy, phase.is_none()));
             shared.saved_best = chosen;
             shared.begun = Some(saves.1.name.clone());
             (shared.last_step, shared.last) = ((step, epoch), Instant::now());
@@ -239,8 +244,14 @@ impl Checkpointing {
         Ok(())
     }
 
-    /// Returns what is to be saved with this record; `is_busy`: the one before is being written.
-    fn saves(&self, shared: &Shared, mut record: Record, is_busy: bool) -> (Option<Save>, Save) {
+    /// Returns what is to be saved with this record; `is_busy`: the one before is being written,
+    /// `is_awaited`: workers wait for this one.
+    fn saves(
+        &self,
+        shared: &Shared,
+        mut record: Record,
+        (is_busy, is_awaited): (bool, bool),
+    ) -> (Option<Save>, Save) {
         let best_name = |epoch: u32| format!("best-{epoch:06}");
         let is_new = record.chosen.is_some() && record.chosen != shared.saved_best;
         record.best_checkpoint = record.chosen.map(best_name);
@@ -250,6 +261,7 @@ impl Checkpointing {
             needs: Vec::new(),
             program: serde_json::json!({"epoch": epoch, "valid": record.best}).to_string(),
             keeps: Keeps::All,
+            is_awaited,
         });
         let is_apart = self.opened.hosts_apart().is_some();
         // What is complete in one folder and not in another is of no use any more, unless it is
@@ -258,10 +270,11 @@ impl Checkpointing {
             latest: shared.everywhere.clone(),
             others: shared.begun.clone().into_iter().filter(|_| is_busy).collect(),
         };
-        let mut name = format!("{STEP}{:010}-e{}", record.step, record.epoch);
+        // In the order of time as text, too.
+        let mut name = format!("{STEP}{:010}-e{:04}", record.step, record.epoch);
         if is_apart && record.failures > 0 {
             // One of the same name may be complete in some folders, with other keys in its files.
-            name += &format!("-r{}", record.failures);
+            name += &format!("-r{:04}", record.failures);
         }
         let all = Save {
             name,
@@ -269,6 +282,7 @@ impl Checkpointing {
             needs: record.best_checkpoint.iter().cloned().collect(),
             program: serde_json::to_string(&record).unwrap_or_default(),
             keeps: if is_apart { only() } else { Keeps::Latest },
+            is_awaited,
         };
         (best, all)
     }
@@ -394,10 +408,15 @@ impl Shared {
         }
     }
 
-    /// Notes the newest checkpoint that is complete in all folders.
-    fn note_complete<'a>(&mut self, lists: impl Iterator<Item = &'a [String]>) {
+    /// Notes the newest checkpoint that is complete in all folders. Returns it if it is another one
+    /// than before.
+    fn note_complete<'a>(&mut self, lists: impl Iterator<Item = &'a [String]>) -> Option<&str> {
         let newest = newest_everywhere(lists).map(str::to_owned);
-        self.everywhere = newest.max(self.everywhere.take());
+        let is_newer = newest > self.everywhere;
+        if is_newer {
+            self.everywhere = newest;
+        }
+        self.everywhere.as_deref().filter(|_| is_newer)
     }
 }
 

@@ -160,7 +160,13 @@ fn a_run_that_fails_goes_on_from_what_both_hosts_have() {
 /// though a process has read some that have their home elsewhere.
 #[test]
 fn what_is_handed_over_is_what_was_written() {
-    let (hosts, system) = (Hosts::new("bits"), System::Adapm);
+    for system in [System::Adapm, System::Lapse, System::Full] {
+        hand_over(system);
+    }
+}
+
+fn hand_over(system: System) {
+    let hosts = Hosts::new(&format!("bits-{system}"));
     let task = Count { target: None, rate: Some(0.1), ..task() };
     let bits = |ended: Vec<Ended<Figures>>| -> Vec<Vec<u32>> {
         let parts = ended.into_iter().flat_map(|process| process.outcome.expect("trained"));
@@ -182,7 +188,8 @@ fn what_is_handed_over_is_what_was_written() {
     assert!(all.into_iter().eq(0..BLOCKS + SAMPLED), "each is in one file: {read:?}");
     let is_home = |part: usize, key: u64| topology::home(Key(key), NODES) == part;
     let is_away = |(part, keys): (usize, &Vec<u64>)| keys.iter().any(|key| !is_home(part, *key));
-    assert!(read.iter().enumerate().any(is_away), "{read:?}");
+    let any_away = read.iter().enumerate().any(is_away);
+    assert_eq!(any_away, system != System::Full, "{system}: {read:?}");
     assert_eq!(bits(train(&hosts.resumed(1e9), system, &task)), before);
 }
 
@@ -216,7 +223,13 @@ impl Observer<Figures> for Full {
 
 #[test]
 fn the_last_that_both_hosts_have_stays_however_often_one_of_them_fails() {
-    let (hosts, system) = (Hosts::new("full"), System::Adapm);
+    // How often it fails depends on how fast others train meanwhile.
+    assert!((0..10).any(|turn| fails_on_one_host(turn) > 1), "once at most, in each of ten runs");
+}
+
+/// Returns how often it failed.
+fn fails_on_one_host(turn: u32) -> usize {
+    let (hosts, system) = (Hosts::new(&format!("full-{turn}")), System::Adapm);
     let whole = train(&[], system, &task());
     let full = Full {
         checkpoints: hosts.checkpoints("bob"),
@@ -227,7 +240,10 @@ fn the_last_that_both_hosts_have_stays_however_often_one_of_them_fails() {
     let ended = train_observed(&hosts.begun(0.0), system, &task(), observers);
     assert_eq!(outcome(&ended), outcome(&whole), "training goes on");
     let failures = full.failures.lock().expect("nobody panics");
-    assert!(failures.len() > 1 && failures.iter().all(|error| !error.contains('\n')));
+    assert!(failures.iter().all(|error| !error.contains('\n')), "{failures:?}");
+    if failures.is_empty() {
+        return 0;
+    }
     fs::remove_file(&full.checkpoints).expect("is there");
     fs::rename(full.aside(), &full.checkpoints).expect("can be moved");
     let [ann, bob] = HOSTS.map(|host| hosts.complete(host));
@@ -237,6 +253,7 @@ fn the_last_that_both_hosts_have_stays_however_often_one_of_them_fails() {
     assert!(ann.len() <= 3, "{ann:?} after {} failures", failures.len());
     let on = train(&hosts.resumed(1e9), system, &task());
     assert_eq!(outcome(&on), outcome(&whole));
+    failures.len()
 }
 
 #[test]
@@ -247,10 +264,12 @@ fn what_is_missing_is_said_by_all_in_one_line() {
     let name = hosts.latest("ann");
     let workers = [WORKERS; NODES];
     let all = |folders: &[CheckpointFolder], workers: &[usize]| {
+        // Each names its own folder.
         let errors = refused(folders, workers);
-        assert!(errors.iter().all(|error| *error == errors[0]), "{errors:?}");
+        let of = |error: &String| error.split_once(": ").expect("a folder").1.to_owned();
+        assert!(errors.iter().all(|error| of(error) == of(&errors[0])), "{errors:?}");
         assert!(!errors[0].contains('\n'), "{errors:?}");
-        errors[0].clone()
+        of(&errors[0])
     };
     let missing = format!("of {name} files are missing: ");
     // Swapped.
