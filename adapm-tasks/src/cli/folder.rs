@@ -114,12 +114,10 @@ pub(crate) fn settings_of(path: &Path) -> PathBuf {
 /// settings come last.
 fn is_left_over(entry: &fs::DirEntry) -> bool {
     let name = entry.file_name();
-    let name = name.to_string_lossy();
-    let is_partial = |of: &&str| name.starts_with(&format!("{of}.")) && name.ends_with(".partial");
     let is_empty = || entry.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
     name == CHECKPOINTS
-        || [CONFIG, BEST, LAST].iter().any(is_partial)
-        || ([LOG, METRICS].contains(&&*name) && is_empty())
+        || [CONFIG, BEST, LAST].iter().any(|of| files::is_partial(&name, of.as_bytes()))
+        || ([LOG, METRICS].iter().any(|lines| name == *lines) && is_empty())
 }
 
 /// Returns true if a run has begun in this folder.
@@ -167,7 +165,26 @@ impl RunFolder {
         if lines.is_some() {
             return Ok(());
         }
-        for name in [BEST, LAST] {
+        self.remove(&[BEST, LAST])?;
+        *lines = Some(self.no_lines()?);
+        self.write_settings()
+    }
+
+    /// Begins the folder of a host that does not share node 0's: it has the settings, and nothing
+    /// that an earlier run has left there, unless that run goes on.
+    ///
+    /// # Errors
+    ///
+    /// Refusals of the operating system.
+    pub(crate) fn begin_elsewhere(&self) -> Result<(), Failure> {
+        if !self.goes_on {
+            self.remove(&[BEST, LAST, LOG, METRICS])?;
+        }
+        self.write_settings()
+    }
+
+    fn remove(&self, names: &[&str]) -> Result<(), Failure> {
+        for name in names {
             match fs::remove_file(self.path.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(self.refused(&error));
@@ -175,16 +192,10 @@ impl RunFolder {
                 _ => {}
             }
         }
-        *lines = Some(self.no_lines()?);
-        self.write_settings()
+        Ok(())
     }
 
-    /// Writes the settings that start the run again.
-    ///
-    /// # Errors
-    ///
-    /// Refusals of the operating system.
-    pub(crate) fn write_settings(&self) -> Result<(), Failure> {
+    fn write_settings(&self) -> Result<(), Failure> {
         let path = self.path.join(CONFIG);
         let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
         let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
@@ -330,6 +341,23 @@ mod tests {
     }
 
     #[test]
+    fn another_hosts_folder_has_the_settings_and_nothing_of_an_earlier_run() {
+        let path = folder("elsewhere");
+        let run = begun(&path, config::HEAD);
+        fs::write(path.join(BEST), "of the run before").expect("can be written");
+        for goes_on in [true, false] {
+            let run = RunFolder::of(&path, config::HEAD.to_owned(), goes_on);
+            run.begin_elsewhere().expect("can be written");
+            assert!(has_settings(&path));
+            for name in [BEST, LOG, METRICS] {
+                assert_eq!(path.join(name).exists(), goes_on, "{name}");
+            }
+        }
+        drop(run);
+        fs::remove_dir_all(&path).expect("can be removed");
+    }
+
+    #[test]
     fn a_folder_that_is_there_is_refused_unless_it_is_empty_or_given_up() {
         let path = folder("taken");
         let refused =
@@ -345,7 +373,8 @@ mod tests {
         // Made, but not begun, it is still empty, wherever its process was killed.
         RunFolder::of(&path, String::new(), false).made().expect("can be made");
         assert_eq!(refused(false), Ok(()));
-        for name in ["best.adapm.7-01.partial", "config.toml.7-02.partial", LOG, METRICS] {
+        let partial = [BEST, CONFIG].map(|of| format!("{of}.7-0123456789abcdef.partial"));
+        for name in partial.iter().map(String::as_str).chain([LOG, METRICS]) {
             fs::write(path.join(name), "").expect("can be written");
             assert_eq!(refused(false), Ok(()), "{name}");
         }

@@ -296,9 +296,8 @@ pub struct EvalArgs<P: Program> {
 }
 
 impl<P: Program> EvalArgs<P> {
-    /// Compares the checksum of a model's file if this is the only process: it reads all of the
-    /// file anyway, and is told of damage before data are read. One of several processes reads a
-    /// share of it.
+    /// Compares the checksum of a model's file if this is the only process, before data are read;
+    /// once is enough. Several processes do so together, once they have met.
     ///
     /// # Errors
     ///

@@ -82,8 +82,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Writes the settings into a folder of the run that node 0 does not see, if this process is
-    /// the first there.
+    /// Begins a folder of the run that node 0 does not see, if this process is the first there.
     pub(crate) fn set_up(mut self, folder: Option<&'a RunFolder>) -> Self {
         self.elsewhere = folder;
         self
@@ -221,7 +220,7 @@ impl<F: Figures> Observer<F> for Screen<'_> {
 
     fn opened(&self, leads: bool) {
         let elsewhere = self.elsewhere.filter(|_| leads);
-        elsewhere.iter().for_each(|folder| self.print(|| folder.write_settings()));
+        elsewhere.iter().for_each(|folder| self.print(|| folder.begin_elsewhere()));
     }
 
     fn resumed(&self, from: &Resumption) {

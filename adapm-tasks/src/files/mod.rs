@@ -43,7 +43,7 @@ pub use input::{FileId, create_private, input, is_shared, is_stdout, open, read}
 pub use lines::LineFile;
 #[cfg(feature = "cli")]
 pub(crate) use lock::Lock;
-pub(crate) use output::NEVER;
+pub(crate) use output::{NEVER, is_partial};
 pub use output::{Output, OutputWriter, discard};
 
 /// Returns the operating system's words for an error, without its number:

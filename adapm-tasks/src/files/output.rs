@@ -433,8 +433,9 @@ pub(super) fn random() -> u64 {
 /// is one.
 fn clear(place: &Place) -> Option<PathBuf> {
     let entries = fs::read_dir(&place.folder).into_iter().flatten().filter_map(Result::ok);
-    let partial =
-        entries.filter(|entry| is_partial(&entry.file_name(), place)).map(|entry| entry.path());
+    let partial = entries
+        .filter(|entry| is_partial(&entry.file_name(), stem(place)))
+        .map(|entry| entry.path());
     // All of them are looked at.
     partial.filter(|path| !is_left_over(path)).last()
 }
@@ -455,14 +456,11 @@ fn is_left_over(path: &Path) -> bool {
     }
 }
 
-/// Returns true if a file of this name is one that [`unique`] names.
-fn is_partial(name: &OsStr, place: &Place) -> bool {
-    let middle = || {
-        name.as_bytes()
-            .strip_prefix(stem(place))?
-            .strip_prefix(b".")?
-            .strip_suffix(ENDING.as_bytes())
-    };
+/// Returns true if a file of this name is one that is written, or was, for one whose name is, or
+/// begins with, `stem`: as [`unique`] names it.
+pub(crate) fn is_partial(name: &OsStr, stem: &[u8]) -> bool {
+    let middle =
+        || name.as_bytes().strip_prefix(stem)?.strip_prefix(b".")?.strip_suffix(ENDING.as_bytes());
     middle().and_then(|middle| str::from_utf8(middle).ok()?.split_once('-')).is_some_and(
         |(process, random)| {
             let is_number =

@@ -143,7 +143,7 @@ impl<F> Started<'_, F> {
     }
 
     /// Evaluates a model of which these are the values, of the keys of `shape` in order. Each
-    /// process reads those that have their home in it; one that reads all checks the file first.
+    /// process reads those that have their home in it, once all together have checked the file.
     /// Returns what [`evaluate`](Self::evaluate) does.
     ///
     /// # Errors

@@ -220,7 +220,8 @@ impl Values {
 
     /// Reads one of so many shares of the file, one behind the other, a piece at a time. Returns
     /// what [`compare_shares`](Self::compare_shares) is to be told of it; `None` if it has compared
-    /// the checksum: of a file of the older form, whose checksum has no shares.
+    /// the checksum: where one share is all, and of a file of the older form, whose checksum has no
+    /// shares.
     ///
     /// # Errors
     ///
@@ -231,7 +232,7 @@ impl Values {
         shares: usize,
     ) -> Result<Option<(u32, u64)>, CheckpointError> {
         let Source::File(file) = &self.source else { return Ok(None) };
-        if matches!(file.before, Sum::Old(_)) {
+        if shares == 1 || matches!(file.before, Sum::Old(_)) {
             return self.check().map(|()| None);
         }
         let Range { start, end } = file.values.start..file.end;

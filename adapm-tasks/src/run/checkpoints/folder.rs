@@ -154,12 +154,12 @@ impl CheckpointFolder {
         let leads = here.first() == Some(&node);
         let owner = leads.then(|| Owner::take(&path)).transpose().map_err(ResumeError::from);
         peers.share(owner.as_ref().map(drop).map_err(|error| error.clone().into()))?;
-        let begin = |owner: &Owner| owner.begin(found.as_ref().map(|(found, _)| found));
-        let begun = owner.as_ref().map_or(Ok(()), |owner| owner.as_ref().map_or(Ok(()), begin));
+        let (owner, from) = (owner?, found.as_ref().map(|(found, _)| found));
+        let begun = owner.as_ref().map_or(Ok(()), |owner| owner.begin(from));
         peers.share(begun.map_err(|error| ResumeError::from(error).into()))?;
         let start = signs.into_iter().flatten().next().unwrap_or_default();
         let hosts = all.into_iter().map(|told| told.host).collect();
-        let (interval, _owner) = (self.interval, owner?);
+        let (interval, _owner) = (self.interval, owner);
         Ok(Opened { path, process: node, here, hosts, start, _owner, interval, found })
     }
 

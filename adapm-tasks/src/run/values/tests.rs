@@ -115,7 +115,10 @@ fn shares_of_a_file_have_the_checksum_of_all_of_it() {
         let all = all.collect::<Result<Vec<_>, _>>().expect("it can be read");
         values.compare_shares(&all).is_err()
     };
-    for shares in [1, 2, 3, 7] {
+    let values = in_file("alone", |_| {});
+    assert_eq!(values.sum_up_share(0, 1), Ok(None), "it is compared at once, and not read again");
+    assert!(in_file("alone-damaged", |bytes| bytes[9] ^= 1).sum_up_share(0, 1).is_err());
+    for shares in [2, 3, 7] {
         assert!(!damaged(shares, None), "{shares}");
         for byte in (4..4 * LEN).step_by(LEN / 3) {
             assert!(damaged(shares, Some(byte)), "{shares}, byte {byte}");
