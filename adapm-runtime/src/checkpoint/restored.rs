@@ -9,7 +9,7 @@ use adapm_core::{Key, Layout};
 use adapm_transport::threads;
 
 use super::error::{CheckpointError, Fault};
-use super::rows::{FileInfo, RowsFile};
+use super::rows::{BLOCK, FileInfo, RowsFile};
 use super::{Checkpoint, hashes_of};
 use crate::tables::Tables;
 
@@ -119,9 +119,8 @@ impl Checkpoint {
             found.place(&read[found.table].places);
             Ok(())
         })?;
-        let of_table = found.chunk_by(|one, other| one.table == other.table);
-        let of_table: Vec<&[Found<'_>]> = of_table.collect();
-        let pieces = read.iter_mut().zip(of_table).flat_map(|(rows, found)| rows.pieces(found));
+        let of_table = read.iter_mut().zip(found.chunk_by(|one, other| one.table == other.table));
+        let pieces = of_table.flat_map(|(rows, found)| rows.pieces(found));
         share(pieces.collect(), Piece::read)?;
         Ok(Restored { tables: tables.clone(), rows: read.into() })
     }
@@ -133,7 +132,7 @@ struct Found<'f> {
     table: usize,
     places: Range<usize>,
     /// Which rows are there, until they have their places.
-    rows: Vec<u64>,
+    rows: Vec<u32>,
     /// Whether each is wanted; empty if all are.
     mask: Vec<bool>,
     /// How many are, and how many of the table those of the files before have.
@@ -149,12 +148,14 @@ impl<'f> Found<'f> {
         keep: &dyn Fn(Key) -> bool,
     ) -> Result<Self, CheckpointError> {
         let (places, rows) = file.find(table, hashes)?;
-        let wanted = |row: &u64| tables.key(table, *row).is_some_and(keep);
-        let mut mask: Vec<bool> = rows.iter().map(wanted).collect();
-        let count = mask.iter().filter(|wanted| **wanted).count();
-        if count == mask.len() {
-            mask.clear();
-        }
+        let wanted = |row: &u32| tables.key(table, u64::from(*row)).is_some_and(keep);
+        let (mask, count) = if rows.iter().all(wanted) {
+            (Vec::new(), rows.len())
+        } else {
+            let mask: Vec<bool> = rows.iter().map(wanted).collect();
+            let count = mask.iter().filter(|wanted| **wanted).count();
+            (mask, count)
+        };
         // A table has fewer than 2^32 rows.
         Ok(Self { file, table, places, rows, mask, count: count as u32, first: 0 })
     }
@@ -168,19 +169,29 @@ impl<'f> Found<'f> {
         }
     }
 
+    /// Returns its places in pieces of so many rows of the file.
+    fn chunks(&self, rows: usize) -> impl Iterator<Item = Range<usize>> {
+        let Range { start, end } = self.places;
+        let bounds = (start / rows * rows..end).step_by(rows);
+        bounds.map(move |at| at.max(start) - start..(at + rows).min(end) - start)
+    }
+
     /// Returns which rows at these places among its own are wanted; `None` if all are.
     fn mask(&self, places: &Range<usize>) -> Option<&[bool]> {
         if self.mask.is_empty() { None } else { self.mask.get(places.clone()) }
     }
 }
 
-/// Some of them, which one thread reads, and where to.
+/// One part of some of them, which one thread reads, and where to.
 struct Piece<'f> {
     found: &'f Found<'f>,
+    part: usize,
+    /// Numbers a row.
+    len: usize,
     /// Among the places of `found`.
     places: Range<usize>,
-    /// Of parameters, and of each state: numbers a row, and room for all rows.
-    into: Vec<(usize, &'f mut [f32])>,
+    /// Of the rows that are wanted.
+    into: &'f mut [f32],
 }
 
 impl Rows {
@@ -194,24 +205,19 @@ impl Rows {
 
     /// Makes room for what was found, and returns what is to be read into which part of it.
     fn pieces<'f>(&'f mut self, found: &'f [Found<'f>]) -> Vec<Piece<'f>> {
-        let count = self.count as usize;
-        let lens: Vec<usize> = self.parts.iter().map(|of| of.len).collect();
-        self.parts.iter_mut().for_each(|of| of.values = vec![0.0; count * of.len]);
-        let mut rest: Vec<&mut [f32]> =
-            self.parts.iter_mut().map(|of| of.values.as_mut_slice()).collect();
-        let rows_at_once = (FLOATS_AT_ONCE / lens.iter().sum::<usize>().max(1)).max(1);
         let mut pieces = Vec::new();
-        for found in found {
-            for start in (0..found.places.len()).step_by(rows_at_once) {
-                let places = start..(start + rows_at_once).min(found.places.len());
-                let mask = found.mask(&places);
-                let kept = mask.map_or(places.len(), |mask| mask.iter().filter(|it| **it).count());
-                let take = |(rest, len): (&mut &'f mut [f32], &usize)| {
-                    (*len, rest.split_off_mut(..kept * len).expect("room was made for all rows"))
-                };
-                let into = rest.iter_mut().zip(&lens).map(take).collect();
-                if kept > 0 {
-                    pieces.push(Piece { found, places, into });
+        for (part, Values { len, values }) in self.parts.iter_mut().enumerate() {
+            let len = *len;
+            *values = vec![0.0; self.count as usize * len];
+            let mut rest = values.as_mut_slice();
+            for found in found {
+                for places in found.chunks(rows_at_once(len)) {
+                    let (all, mask) = (places.len(), found.mask(&places));
+                    let kept = mask.map_or(all, |mask| mask.iter().filter(|it| **it).count());
+                    let into = rest.split_off_mut(..kept * len).expect("room for all rows");
+                    if !into.is_empty() {
+                        pieces.push(Piece { found, part, len, places, into });
+                    }
                 }
             }
         }
@@ -220,31 +226,28 @@ impl Rows {
 }
 
 impl Piece<'_> {
-    fn read(mut self) -> Result<(), CheckpointError> {
+    fn read(self) -> Result<(), CheckpointError> {
         let Found { file, table, places, .. } = self.found;
-        let own = places.start + self.places.start..places.start + self.places.end;
-        let mask = self.found.mask(&self.places);
-        let (mut running, mut seen, mut filled) = (0, 0, 0);
-        file.values(*table, &own, &mut |part, floats| {
-            if part != running {
-                (running, seen, filled) = (part, 0, 0);
-            }
-            let (len, into) = &mut self.into[part];
-            let Some(mask) = mask else {
-                into[filled..filled + floats.len()].copy_from_slice(floats);
-                filled += floats.len();
-                return;
-            };
-            // What is passed may begin within a row.
-            for float in floats {
-                if mask[seen / *len] {
-                    into[filled] = *float;
-                    filled += 1;
-                }
-                seen += 1;
-            }
-        })
+        let (of, first) = ((*table, self.part), places.start + self.places.start);
+        let Some(mask) = self.found.mask(&self.places) else {
+            return file.values(of, first, self.into);
+        };
+        let mut all = vec![0.0; self.places.len() * self.len];
+        file.values(of, first, &mut all)?;
+        let rows = all.chunks_exact(self.len).zip(mask).filter(|(_, is_wanted)| **is_wanted);
+        let into = self.into.chunks_exact_mut(self.len);
+        into.zip(rows).for_each(|(into, (row, _))| into.copy_from_slice(row));
+        Ok(())
     }
+}
+
+/// Returns how many rows with so many numbers each one thread reads at once: such that they end
+/// where a block of the file ends.
+fn rows_at_once(len: usize) -> usize {
+    let bytes = len.max(1) * size_of::<f32>();
+    // Of the smallest number of blocks in which no row is cut: `BLOCK` is a power of two.
+    let whole = BLOCK >> bytes.trailing_zeros().min(BLOCK.ilog2());
+    whole * (BYTES_AT_ONCE / (whole * bytes)).max(1)
 }
 
 /// Does `work` for all parts, by as many threads as there are processors; returns the results in
@@ -300,5 +303,5 @@ impl Restored {
     }
 }
 
-/// Floats that one thread reads at once; few in tests, so that there is more than one piece.
-const FLOATS_AT_ONCE: usize = if cfg!(test) { 100 } else { 1 << 22 };
+/// Bytes that one thread reads at once, unless whole blocks take more.
+const BYTES_AT_ONCE: usize = 8 * BLOCK;

@@ -349,41 +349,66 @@ impl<'a> RowsFile<'a> {
 
     /// Reads all bytes and compares their checksums.
     pub(super) fn verify(&self) -> Result<(), CheckpointError> {
+        let mut bytes = Vec::new();
         (0..self.infos.len()).try_for_each(|tensor| {
-            let (begin, end) = self.infos[tensor].1.data_offsets;
-            self.read(tensor, 0..end - begin, &mut |_| ())
+            let blocks = blocks_of(&self.infos[tensor].1);
+            (0..blocks).try_for_each(|at| self.block(tensor, at, &mut bytes).map(|_| ()))
         })
     }
 
-    /// Passes the bytes of a tensor at `range` to `take`, in order, once they are checked.
+    /// Reads the bytes of a tensor from `start` on, as many as `into` has room for, each block
+    /// checked: whole blocks straight into their place, of others what is wanted.
     fn read(
         &self,
         tensor: usize,
-        range: Range<usize>,
-        take: &mut dyn FnMut(&[u8]),
+        mut start: usize,
+        mut into: &mut [u8],
     ) -> Result<(), CheckpointError> {
-        let (name, info) = &self.infos[tensor];
-        let end = info.data_offsets.1 - info.data_offsets.0;
-        let first = self.infos[..tensor].iter().map(|(_, info)| blocks_of(info)).sum::<usize>();
-        let data = self.data + info.data_offsets.0 as u64;
-        let (mut bytes, mut start) = (Vec::new(), range.start / BLOCK * BLOCK);
-        while start < range.end {
-            let wanted = (range.end - start).next_multiple_of(BLOCK).min(BLOCKS_AT_ONCE * BLOCK);
-            let len = wanted.min(end - start);
-            bytes.resize(len, 0);
-            let refused = |error: io::Error| CheckpointError::of(self.path, &error);
-            self.file.read_exact_at(&mut bytes, data + start as u64).map_err(refused)?;
-            for (block, bytes) in (first + start / BLOCK..).zip(bytes.chunks(BLOCK)) {
-                if crc32c::crc32c(bytes) != self.sums[block] {
-                    let damaged = Fault::Damaged(format!("tensor {name}"));
-                    return Err(CheckpointError::new(self.path, damaged));
-                }
+        let mut cut = Vec::new();
+        while !into.is_empty() {
+            let (block, from) = (start / BLOCK, start % BLOCK);
+            let whole = self.len_of(tensor, block);
+            let len = into.len().min(whole - from);
+            let (now, rest) = into.split_at_mut(len);
+            if len == whole {
+                self.fill(tensor, block, now)?;
+            } else {
+                now.copy_from_slice(&self.block(tensor, block, &mut cut)?[from..from + len]);
             }
-            let (from, to) = (range.start.saturating_sub(start), (range.end - start).min(len));
-            take(&bytes[from..to]);
-            start += len;
+            (start, into) = (start + len, rest);
         }
         Ok(())
+    }
+
+    /// Reads a block of a tensor into `bytes`, and returns it.
+    fn block<'b>(
+        &self,
+        tensor: usize,
+        block: usize,
+        bytes: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], CheckpointError> {
+        bytes.resize(self.len_of(tensor, block), 0);
+        self.fill(tensor, block, bytes)?;
+        Ok(bytes)
+    }
+
+    /// Reads a block of a tensor into `bytes`, which are as many as it has, and checks it.
+    fn fill(&self, tensor: usize, block: usize, bytes: &mut [u8]) -> Result<(), CheckpointError> {
+        let (name, info) = &self.infos[tensor];
+        let start = self.data + (info.data_offsets.0 + block * BLOCK) as u64;
+        let read = self.file.read_exact_at(bytes, start);
+        read.map_err(|error| CheckpointError::of(self.path, &error))?;
+        let first = self.infos[..tensor].iter().map(|(_, info)| blocks_of(info)).sum::<usize>();
+        if crc32c::crc32c(bytes) == self.sums[first + block] {
+            return Ok(());
+        }
+        Err(CheckpointError::new(self.path, Fault::Damaged(format!("tensor {name}"))))
+    }
+
+    /// Returns the number of bytes of a block of a tensor.
+    fn len_of(&self, tensor: usize, block: usize) -> usize {
+        let (begin, end) = self.infos[tensor].1.data_offsets;
+        BLOCK.min(end - begin - block * BLOCK)
     }
 
     /// Finds the places of the rows of a table whose keys' hashes are in `hashes`, and reads which
@@ -392,44 +417,50 @@ impl<'a> RowsFile<'a> {
         &self,
         table: usize,
         hashes: &Range<u128>,
-    ) -> Result<(Range<usize>, Vec<u64>), CheckpointError> {
+    ) -> Result<(Range<usize>, Vec<u32>), CheckpointError> {
         let (of, count) = (&self.tables.as_slice()[table], self.rows[table] as usize);
         let keys = self.tensor(&keys_of(of));
+        let read = |at: usize, rows: &mut [u64]| -> Result<(), CheckpointError> {
+            self.read(keys, size_of::<u64>() * at, bytemuck::cast_slice_mut(rows))?;
+            rows.iter_mut().for_each(|row| *row = u64::from_le(*row));
+            Ok(())
+        };
         let hash = |at: usize| -> Result<u128, CheckpointError> {
-            let mut row = 0;
-            self.read(keys, 8 * at..8 * at + 8, &mut |bytes| row = word_of(bytes))?;
-            Ok(self.hash(table, row))
+            let mut row = [0];
+            read(at, &mut row)?;
+            Ok(self.hash(table, row[0]))
         };
         let places = bound(count, hashes.start, &hash)?..bound(count, hashes.end, &hash)?;
-        let mut rows = Vec::with_capacity(places.len());
-        self.read(keys, 8 * places.start..8 * places.end, &mut |bytes| {
-            rows.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
-        })?;
-        if let Some(row) = rows.iter().find(|row| **row >= of.rows()) {
-            let wrong = format!("tensor {}: there is no row {row}", keys_of(of));
-            return Err(CheckpointError::new(self.path, Fault::Damaged(wrong)));
+        let (mut rows, mut some) = (Vec::with_capacity(places.len()), Vec::new());
+        while rows.len() < places.len() {
+            let at = places.start + rows.len();
+            // To the end of a block.
+            some.resize((KEYS_IN_BLOCK - at % KEYS_IN_BLOCK).min(places.end - at), 0);
+            read(at, &mut some)?;
+            // No table with more rows than 32 bits count is written.
+            let has = |row: &&u64| **row < of.rows() && u32::try_from(**row).is_ok();
+            if let Some(row) = some.iter().find(|row| !has(row)) {
+                let wrong = format!("tensor {}: there is no row {row}", keys_of(of));
+                return Err(CheckpointError::new(self.path, Fault::Damaged(wrong)));
+            }
+            rows.extend(some.iter().map(|row| *row as u32));
         }
         Ok((places, rows))
     }
 
-    /// Reads the rows at these places: passes the values of each part of a row in turn to `take`,
-    /// with the number of the part, one row behind the other.
+    /// Reads one part of the rows of a table from `place` on, parameters (0) or a state: as many
+    /// numbers as `into` has room for.
     pub(super) fn values(
         &self,
-        table: usize,
-        places: &Range<usize>,
-        take: &mut dyn FnMut(usize, &[f32]),
+        (table, part): (usize, usize),
+        place: usize,
+        into: &mut [f32],
     ) -> Result<(), CheckpointError> {
         let of = &self.tables.as_slice()[table];
-        let mut floats = Vec::new();
-        for (part, (name, range)) in names(of).iter().zip(columns(of)).enumerate() {
-            let (tensor, len) = (self.tensor(name), 4 * range.len());
-            self.read(tensor, len * places.start..len * places.end, &mut |bytes| {
-                floats.clear();
-                floats.extend(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-                take(part, &floats);
-            })?;
-        }
+        let tensor = self.tensor(&names(of)[part]);
+        let start = size_of::<f32>() * columns(of)[part].len() * place;
+        self.read(tensor, start, bytemuck::cast_slice_mut(into))?;
+        into.iter_mut().for_each(|value| *value = f32::from_bits(u32::from_le(value.to_bits())));
         Ok(())
     }
 
@@ -463,15 +494,10 @@ fn bound(
     Ok(low)
 }
 
-fn word_of(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
-}
-
 const SUMS: &str = "adapm.crc32c";
-/// Bytes of data that have one checksum.
-const BLOCK: usize = 1 << 20;
-/// Blocks that are read at once; a multiple of what a value takes, so that none is cut.
-const BLOCKS_AT_ONCE: usize = 8;
+/// Bytes of data that have one checksum; few in tests, so that there is more than one block.
+pub(super) const BLOCK: usize = if cfg!(test) { 256 } else { 1 << 20 };
+const KEYS_IN_BLOCK: usize = BLOCK / size_of::<u64>();
 /// Bytes that are written at once.
 const BUFFER: usize = 1 << 20;
 /// Rows that are looked at before they are written.

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use adapm_transport::threads;
 use rustix::fs::{Advice, fadvise};
 
 /// Returns how many bytes files have.
@@ -32,6 +33,22 @@ pub(crate) fn read(path: &Path) -> io::Result<()> {
     let (mut file, mut bytes) = (File::open(path)?, vec![0; AT_ONCE]);
     while file.read(&mut bytes)? > 0 {}
     Ok(())
+}
+
+/// Reads files to their ends into memory of their own, each by a thread, and returns them.
+///
+/// # Errors
+///
+/// What the operating system refuses.
+pub(crate) fn read_into_memory(files: &[PathBuf]) -> io::Result<Vec<Vec<u8>>> {
+    let read = |path: &PathBuf| {
+        let mut file = File::open(path)?;
+        let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX)];
+        // As much as the cache of a processor holds: of more, nothing would be left in it.
+        bytes.chunks_mut(AT_ONCE / 8).try_for_each(|bytes| file.read_exact(bytes))?;
+        Ok(bytes)
+    };
+    threads::map("adapm bench", files, read).into_iter().collect()
 }
 
 /// Writes so many bytes to a new file, brings them to the disk, and removes it.

@@ -64,22 +64,46 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let plain = gigabytes / began.elapsed().as_secs_f64();
     let of_writing = format!("writing a checkpoint while workers wait, {size}");
     desk.add(Figure::new(of_writing, "GB/s", gigabytes / first.writing).beside(plain))?;
-    let (mut ours, mut plain) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        floor::drop_cached(&files)?;
-        let began = Instant::now();
-        files.iter().try_for_each(|file| floor::read(file))?;
-        plain.push(gigabytes / began.elapsed().as_secs_f64());
-        floor::drop_cached(&files)?;
-        let began = Instant::now();
-        let found = Checkpoint::latest(&folder.0)?.expect("one was written");
-        let rows = found.read(&tables, (0, 1), &|_| true)?;
-        ours.push(gigabytes / began.elapsed().as_secs_f64());
-        drop(rows);
+    read(desk, &folder.0, &tables, (&files, bytes))
+}
+
+/// Reads a checkpoint, and its files alone.
+fn read(
+    desk: &mut Desk<'_>,
+    folder: &Path,
+    tables: &Tables,
+    (files, bytes): (&[PathBuf], usize),
+) -> Result<(), BenchError> {
+    let gigabytes = bytes as f64 / 1e9;
+    let size = format!("{gigabytes:.1} GB on 2 nodes");
+    let (mut ours, mut plain, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..READINGS {
+        plain.push(seconds(files, || Ok(files.iter().try_for_each(|file| floor::read(file))?))?);
+        kept.push(seconds(files, || Ok(floor::read_into_memory(files)?))?);
+        let read = || {
+            let found = Checkpoint::latest(folder)?.expect("one was written");
+            Ok(found.read(tables, (0, 1), &|_| true)?)
+        };
+        ours.push(seconds(files, read)?);
     }
-    let (ours, plain) = (median(ours), median(plain));
+    let [ours, plain, kept] = [ours, plain, kept].map(|all| gigabytes / median(all));
+    let of_kept = format!("reading its files into memory, cold, {size}");
+    desk.add(Figure::new(of_kept, "GB/s", kept).beside(plain))?;
     let figure = Figure::new(format!("reading a checkpoint, cold, {size}"), "GB/s", ours);
     desk.add(figure.beside(plain).towards(Goal::AtLeast(0.8 * plain)))
+}
+
+/// Returns how long `read` takes while nothing of the files is in memory.
+fn seconds<T>(
+    files: &[PathBuf],
+    read: impl FnOnce() -> Result<T, BenchError>,
+) -> Result<f64, BenchError> {
+    floor::drop_cached(files)?;
+    let began = Instant::now();
+    let kept = read()?;
+    let seconds = began.elapsed().as_secs_f64();
+    drop(kept);
+    Ok(seconds)
 }
 
 /// What one worker has measured, in seconds and millions of pushes a second.
@@ -175,6 +199,8 @@ const KEYS: u64 = 60_000_000;
 const LEN: usize = 17;
 /// Checkpoints that are measured.
 const TURNS: u64 = 6;
+/// Readings of each way, in turns.
+const READINGS: usize = 5;
 /// How long workers push, beside a checkpoint or alone.
 const PUSHING: Duration = Duration::from_secs(3);
 /// How often it is looked whether one is written.
