@@ -2,6 +2,7 @@
 
 use adapm_core::policy::System;
 use adapm_core::slot::State::{Main, None, Replica, Requested};
+use adapm_core::wire::message::{Body, Quiesce};
 use adapm_core::{Key, NodeId, WorkerId};
 use adapm_verify::oracle::NodeWorker;
 use adapm_verify::{Cluster, Setup, Violation};
@@ -10,6 +11,7 @@ type Case = Result<(), Violation>;
 
 const N0: NodeId = NodeId(0);
 const N1: NodeId = NodeId(1);
+const N2: NodeId = NodeId(2);
 
 fn of(node: NodeId) -> NodeWorker {
     (node, WorkerId(0))
@@ -143,6 +145,61 @@ fn a_loss_thaws_a_node_and_freeze_and_thaw_fail_behind_it() -> Case {
     cluster.settle()?;
     let [main, replica] = [N0, N1].map(|node| cluster.row(node, key).value.clone());
     assert_eq!(main, replica);
+    Ok(())
+}
+
+/// Delivers messages until none is left but those that `is_late` selects, and those behind them.
+fn deliver_but(cluster: &mut Cluster, is_late: fn(NodeId, NodeId, &Body) -> bool) -> Case {
+    loop {
+        let is_due = |way: &(NodeId, NodeId)| {
+            let first = cluster.network().first(way.0, way.1);
+            first.is_some_and(|message| !is_late(way.0, way.1, &message.body))
+        };
+        let Some((from, to)) = cluster.network().loaded().into_iter().find(is_due) else {
+            return Ok(());
+        };
+        cluster.deliver(from, to)?;
+    }
+}
+
+/// Node 2 learns last that the quiesce has ended. Before it freezes, a key of it is due to node 1,
+/// which gets it only as it looks for silent peers at the barrier; and the key arrives after the
+/// end of the barrier. The snapshot has it all the same.
+#[test]
+fn a_snapshot_has_what_was_handed_over_while_nodes_waited_for_the_last_to_freeze() -> Case {
+    let mut setup = Setup::new(System::Adapm, 3, 1, 36);
+    setup.unresponsive_nanos = Some(60_000_000);
+    let mut cluster = Cluster::new(setup);
+    let key = cluster.setup().key_of(N2);
+    for (node, clocks) in [(N2, 0..10), (N1, 0..100)] {
+        cluster.intent(of(node), &[key], clocks)?;
+        cluster.push(of(node), &[key])?;
+        cluster.settle()?;
+    }
+    let workers = [N0, N1, N2].map(of);
+    for who in workers {
+        cluster.snapshot(who)?;
+    }
+    let ends_quiesce =
+        |_, to, body: &Body| to == N2 && matches!(body, Body::Quiesce(Quiesce::Done { .. }));
+    for _ in 0..20 {
+        deliver_but(&mut cluster, ends_quiesce)?;
+        [N0, N1, N2].into_iter().try_for_each(|node| cluster.round(node))?;
+    }
+    cluster.advance_clock(of(N2), 10);
+    cluster.round(N2)?;
+    deliver_but(&mut cluster, ends_quiesce)?;
+    assert_eq!([N1, N2].map(|node| cluster.state(node, key)), [Replica, Main], "it asks not");
+    cluster.look(N1)?;
+    cluster.deliver(N1, N2)?;
+    assert_eq!([N1, N2].map(|node| cluster.state(node, key)), [Replica, None]);
+    deliver_but(&mut cluster, |from, to, _| (from, to) == (N2, N1))?;
+    assert_eq!(cluster.state(N1, key), Replica, "node 1 waits for it alone");
+    cluster.settle()?;
+    assert_eq!(cluster.state(N1, key), Main);
+    for who in workers {
+        assert_eq!(cluster.member(who.0).workers[who.1.index()].blocked, Option::None);
+    }
     Ok(())
 }
 
