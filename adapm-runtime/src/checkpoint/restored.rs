@@ -282,12 +282,9 @@ impl Restored {
     /// # Panics
     /// If `value` is not as long as a row of the key's table.
     pub fn write(&self, key: Key, value: &mut [f32]) -> bool {
-        let Some((table, row)) = self.tables.locate(key) else { return false };
-        let Rows { places, parts, .. } = &self.rows[table];
-        let place = places[row as usize].load(Ordering::Relaxed) as usize;
-        let Some(place) = place.checked_sub(1) else { return false };
+        let Some((table, place)) = self.place(key) else { return false };
         let mut rest = value;
-        for Values { len, values } in parts {
+        for Values { len, values } in &self.rows[table].parts {
             let (part, behind) = rest.split_at_mut(*len);
             part.copy_from_slice(&values[place * len..(place + 1) * len]);
             rest = behind;
@@ -296,10 +293,23 @@ impl Restored {
         true
     }
 
+    /// Returns true if the value of a key was read.
+    #[must_use]
+    pub fn has(&self, key: Key) -> bool {
+        self.place(key).is_some()
+    }
+
     /// Returns the number of rows that were read.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.iter().map(|rows| u64::from(rows.count)).sum()
+    }
+
+    /// Returns the table of a key, and the place of its row among those that were read.
+    fn place(&self, key: Key) -> Option<(usize, usize)> {
+        let (table, row) = self.tables.locate(key)?;
+        let place = self.rows[table].places[row as usize].load(Ordering::Relaxed) as usize;
+        Some((table, place.checked_sub(1)?))
     }
 }
 

@@ -123,6 +123,7 @@ fn check_read(found: &Checkpoint, tables: &Tables, nodes: usize, step: u64) {
             let mut found = vec![-1.0; expected.len()];
             let is_here = Layout::home(key, nodes).index() == node;
             assert_eq!(read.write(key, &mut found), is_here, "{key:?} on node {node} of {nodes}");
+            assert_eq!(read.has(key), is_here, "{key:?} on node {node} of {nodes}");
             assert_eq!(found, if is_here { expected } else { vec![-1.0; found.len()] });
             rows += u64::from(is_here);
         }

@@ -47,6 +47,16 @@ pub enum ResumeError {
         /// Rows of the table.
         rows: u64,
     },
+    /// The parameters of the best epoch, to which a checkpoint refers, do not have all rows.
+    #[error("{}: the parameters of the best epoch lack row {row} of table {table}; go on from another checkpoint of the run", path.display())]
+    BestLacks {
+        /// The folder of these parameters.
+        path: PathBuf,
+        /// The table.
+        table: String,
+        /// The first row that is missing.
+        row: u64,
+    },
     /// There is no checkpoint.
     #[error("{}: there is no checkpoint to go on from; start the run with --out", .0.display())]
     None(PathBuf),

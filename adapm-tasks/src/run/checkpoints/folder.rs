@@ -19,6 +19,7 @@ use crate::run::observer::Resumption;
 use crate::run::peers::Peers;
 use crate::run::queue::Round;
 use crate::run::task::{FiguresOf, Task};
+use crate::run::topology::is_here;
 
 /// Where a run has its checkpoints, and whether it goes on from the last one there.
 #[derive(Clone, Debug)]
@@ -327,7 +328,7 @@ impl Opened {
     ///
     /// # Errors
     ///
-    /// A checkpoint that is damaged, or of other tables.
+    /// A checkpoint that is damaged, of other tables, or without all of the best parameters.
     pub(crate) fn read<T: Task>(
         &self,
         task: &T,
@@ -358,7 +359,8 @@ impl Opened {
         let rows = of_tables(found, &tables, homes.is_none())?;
         let best = record.best_checkpoint.as_ref().map(|name| {
             let best = Checkpoint::open(&self.path.join(name))?;
-            of_tables(&best, &tables.parameters(), true)
+            let rows = of_tables(&best, &tables.parameters(), true)?;
+            check_best(best.folder(), &rows, &tables, here).map(|()| rows)
         });
         let workers_here = if here.1 > 1 { workers[here.0] } else { workers.iter().sum() };
         let best = best.transpose()?.map_or(Vec::new(), |best| vec![best; workers_here]);
@@ -477,6 +479,22 @@ fn check_rows(found: &Checkpoint, all: &[Told]) -> Result<(), ResumeError> {
             found: found_rows,
             rows: rows[at],
         })
+    })
+}
+
+/// Checks that the best parameters that a process has read are all that its workers take: those of
+/// keys that have their home in it, by hash.
+fn check_best(
+    path: &Path,
+    best: &Restored,
+    tables: &Tables,
+    (process, processes): (usize, usize),
+) -> Result<(), ResumeError> {
+    let mut own = (0..tables.keys()).map(Key).filter(|key| is_here(*key, process, processes));
+    let missing = own.find(|key| !best.has(*key)).and_then(|key| tables.locate(key));
+    missing.map_or(Ok(()), |(at, row)| {
+        let table = tables.as_slice()[at].name().to_owned();
+        Err(ResumeError::BestLacks { path: path.to_path_buf(), table, row })
     })
 }
 

@@ -48,7 +48,8 @@ where
                 for key in slot.copied(shape.keys()) {
                     let begin = self.copies.best.len();
                     self.copies.best.resize(begin + shape.len_of(key), 0.0);
-                    best.write(key, &mut self.copies.best[begin..]);
+                    let is_there = best.write(key, &mut self.copies.best[begin..]);
+                    assert!(is_there, "what workers take was there when it was read");
                 }
             }
         }

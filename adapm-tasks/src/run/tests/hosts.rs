@@ -8,7 +8,9 @@ use std::sync::atomic::AtomicBool;
 
 use adapm_core::Key;
 use adapm_runtime::System;
-use adapm_runtime::checkpoint::{Checkpoint, CheckpointError, Saved};
+use adapm_runtime::checkpoint::{
+    Checkpoint, CheckpointError, Keeps, Part, Place, Save, Saved, Writer,
+};
 
 use super::count::{BLOCKS, Count, Figures, SAMPLED, Stopper};
 use super::{EPOCHS, SETTINGS};
@@ -305,6 +307,65 @@ fn what_is_missing_is_said_by_all_in_one_line() {
     assert!(errors[1].contains("not the folder that node 0 writes to, on host "), "{errors:?}");
     let other = TaskError::Elsewhere { node: adapm_core::NodeId(1), reason: errors[1].clone() };
     assert_eq!([&errors[0], &errors[2]], [&other.to_string(); 2]);
+}
+
+/// Writes the parameters of the best epoch again, without one row: returns its process and its key.
+fn forget(path: &Path) -> (usize, Key) {
+    let found = Checkpoint::open(path).expect("can be read");
+    let (tables, folder) = (found.tables().clone(), path.parent().expect("it has one"));
+    let of = |part: usize| {
+        let rows = found.read_part(part, &tables, &|_| true).expect("it is here");
+        let own = (0..tables.keys()).map(Key).filter(|key| rows.has(*key));
+        let value = |key: Key| {
+            let mut value = [-1.0];
+            assert!(rows.write(key, &mut value));
+            (key, value[0])
+        };
+        (part, own.map(value).collect::<Vec<_>>())
+    };
+    let mut parts: Vec<_> = found.here().into_iter().map(of).collect();
+    let (part, rows) = parts.iter_mut().find(|(_, rows)| !rows.is_empty()).expect("some rows");
+    let lost = (*part, rows.pop().expect("not empty").0);
+    fs::remove_dir_all(path).expect("can be removed");
+    let writer = |(part, rows): (usize, Vec<(Key, f32)>)| {
+        let place = Place { part, parts: found.parts(), workers: 1 };
+        let writer = Writer::among(folder, place, found.here());
+        let (name, tables, program) = (found.name().to_owned(), tables.clone(), found.program());
+        let (needs, keeps) = (Vec::new(), Keeps::All);
+        let save = Save { name, tables, needs, program, keeps, is_awaited: true };
+        let (keys, values): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        writer.submit(0, &save, Part::new(keys, values));
+        writer
+    };
+    let writers: Vec<Writer> = parts.into_iter().map(writer).collect();
+    for writer in writers {
+        writer.wait();
+        writer.take_outcome().expect("it ended").expect("can be written");
+    }
+    lost
+}
+
+#[test]
+fn best_parameters_without_a_row_are_refused_before_training() {
+    let (hosts, workers) = (Hosts::new("best"), [WORKERS; NODES]);
+    train(&hosts.begun(1e9), System::Adapm, &task());
+    let of_ann = hosts.checkpoints("ann");
+    let latest = Checkpoint::open(&of_ann.join(hosts.latest("ann"))).expect("can be read");
+    let best = of_ann.join(&latest.needs()[0]);
+    let (process, lost) = forget(&best);
+    let (table, row) = latest.tables().locate(lost).expect("a key of the run");
+    let table = latest.tables().as_slice()[table].name();
+    let places = places(NODES);
+    let peers: Vec<Peers<'_>> = places.iter().map(|place| Peers::among(place)).collect();
+    let opened = open_each(&hosts.resumed(1e9), &task(), (&peers, &workers));
+    for (node, opened) in opened.into_iter().enumerate() {
+        let error = opened.err().map(|error| error.to_string());
+        assert_eq!(error.is_some(), node == process, "node {node}: {error:?}");
+        let what = format!("lack row {row} of table {table}; go on from another checkpoint");
+        let is_right =
+            |error: String| error.starts_with(&*best.to_string_lossy()) && error.contains(&what);
+        assert!(error.is_none_or(is_right), "{what} on node {node}");
+    }
 }
 
 #[test]
