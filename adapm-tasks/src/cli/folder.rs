@@ -26,10 +26,11 @@ use crate::cli::failure::Failure;
 use crate::files::{self, LineFile, Output};
 use crate::run::checkpoints::{CHECKPOINTS, host};
 
-/// The folder of a run, which begins with the first sign of life of the run: what is refused before
-/// leaves an earlier run as it is.
+/// The folder of a run, which begins as training does: what is refused or fails before leaves
+/// models and lines of an earlier run as they are, and the same command can be given again.
 pub(crate) struct RunFolder {
     path: PathBuf,
+    flag: FolderFlag,
     /// The settings that start the run again, as a file.
     settings: String,
     /// The run that is there goes on.
@@ -37,6 +38,42 @@ pub(crate) struct RunFolder {
     lines: Mutex<Option<Lines>>,
     /// The first error of a line.
     failure: Mutex<Option<Failure>>,
+}
+
+/// The flag that gives the folder of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FolderFlag {
+    Out,
+    OutLocal,
+    Resume,
+}
+
+impl FolderFlag {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Out => "--out",
+            Self::OutLocal => "--out-local",
+            Self::Resume => "--resume",
+        }
+    }
+
+    /// Returns what stands for it with the parameters of the chosen epoch.
+    pub(crate) fn best(self) -> &'static str {
+        match self {
+            Self::Out => "--out, best",
+            Self::OutLocal => "--out-local, best",
+            Self::Resume => "--resume, best",
+        }
+    }
+
+    /// Returns what stands for it with the parameters as training ended.
+    pub(crate) fn last(self) -> &'static str {
+        match self {
+            Self::Out => "--out, last",
+            Self::OutLocal => "--out-local, last",
+            Self::Resume => "--resume, last",
+        }
+    }
 }
 
 /// The files that grow with every epoch.
@@ -133,11 +170,11 @@ fn has_settings(path: &Path) -> bool {
 
 impl RunFolder {
     /// Returns the folder of a run with these settings, which begins or `goes_on`; makes nothing.
-    pub(crate) fn of(path: &Path, settings: String, goes_on: bool) -> Self {
+    pub(crate) fn of(path: &Path, flag: FolderFlag, settings: String, goes_on: bool) -> Self {
         let (path, lines, failure) = (path.to_path_buf(), Mutex::default(), Mutex::default());
         let settings =
             launch().map_or(settings.clone(), |launch| format!("{settings}\n{launch}\n"));
-        Self { path, settings, goes_on, lines, failure }
+        Self { path, flag, settings, goes_on, lines, failure }
     }
 
     /// Makes the folder, unless it is there; changes nothing in it.
@@ -199,7 +236,8 @@ impl RunFolder {
         let path = self.path.join(CONFIG);
         let write = |file: &mut dyn io::Write| file.write_all(self.settings.as_bytes());
         let save = || Output::prepare(&path, &files::NEVER)?.save(&write, &files::NEVER);
-        save().map_err(|error| Failure::Unwritable { flag: "--out", path: path.clone(), error })
+        let flag = self.flag.name();
+        save().map_err(|error| Failure::Unwritable { flag, path: path.clone(), error })
     }
 
     /// Goes on with the lines of epochs before this one: later ones are done again.
@@ -252,6 +290,10 @@ impl RunFolder {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    pub(crate) fn flag(&self) -> FolderFlag {
+        self.flag
     }
 
     /// Returns the first error of what was to be written.
@@ -316,7 +358,9 @@ mod tests {
     }
 
     fn begun(path: &Path, settings: &str) -> RunFolder {
-        let run = RunFolder::of(path, settings.to_owned(), false).made().expect("can be made");
+        let run = RunFolder::of(path, FolderFlag::Out, settings.to_owned(), false)
+            .made()
+            .expect("can be made");
         run.begin().expect("can be written");
         run
     }
@@ -346,7 +390,7 @@ mod tests {
         let run = begun(&path, config::HEAD);
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         for goes_on in [true, false] {
-            let run = RunFolder::of(&path, config::HEAD.to_owned(), goes_on);
+            let run = RunFolder::of(&path, FolderFlag::Out, config::HEAD.to_owned(), goes_on);
             run.begin_elsewhere().expect("can be written");
             assert!(has_settings(&path));
             for name in [BEST, LOG, METRICS] {
@@ -355,6 +399,19 @@ mod tests {
         }
         drop(run);
         fs::remove_dir_all(&path).expect("can be removed");
+    }
+
+    #[test]
+    fn settings_that_cannot_be_written_name_the_flag_that_was_given() {
+        let path = folder("unwritable");
+        for flag in [FolderFlag::Out, FolderFlag::OutLocal, FolderFlag::Resume] {
+            let run = RunFolder::of(&path, flag, config::HEAD.to_owned(), true).made();
+            let run = run.expect("can be made");
+            fs::create_dir(path.join(CONFIG)).expect("can be made");
+            let error = run.begin_elsewhere().expect_err("a folder is in its place").to_string();
+            assert!(error.contains(&format!("{CONFIG} ({}):", flag.name())), "{error}");
+            fs::remove_dir_all(&path).expect("can be removed");
+        }
     }
 
     #[test]
@@ -371,7 +428,7 @@ mod tests {
         }
         fs::remove_file(path.join("thesis.tex")).expect("can be removed");
         // Made, but not begun, it is still empty, wherever its process was killed.
-        RunFolder::of(&path, String::new(), false).made().expect("can be made");
+        RunFolder::of(&path, FolderFlag::Out, String::new(), false).made().expect("can be made");
         assert_eq!(refused(false), Ok(()));
         let partial = [BEST, CONFIG].map(|of| format!("{of}.7-0123456789abcdef.partial"));
         for name in partial.iter().map(String::as_str).chain([LOG, METRICS]) {
@@ -384,7 +441,9 @@ mod tests {
         fs::write(path.join(BEST), "of the run before").expect("can be written");
         assert!(refused(false).is_err_and(|text| text.contains("another run; give another")));
         assert_eq!(refused(true), Ok(()));
-        let run = RunFolder::of(&path, config::HEAD.to_owned(), false).made().expect("can be made");
+        let run = RunFolder::of(&path, FolderFlag::Out, config::HEAD.to_owned(), false)
+            .made()
+            .expect("can be made");
         assert!(path.join(BEST).exists(), "nothing is lost before the run begins");
         run.begin().expect("can be written");
         assert!(!path.join(BEST).exists());

@@ -80,7 +80,7 @@ fn train<P: Program>(
     let tracing = tracing.transpose()?;
     let config = configured(args, processes, tracing.as_ref())?;
     let preface = preface(args, &config, (&data, &source), given, processes)?;
-    let of = |path| RunFolder::of(path, given.to_toml(P::NAME), goes_on);
+    let of = |path| RunFolder::of(path, args.output.folder_flag(), given.to_toml(P::NAME), goes_on);
     let elsewhere = args.output.folder().filter(|_| !is_first).map(of);
     let folder = own.filter(|_| is_first).map(|path| of(path).made()).transpose()?;
     add_models(folder.as_ref(), P::sizes(&data, &config), &mut outputs)?;
@@ -205,8 +205,8 @@ fn add_models(
     outputs: &mut Outputs,
 ) -> Result<(), Failure> {
     let size = sizes.iter().find(|(flag, _)| *flag == SAVE_FLAG).map_or(0, |(_, size)| *size);
-    let models = [(BEST_FLAG, folder::BEST), (LAST_FLAG, folder::LAST)];
-    for (folder, (flag, name)) in folder.into_iter().flat_map(|folder| models.map(|m| (folder, m)))
+    let Some(folder) = folder else { return outputs.check_space(&sizes) };
+    for (flag, name) in [(folder.flag().best(), folder::BEST), (folder.flag().last(), folder::LAST)]
     {
         outputs.add(flag, &folder.path().join(name))?;
         sizes.push((flag, size));
@@ -227,13 +227,13 @@ fn keep<P: Program>(
     let words = P::model_in_words();
     if let Some(model) = &report.checkpoint {
         let what = format!("{words} of {state}");
-        for flag in [SAVE_FLAG, BEST_FLAG] {
+        for flag in [SAVE_FLAG, args.output.folder_flag().best()] {
             outputs.save(flag, &what, |file| model.write_to(file));
         }
     }
     if let Some(model) = report.last.as_ref().or(report.checkpoint.as_ref()) {
         let what = format!("{words} at the end");
-        outputs.save(LAST_FLAG, &what, |file| model.write_to(file));
+        outputs.save(args.output.folder_flag().last(), &what, |file| model.write_to(file));
     }
     P::write_files(args, data, report, state, outputs);
     outputs.leave("no epoch was completed");
@@ -381,6 +381,4 @@ fn unwritable(file: &crate::files::Output, error: OutputError) -> Failure {
 }
 
 const SAVE_FLAG: &str = "--save";
-const BEST_FLAG: &str = "--out, best";
-const LAST_FLAG: &str = "--out, last";
 const TRACE_FLAG: &str = "--trace-keys";

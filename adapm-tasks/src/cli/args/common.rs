@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::System;
+use crate::cli::folder::FolderFlag;
 use crate::run::CheckpointFolder;
 use crate::run::flags::NO_MANAGER;
 
@@ -71,6 +72,15 @@ impl TrainOutputArgs {
     pub(crate) fn folder(&self) -> Option<&Path> {
         let new = self.out.as_deref().or(self.out_local.as_deref());
         self.resume.as_deref().map(run_of).or(new)
+    }
+
+    /// Returns the flag that gives the folder of the run.
+    pub(crate) fn folder_flag(&self) -> FolderFlag {
+        match (&self.resume, &self.out_local) {
+            (Some(_), _) => FolderFlag::Resume,
+            (None, Some(_)) => FolderFlag::OutLocal,
+            (None, None) => FolderFlag::Out,
+        }
     }
 
     /// Returns where the run has its checkpoints, if it has any; `is_restarted`: its folder is that
