@@ -3,7 +3,7 @@
 //!
 //! | file | what | written |
 //! | --- | --- | --- |
-//! | `config.toml` | all settings: `--config DIR/config.toml` starts the run again | at the start |
+//! | `config.toml` | all settings: `--config DIR/config.toml` starts the run again | as training begins |
 //! | `log.jsonl` | an object an epoch, as `--json` prints them | epoch by epoch |
 //! | `metrics.csv` | the numbers of these objects, an epoch a line | epoch by epoch |
 //! | `checkpoints/` | what the run goes on from, if it ends before its time (`--resume`) | now and then |

@@ -43,6 +43,8 @@ pub(crate) struct Screen<'a> {
     folder: Option<&'a RunFolder>,
     /// A folder that is not node 0's.
     elsewhere: Option<&'a RunFolder>,
+    /// This process is the first of those that share it.
+    leads: AtomicBool,
     told: AtomicBool,
     preface: Mutex<Option<String>>,
     failure: Mutex<Option<Failure>>,
@@ -64,6 +66,7 @@ impl<'a> Screen<'a> {
             interrupt,
             folder: None,
             elsewhere: None,
+            leads: AtomicBool::new(false),
             told: AtomicBool::new(false),
             preface: Mutex::new(None),
             failure: Mutex::new(None),
@@ -104,8 +107,17 @@ impl<'a> Screen<'a> {
     pub(crate) fn open(&self) {
         if let Some(text) = lock(&self.preface).take() {
             self.print(|| self.output.text(&text));
-            self.folder.iter().for_each(|folder| self.print(|| folder.begin()));
         }
+    }
+
+    /// Begins the folder of the run, if that is still to do: where a run fails before it has learnt
+    /// anything, the same command can be given again.
+    pub(crate) fn begin(&self) {
+        self.open();
+        self.folder.iter().for_each(|folder| self.print(|| folder.begin()));
+        let leads = self.leads.swap(false, Ordering::Relaxed);
+        let elsewhere = self.elsewhere.filter(|_| leads);
+        elsewhere.iter().for_each(|folder| self.print(|| folder.begin_elsewhere()));
     }
 
     /// Shows that something goes on whose length is not known, such as reading data.
@@ -219,8 +231,11 @@ impl<F: Figures> Observer<F> for Screen<'_> {
     }
 
     fn opened(&self, leads: bool) {
-        let elsewhere = self.elsewhere.filter(|_| leads);
-        elsewhere.iter().for_each(|folder| self.print(|| folder.begin_elsewhere()));
+        self.leads.store(leads, Ordering::Relaxed);
+    }
+
+    fn begins(&self) {
+        self.begin();
     }
 
     fn resumed(&self, from: &Resumption) {
@@ -394,7 +409,14 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use crate::cli::config;
+    use crate::cli::folder::{self, FolderFlag};
+    use crate::mf::RatingMetrics;
     use crate::run::ManagerStats;
+    use crate::run::checkpoints::CHECKPOINTS;
 
     use super::*;
 
@@ -424,6 +446,38 @@ mod tests {
         assert_eq!(lines[1], short);
         let long = "epoch  12  loss 10.5000  2 min 05 s  2,000,000 triples/s  local 100.00 %  valid MRR 0.2500";
         assert_eq!(lines[2], long);
+    }
+
+    #[test]
+    fn the_folder_of_a_run_begins_as_training_does_on_every_host() {
+        let name = format!("adapm-screen-{}", std::process::id());
+        let all = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&all);
+        let paths = ["here", "elsewhere"].map(|name| all.join(name));
+        let of = |path| RunFolder::of(path, FolderFlag::OutLocal, config::HEAD.to_owned(), false);
+        let [here, elsewhere] = [&paths[0], &paths[1]].map(|path| of(path).made());
+        let (here, elsewhere) = (here.expect("can be made"), elsewhere.expect("can be made"));
+        paths.iter().for_each(|path| fs::create_dir(path.join(CHECKPOINTS)).expect("can be made"));
+        let interrupt = Interrupt::new();
+        let screen = Screen::new("train", Output::new(false).silent(), &interrupt);
+        let screen = screen.preface(String::new());
+        let screen = screen.recorded(Some(&here)).set_up(Some(&elsewhere));
+        let observer: &dyn Observer<RatingMetrics> = &screen;
+        let check = |path: &PathBuf| folder::check(path, false, false);
+        observer.replicating(1, 2);
+        observer.opened(true);
+        for work in [Work::Initializing, Work::Settling] {
+            observer.working(work, 0, 1);
+        }
+        // What fails here has learnt nothing: the same command does.
+        assert!(paths.iter().all(|path| check(path).is_ok()));
+        observer.begins();
+        for path in &paths {
+            let refused = check(path).expect_err("it is of this run").to_string();
+            assert!(refused.contains("it is of another run"), "{refused}");
+        }
+        assert!(screen.finish().is_ok());
+        fs::remove_dir_all(all).expect("can be removed");
     }
 
     #[test]

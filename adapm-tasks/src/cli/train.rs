@@ -93,7 +93,7 @@ fn train<P: Program>(
     let trained = P::train(&data, &config, &run);
     let traced = tracing.map_or(Ok(None), |tracing| tracing.finish(trained.is_ok()));
     let report = trained?;
-    screen.open();
+    screen.begin();
     let summary = Summary::of(&report);
     // Results first, in case a file cannot be written; files even if the output is closed.
     let told = screen.finish().and_then(|()| {

@@ -139,6 +139,10 @@ pub trait Observer<F>: Sync {
         let _ = leads;
     }
 
+    /// Training begins, or goes on: all processes are ready, and no worker of this one has done
+    /// anything yet. Told once; not where nothing is to be trained.
+    fn begins(&self) {}
+
     /// The run goes on from a checkpoint.
     fn resumed(&self, from: &Resumption) {
         let _ = from;

@@ -187,6 +187,9 @@ where
                 self.mark(&format!("epoch {epoch}"));
             }
             self.end_phase()?;
+            if epoch == first.epoch && self.slot.is_first() {
+                self.job.state.observer.begins();
+            }
             self.train(epoch, &mut batches)?;
             self.parameters.quiesce()?;
             if self.slot.is_first() {

@@ -13,7 +13,7 @@ use crate::run::checkpoints::CheckpointFolder;
 use crate::run::config::{ClusterConfig, Keep, Pacing};
 use crate::run::consistency::RunFingerprint;
 use crate::run::error::TaskError;
-use crate::run::observer::{NoProgress, Observer, Resumption};
+use crate::run::observer::{NoProgress, Observer, Resumption, Training};
 use crate::run::peers::Peers;
 use crate::run::settings::Settings;
 use crate::run::topology::Topology;
@@ -277,6 +277,34 @@ fn what_does_not_fit_is_refused_in_one_line() {
     std::fs::write(&latest, text.replace('0', "1")).expect("can be written");
     let error = with(&folder.resumed(1e9), &usual).expect_err("it is damaged");
     assert!(error.contains("latest is damaged") && !error.contains('\n'), "{error}");
+}
+
+/// Counts how often training begins, and how often there is news of it.
+#[derive(Default)]
+struct Begun(Mutex<(u32, u32)>);
+
+impl Observer<Figures> for Begun {
+    fn begins(&self) {
+        let mut told = self.0.lock().expect("nobody panics");
+        assert_eq!(told.1, 0, "it began before");
+        told.0 += 1;
+    }
+
+    fn training(&self, _: &Training) {
+        self.0.lock().expect("nobody panics").1 += 1;
+    }
+}
+
+#[test]
+fn training_begins_once_and_not_where_nothing_is_left_to_do() {
+    let (folder, system) = (Folder::new("begins"), Some(System::Adapm));
+    let task = Count { rate: Some(1.0), ..Count::new(workers(system)) };
+    for (folder, begins) in [(folder.begun(1e9), 1), (folder.resumed(1e9), 0)] {
+        let (begun, fingerprint) = (Begun::default(), RunFingerprint::of_test());
+        let trained = train_in(&folder, &task, cluster(system), SETTINGS, &fingerprint, &begun);
+        trained.expect("trains");
+        assert_eq!(begun.0.into_inner().expect("nobody panics").0, begins);
+    }
 }
 
 #[test]
