@@ -148,7 +148,7 @@ fn detect_in_links(seed: u64, bug: LinkBug) -> Option<String> {
     }
     // Over a dead link it is a failure that no peer is given up.
     let is_loss =
-        |failure: &Failure<Finding>| matches!(failure, Failure::Violation(Finding::Delivery(_)));
+        |failure: &Failure<Finding>| matches!(failure, Failure::Violation(Finding::GivenUp { .. }));
     let is_right =
         quietly(&Run::under(seed, Conditions::DeadLink)).is_some_and(|failure| is_loss(&failure));
     match with_bug(Conditions::DeadLink) {

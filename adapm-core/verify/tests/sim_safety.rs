@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use adapm_core::Instant;
+use adapm_core::{Instant, NodeId};
 use adapm_verify::sim::checked::{Conditions, Finding, Report, Run};
 use adapm_verify::sim::{Coverage, Fact, Failure, FaultKind};
 
@@ -107,7 +107,16 @@ fn ends_of_a_dead_link_give_each_other_up() {
 
 /// Whether a run ended because a node was given up.
 fn is_loss(failure: &Failure<Finding>) -> bool {
-    matches!(failure, Failure::Violation(Finding::Delivery(what)) if what.contains("gives"))
+    matches!(failure, Failure::Violation(Finding::GivenUp { .. }))
+}
+
+#[test]
+fn what_a_failure_says_makes_it_no_loss() {
+    let (survivor, peer) = (NodeId(0), NodeId(1));
+    let given_up = Finding::GivenUp { survivor, peer };
+    let delivered = Finding::Delivery(given_up.to_string());
+    assert!(is_loss(&Failure::Violation(given_up)));
+    assert!(!is_loss(&Failure::Violation(delivered)));
 }
 
 /// A constructor of the run of a seed.

@@ -63,6 +63,13 @@ pub enum Finding {
     Invariant(Violation),
     /// The links have delivered something other than what was sent.
     Delivery(String),
+    /// A node has given a peer up that is alive.
+    GivenUp {
+        /// The node.
+        survivor: NodeId,
+        /// The peer.
+        peer: NodeId,
+    },
 }
 
 /// An operation that is not done yet.
@@ -345,7 +352,7 @@ impl SystemUnderTest for CheckedCluster {
     fn lose(&mut self, now: Instant, survivor: NodeId, peer: NodeId) -> Result<u64, Finding> {
         self.advance_to(now);
         if !self.cluster.losses().is_gone(peer) {
-            return Err(Finding::Delivery(format!("{survivor} gives {peer} up, which is alive")));
+            return Err(Finding::GivenUp { survivor, peer });
         }
         self.cluster.tell_lost(survivor, peer).map_err(Finding::Invariant)?;
         self.collect(survivor);
@@ -389,6 +396,9 @@ impl fmt::Display for Finding {
         match self {
             Self::Invariant(violation) => violation.fmt(f),
             Self::Delivery(what) => f.write_str(what),
+            Self::GivenUp { survivor, peer } => {
+                write!(f, "{survivor} gives {peer} up, which is alive")
+            }
         }
     }
 }
