@@ -47,7 +47,7 @@ fn a_checkpoint_is_a_cut_whatever_moves_and_any_number_of_nodes_goes_on_from_it(
     let tables = tables();
     for system in System::ALL {
         let folder = Folder::new(&format!("cut-{system}"));
-        let checkpoints = Checkpoints::new(&folder.0, &tables);
+        let checkpoints = Checkpoints::new(&folder.0, &tables).expect("few rows");
         let cluster = tables.builder().expect("legal").nodes(3).workers([2, 1, 2]).system(system);
         let hot = (0..KEYS).step_by(3).filter(|_| system.has_hot_keys()).map(Key);
         let cluster = cluster.hot_keys(hot).build().expect("starts");
@@ -117,7 +117,7 @@ fn a_run_that_goes_on_ends_with_the_same_bytes_as_one_that_was_not_stopped() {
         worker.pull(&[key], &mut row)?;
         worker.push(&[key], &row.map(|value| 0.1 * value + step as f32 / 3.0))
     };
-    let checkpoints = Checkpoints::new(&folder.0, &tables);
+    let checkpoints = Checkpoints::new(&folder.0, &tables).expect("few rows");
     let run = |cluster: &Cluster<f32>, steps: std::ops::Range<u64>| {
         cluster
             .try_run(|mut worker| {
@@ -144,7 +144,7 @@ fn a_run_that_goes_on_ends_with_the_same_bytes_as_one_that_was_not_stopped() {
 #[test]
 fn a_cluster_with_other_keys_than_the_tables_is_refused_and_a_sparse_one_has_no_copy() {
     let (tables, folder) = (tables(), Folder::new("other-keys"));
-    let checkpoints = Checkpoints::new(&folder.0, &tables);
+    let checkpoints = Checkpoints::new(&folder.0, &tables).expect("few rows");
     let layouts = [Layout::dense(&[(KEYS - 3, 3), (2, 5)]), Layout::sparse(&[(u64::MAX / 2, 3)])];
     for layout in layouts.map(|layout| layout.expect("legal")) {
         let is_sparse = layout != Layout::dense(&[(KEYS - 3, 3), (2, 5)]).expect("legal");

@@ -29,10 +29,13 @@ struct Writers {
 impl Checkpoints {
     /// Returns the checkpoints in `folder`, which all nodes see, of a cluster with these tables.
     /// Nothing is made before the first one is written.
-    #[must_use]
-    pub fn new(folder: impl AsRef<Path>, tables: &Tables) -> Self {
+    ///
+    /// # Errors
+    /// Tables with too many rows ([`Checkpoint::check_rows`]).
+    pub fn new(folder: impl AsRef<Path>, tables: &Tables) -> Result<Self, CheckpointError> {
         let (folder, tables) = (folder.as_ref().to_path_buf(), tables.clone());
-        Self { folder, tables, writers: Mutex::default() }
+        Checkpoint::check_rows(&folder, &tables)?;
+        Ok(Self { folder, tables, writers: Mutex::default() })
     }
 
     /// Returns true while this process writes a checkpoint, or waits for what others write of it.

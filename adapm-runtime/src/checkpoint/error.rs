@@ -44,6 +44,11 @@ pub(super) enum Fault {
     Elsewhere(String),
     /// Another process writes there.
     Taken,
+    /// A table has more rows than a file can have of it.
+    Rows {
+        table: String,
+        rows: u64,
+    },
 }
 
 impl Fault {
@@ -115,6 +120,11 @@ impl fmt::Display for CheckpointError {
                 "{path}: the file of part {part} of {parts} is in the folder of another host; only the processes that wrote it go on from it, each where it was"
             ),
             Fault::Elsewhere(reason) => f.write_str(reason),
+            Fault::Rows { table, rows } => write!(
+                f,
+                "{path}: table {table} has {rows} rows, a checkpoint can have {} of a table; train without checkpoints",
+                u32::MAX
+            ),
             Fault::Taken => write!(
                 f,
                 "{path}: another run has its checkpoints there; wait until it ends, or give another folder"

@@ -25,7 +25,7 @@
 //!
 //! # let folder = std::env::temp_dir().join(format!("adapm-doc-{}", std::process::id()));
 //! let tables = Tables::new([Table::new("rows", 1_000, 8)])?;
-//! let checkpoints = Checkpoints::new(&folder, &tables);
+//! let checkpoints = Checkpoints::new(&folder, &tables)?;
 //! let cluster = tables.builder()?.nodes(2).workers(2).build()?;
 //! cluster.try_run(|mut worker| {
 //!     worker.push(&[Key(7)], &[1.0; 8])?;
@@ -103,6 +103,15 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Checks that checkpoints in `folder` can have all rows of these tables: fewer than 2^32 of
+    /// each. To be called before anything is trained. Looks at no file.
+    ///
+    /// # Errors
+    /// The first table that has more.
+    pub fn check_rows(folder: &Path, tables: &Tables) -> Result<(), CheckpointError> {
+        rows::check(tables).map_err(|fault| CheckpointError::new(folder, fault))
+    }
+
     /// Opens the last complete checkpoint of a folder; `None` if there is none. Reads its manifest.
     ///
     /// # Errors

@@ -44,14 +44,24 @@ pub(super) fn name_of(part: usize, parts: usize) -> String {
     format!("rows-{part:03}-of-{parts:03}.safetensors")
 }
 
-/// Writes the file of these parts, each once, and brings it to the disk.
+/// Checks that a file can have all rows of each table: they are numbered by 32 bits.
+pub(super) fn check(tables: &Tables) -> Result<(), Fault> {
+    let mut tables = tables.as_slice().iter();
+    let found = tables.find(|table| u32::try_from(table.rows()).is_err());
+    found.map_or(Ok(()), |table| {
+        Err(Fault::Rows { table: table.name().to_owned(), rows: table.rows() })
+    })
+}
+
+/// Writes the file of these parts, each once, and brings it to the disk. Tables are ones that
+/// [`check`] admits.
 pub(super) fn write(
     disk: &dyn Disk,
     (folder, name): (&Path, &str),
     tables: &Tables,
     parts: &[Part],
 ) -> io::Result<FileInfo> {
-    let order = Order::of(tables, parts)?;
+    let order = Order::of(tables, parts);
     let rows: Vec<u64> = order.rows.iter().map(|rows| rows.len() as u64).collect();
     let (header, data_len) = header(tables, &rows)?;
     let mut out = Summed {
@@ -96,7 +106,7 @@ struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    fn of(tables: &'a Tables, parts: &'a [Part]) -> io::Result<Self> {
+    fn of(tables: &'a Tables, parts: &'a [Part]) -> Self {
         let begins = parts.iter().map(|part| {
             let (mut key, mut value, mut begins) = (0, 0, Vec::new());
             for (at, table) in tables.as_slice().iter().enumerate() {
@@ -111,13 +121,6 @@ impl<'a> Order<'a> {
         let begins = begins.collect();
         let mut rows: Vec<Vec<u32>> = Vec::new();
         for (at, table) in tables.as_slice().iter().enumerate() {
-            if u32::try_from(table.rows()).is_err() {
-                let (name, rows) = (table.name(), table.rows());
-                return Err(io::Error::other(format!(
-                    "table {name} has {rows} rows, a file can have {} of a table",
-                    u32::MAX
-                )));
-            }
             let (end, first) = (tables.end(at), tables.end(at) - table.rows());
             let count = parts.iter().map(|part| part.rank(Key(end)) - part.rank(Key(first))).sum();
             let mut own_rows = Vec::with_capacity(count);
@@ -127,7 +130,7 @@ impl<'a> Order<'a> {
             own_rows.sort_unstable_by_key(|row| Layout::home_hash(Key(first + u64::from(*row))));
             rows.push(own_rows);
         }
-        Ok(Self { tables, parts, begins, rows })
+        Self { tables, parts, begins, rows }
     }
 
     /// Finds one part of each of these rows of a table.

@@ -183,6 +183,19 @@ fn a_table_may_have_grown_and_nothing_else() {
 }
 
 #[test]
+fn tables_with_too_many_rows_are_refused_before_anything_is_written() {
+    let folder = Folder::new("rows");
+    let of = |rows| Tables::new([Table::new("few", 1, 1), Table::new("many", rows, 1)]);
+    let new = |rows| Checkpoints::new(&folder.0, &of(rows).expect("legal")).map(drop);
+    let most = u64::from(u32::MAX);
+    assert_eq!(new(most), Ok(()));
+    let error = new(most + 1).expect_err("one more").to_string();
+    let expected = "table many has 4294967296 rows, a checkpoint can have 4294967295 of a table";
+    assert!(error.contains(expected) && error.ends_with("; train without checkpoints"), "{error}");
+    assert!(error.starts_with(&*folder.0.to_string_lossy()) && !folder.0.exists(), "{error}");
+}
+
+#[test]
 fn the_last_two_are_kept_and_what_they_refer_to() {
     let (folder, tables) = (Folder::new("kept"), tables(5));
     let place = Place { part: 0, parts: 1, workers: 2 };

@@ -152,8 +152,10 @@ impl Writer {
     /// those before it; nobody waits for it.
     ///
     /// # Panics
-    /// Keys that are none of the tables, values that are not as long, or more parts than workers.
+    /// Keys that are none of the tables, values that are not as long, or more parts than workers;
+    /// tables with too many rows ([`Checkpoint::check_rows`]).
     pub fn submit(&self, worker: usize, save: &Save, part: Part) {
+        assert!(rows::check(&save.tables).is_ok(), "tables are checked before anything is trained");
         let mut state = self.state();
         let at = state.gathering.iter().position(|(other, _)| other.name == save.name);
         let at = at.unwrap_or_else(|| {

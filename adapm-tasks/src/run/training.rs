@@ -65,6 +65,9 @@ impl<F> Started<'_, F> {
         F: Clone + Send,
     {
         self.topology.check(&task.shape())?;
+        if let Some(folder) = self.checkpoints {
+            folder.check_rows(&task.tables())?;
+        }
         if let Some(survey) = self.survey {
             let (keys, nodes) = (task.shape().keys(), self.topology.nodes);
             memory::check(self.topology, Need::of_partition(keys, nodes))?;

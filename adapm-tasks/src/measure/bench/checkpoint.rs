@@ -28,7 +28,7 @@ pub(super) fn measure(desk: &mut Desk<'_>) -> Result<(), BenchError> {
     let folder = Folder::new()?;
     let tables = Tables::new([Table::new("rows", keys, LEN)]).expect("a name");
     let layout = tables.layout().expect("some keys");
-    let checkpoints = Checkpoints::new(&folder.0, &tables);
+    let checkpoints = Checkpoints::new(&folder.0, &tables).expect("few rows");
     let cluster = adapm_runtime::Builder::<f32>::new(layout).nodes(2).system(System::Lapse);
     let cluster = cluster.initial(|key, value| value.fill(key.0 as f32)).build()?;
     let measured = cluster.run(|worker| train(worker, keys, &checkpoints))?;

@@ -116,6 +116,11 @@ impl CheckpointFolder {
         Self { is_apart: true, ..self }
     }
 
+    /// Checks that a checkpoint can have all rows of these tables.
+    pub(crate) fn check_rows(&self, tables: &Tables) -> Result<(), ResumeError> {
+        Ok(Checkpoint::check_rows(&self.run.join(CHECKPOINTS), tables)?)
+    }
+
     /// Opens the folder: finds out which processes share it, of which the first locks it and makes
     /// it ready, and where all go on. Collective.
     ///

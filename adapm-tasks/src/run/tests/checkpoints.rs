@@ -279,6 +279,19 @@ fn what_does_not_fit_is_refused_in_one_line() {
     assert!(error.contains("latest is damaged") && !error.contains('\n'), "{error}");
 }
 
+#[test]
+fn tables_with_too_many_rows_are_refused_before_training() {
+    let (folder, system) = (Folder::new("rows"), Some(System::Adapm));
+    let task = Count { unused: 1 << 32, ..Count::new(workers(system)) };
+    let error = plain(&folder.begun(1e9), &task, cluster(system)).map(drop).expect_err("too many");
+    let error = error.to_string();
+    assert!(
+        error.contains("checkpoints: table unused has 4294967296 rows, a checkpoint"),
+        "{error}"
+    );
+    assert!(!folder.0.exists(), "nothing is made");
+}
+
 /// Counts how often training begins, and how often there is news of it.
 #[derive(Default)]
 struct Begun(Mutex<(u32, u32)>);

@@ -47,6 +47,8 @@ pub(crate) struct Count {
     pub(crate) unreadable: Option<usize>,
     /// Raises its flag with the last of so many batches.
     pub(crate) stopper: Option<Arc<Stopper>>,
+    /// Rows of another table, which nobody accesses.
+    pub(crate) unused: u64,
 }
 
 /// Stops a run after so many batches of all workers.
@@ -80,6 +82,7 @@ impl Count {
             rate: None,
             unreadable: None,
             stopper: None,
+            unused: 0,
         }
     }
 
@@ -141,7 +144,9 @@ impl Task for Count {
 
     fn tables(&self) -> Tables {
         let blocks = Table::new("blocks", BLOCKS, 1).with_state("rest", 1);
-        Tables::new([blocks, Table::new("sampled", SAMPLED, 1)]).expect("names are there once")
+        let sampled = Table::new("sampled", SAMPLED, 1);
+        let unused = (self.unused > 0).then(|| Table::new("unused", self.unused, 1));
+        Tables::new([blocks, sampled].into_iter().chain(unused)).expect("names are there once")
     }
 
     fn initial(&self) -> Initial {
