@@ -29,7 +29,7 @@ pub enum Order {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Optimizer {
-    /// Every element has a rate of its own, which falls with the squares of its gradients.
+    /// Every vector has a rate of its own, which falls with the mean square of its gradients.
     #[default]
     AdaGrad,
     /// One rate for all.

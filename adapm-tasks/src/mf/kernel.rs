@@ -6,9 +6,12 @@
 //! ```text
 //!   loss    e^2 + p |w|^2 + q |h|^2          p, q: penalties
 //!   dw      2 (p w - e h)                    dh   2 (q h - e w)
-//!   AdaGrad step -rate * g / sqrt(acc + g^2), acc += g^2      (element by element)
+//!   AdaGrad acc += |g|^2 / dim, step -rate * g / sqrt(acc)      (one acc a vector)
 //!   SGD     step -rate * g
 //! ```
+//!
+//! `|g|^2` follows from `|w|^2`, `|h|^2` and `w * h`, so a cell goes over its elements twice: for
+//! these products, and for the step.
 //!
 //! Cells are taken one after the other, each with row and column as those before left them.
 
@@ -26,16 +29,21 @@ pub(crate) struct Rule {
     pub(crate) dim: usize,
 }
 
-/// Cells with the values they need, which follow their updates. A value is [`Rule::value_len`]
-/// long.
+/// Cells with what they need of their rows and columns.
 pub(crate) struct Cells<'a> {
     pub(crate) visits: &'a [Visit],
-    pub(crate) rows: &'a mut [f32],
-    pub(crate) columns: &'a mut [f32],
-    /// Weight of the squared norm of each row, for each of its cells.
-    pub(crate) row_penalties: &'a [f32],
-    /// Weight of the squared norm of each column, for each of its cells.
-    pub(crate) column_penalties: &'a [f32],
+    pub(crate) rows: Vectors<'a>,
+    pub(crate) columns: Vectors<'a>,
+}
+
+/// Rows or columns, which follow their updates.
+pub(crate) struct Vectors<'a> {
+    /// `dim` of each.
+    pub(crate) factors: &'a mut [f32],
+    /// AdaGrad's accumulator of each; none if the optimizer has none.
+    pub(crate) squares: &'a mut [f32],
+    /// Weight of the squared norm of each, for each of its cells.
+    pub(crate) penalties: &'a [f32],
 }
 
 impl Rule {
@@ -44,11 +52,16 @@ impl Rule {
         Self { optimizer: config.optimizer, learning_rate: config.rate(), dim: config.dim }
     }
 
-    /// Floats of a value: factors, and an accumulator for each if the optimizer has them.
+    /// Floats of a value: factors, and what the optimizer keeps.
     pub(crate) fn value_len(self) -> usize {
+        self.dim + self.state_len()
+    }
+
+    /// Floats that the optimizer keeps of a vector.
+    pub(crate) fn state_len(self) -> usize {
         match self.optimizer {
-            Optimizer::AdaGrad => 2 * self.dim,
-            Optimizer::Sgd => self.dim,
+            Optimizer::AdaGrad => 1,
+            Optimizer::Sgd => 0,
         }
     }
 
@@ -86,160 +99,122 @@ fn train_lanes(rule: Rule, cells: Cells<'_>) -> f64 {
 
 #[inline(always)]
 fn train_by<const ADAGRAD: bool>(rule: Rule, dim: usize, cells: Cells<'_>) -> f64 {
-    let len = if ADAGRAD { 2 * dim } else { dim };
+    let Cells { visits, rows, columns } = cells;
     let mut loss = 0.0;
-    for visits in cells.visits.chunks(SUMMED) {
-        let (mut errors, mut norms) = (0.0, [0.0; LANES]);
+    for visits in visits.chunks(SUMMED) {
+        let mut losses = 0.0;
         for visit in visits {
             let (row, column) = (usize::from(visit.row), usize::from(visit.column));
-            let gradient = CellGradient {
-                observed: visit.value,
-                row_penalty: cells.row_penalties[row],
-                column_penalty: cells.column_penalties[column],
-                learning_rate: rule.learning_rate,
+            let w = &mut rows.factors[row * dim..][..dim];
+            let h = &mut columns.factors[column * dim..][..dim];
+            let products = Products::of(w, h);
+            let error = visit.value - products.both;
+            let (p, q) = (rows.penalties[row], columns.penalties[column]);
+            losses += error * error + p * products.row + q * products.column;
+            let (mut row_rate, mut column_rate) = (rule.learning_rate, rule.learning_rate);
+            if ADAGRAD {
+                let [g, k] = products.squared_gradients(error, (p, q));
+                row_rate *= shrink(&mut rows.squares[row], g / dim as f32);
+                column_rate *= shrink(&mut columns.squares[column], k / dim as f32);
+            }
+            let step = Step {
+                row_kept: 1.0 - 2.0 * row_rate * p,
+                row_added: 2.0 * row_rate * error,
+                column_kept: 1.0 - 2.0 * column_rate * q,
+                column_added: 2.0 * column_rate * error,
             };
-            let row = &mut cells.rows[row * len..][..len];
-            let column = &mut cells.columns[column * len..][..len];
-            let error = gradient.step::<ADAGRAD>(row, column, dim, &mut norms);
-            errors += error * error;
+            step.take(w, h);
         }
-        loss += f64::from(errors) + f64::from(total(norms));
+        loss += f64::from(losses);
     }
     loss
 }
 
-/// The part of the gradient that all elements of a cell share.
-#[derive(Clone, Copy)]
-struct CellGradient {
-    observed: f32,
-    row_penalty: f32,
-    column_penalty: f32,
-    learning_rate: f32,
+#[inline(always)]
+fn add_products(w: &Lanes, h: &Lanes, [both, row, column]: &mut [Lanes; 3]) {
+    for lane in 0..LANES {
+        both[lane] += w[lane] * h[lane];
+        row[lane] += w[lane] * w[lane];
+        column[lane] += h[lane] * h[lane];
+    }
 }
 
-/// Some elements of a row and a column, with their accumulators.
+/// Adds a squared gradient to an accumulator, and returns the factor of the rate.
+#[inline(always)]
+fn shrink(accumulator: &mut f32, square: f32) -> f32 {
+    *accumulator += square;
+    inverse_root(*accumulator)
+}
+
+/// What a cell needs to know of its row `w` and column `h`.
 #[derive(Clone, Copy)]
-struct Elements {
-    row: Lanes,
-    row_squares: Lanes,
-    column: Lanes,
-    column_squares: Lanes,
+struct Products {
+    /// `w * h`
+    both: f32,
+    /// `|w|^2`
+    row: f32,
+    /// `|h|^2`
+    column: f32,
 }
 
 type Lanes = [f32; LANES];
 
-impl CellGradient {
-    /// Steps on one cell; gives its error before, and adds its squared norms before, by their
-    /// weights, to `norms`.
+impl Products {
     #[inline(always)]
-    fn step<const ADAGRAD: bool>(
-        self,
-        row: &mut [f32],
-        column: &mut [f32],
-        dim: usize,
-        norms: &mut Lanes,
-    ) -> f32 {
-        let (row, row_squares) = row.split_at_mut(dim);
-        let (column, column_squares) = column.split_at_mut(dim);
-        let error = self.observed - self.product(row, column, norms);
-        let (whole, rest) = (dim / LANES * LANES, dim % LANES);
-        for at in (0..whole).step_by(LANES) {
-            let mut elements = Elements {
-                row: load(&row[at..]),
-                row_squares: if ADAGRAD { load(&row_squares[at..]) } else { ONES },
-                column: load(&column[at..]),
-                column_squares: if ADAGRAD { load(&column_squares[at..]) } else { ONES },
-            };
-            self.move_lanes::<ADAGRAD>(-2.0 * error, &mut elements);
-            store(&mut row[at..], &elements.row);
-            store(&mut column[at..], &elements.column);
-            if ADAGRAD {
-                store(&mut row_squares[at..], &elements.row_squares);
-                store(&mut column_squares[at..], &elements.column_squares);
-            }
-        }
-        if rest > 0 {
-            let mut elements = Elements {
-                row: load_rest(&row[whole..], 0.0),
-                row_squares: if ADAGRAD { load_rest(&row_squares[whole..], 1.0) } else { ONES },
-                column: load_rest(&column[whole..], 0.0),
-                column_squares: if ADAGRAD {
-                    load_rest(&column_squares[whole..], 1.0)
-                } else {
-                    ONES
-                },
-            };
-            self.move_lanes::<ADAGRAD>(-2.0 * error, &mut elements);
-            row[whole..].copy_from_slice(&elements.row[..rest]);
-            column[whole..].copy_from_slice(&elements.column[..rest]);
-            if ADAGRAD {
-                row_squares[whole..].copy_from_slice(&elements.row_squares[..rest]);
-                column_squares[whole..].copy_from_slice(&elements.column_squares[..rest]);
-            }
-        }
-        error
-    }
-
-    /// `w * h`.
-    #[inline(always)]
-    fn product(self, row: &[f32], column: &[f32], norms: &mut Lanes) -> f32 {
-        let mut products = [0.0; LANES];
-        let ((w, w_rest), (h, h_rest)) = (row.as_chunks::<LANES>(), column.as_chunks::<LANES>());
+    fn of(w: &[f32], h: &[f32]) -> Self {
+        let mut sums = [[0.0; LANES]; 3];
+        let ((w, w_rest), (h, h_rest)) = (w.as_chunks::<LANES>(), h.as_chunks::<LANES>());
         for (w, h) in w.iter().zip(h) {
-            self.add_products(w, h, &mut products, norms);
+            add_products(w, h, &mut sums);
         }
         if !w_rest.is_empty() {
-            let (w, h) = (load_rest(w_rest, 0.0), load_rest(h_rest, 0.0));
-            self.add_products(&w, &h, &mut products, norms);
+            add_products(&load_rest(w_rest), &load_rest(h_rest), &mut sums);
         }
-        total(products)
+        let [both, row, column] = sums;
+        Self { both: total(both), row: total(row), column: total(column) }
     }
 
+    /// Returns the squared norms of the gradients of row and column.
     #[inline(always)]
-    fn add_products(self, w: &Lanes, h: &Lanes, products: &mut Lanes, norms: &mut Lanes) {
-        for lane in 0..LANES {
-            products[lane] += w[lane] * h[lane];
-            norms[lane] +=
-                self.row_penalty * w[lane] * w[lane] + self.column_penalty * h[lane] * h[lane];
-        }
+    fn squared_gradients(self, error: f32, (p, q): (f32, f32)) -> [f32; 2] {
+        let Self { both, row, column } = self;
+        let g = p * p * row - 2.0 * p * error * both + error * error * column;
+        let k = q * q * column - 2.0 * q * error * both + error * error * row;
+        [4.0 * not_below_zero(g), 4.0 * not_below_zero(k)]
     }
+}
 
-    /// Moves elements down the gradient; `error` is twice the error, negated.
+/// Mends what rounding has made of a small square; what is no number stays none.
+#[inline(always)]
+fn not_below_zero(square: f32) -> f32 {
+    if square < 0.0 { 0.0 } else { square }
+}
+
+/// A step of a row and a column: of each a part is kept, and so much of the other one added.
+#[derive(Clone, Copy)]
+struct Step {
+    row_kept: f32,
+    row_added: f32,
+    column_kept: f32,
+    column_added: f32,
+}
+
+impl Step {
     #[inline(always)]
-    fn move_lanes<const ADAGRAD: bool>(self, error: f32, elements: &mut Elements) {
-        let (row_penalty, column_penalty) = (2.0 * self.row_penalty, 2.0 * self.column_penalty);
-        let Elements { mut row, mut row_squares, mut column, mut column_squares } = *elements;
-        for lane in 0..LANES {
-            let g = row_penalty * row[lane] + error * column[lane];
-            let k = column_penalty * column[lane] + error * row[lane];
-            if ADAGRAD {
-                row_squares[lane] += g * g;
-                column_squares[lane] += k * k;
-                row[lane] -= self.learning_rate * g * inverse_root(row_squares[lane]);
-                column[lane] -= self.learning_rate * k * inverse_root(column_squares[lane]);
-            } else {
-                row[lane] -= self.learning_rate * g;
-                column[lane] -= self.learning_rate * k;
-            }
+    fn take(self, w: &mut [f32], h: &mut [f32]) {
+        for (w, h) in w.iter_mut().zip(h) {
+            (*w, *h) = (
+                self.row_kept * *w + self.row_added * *h,
+                self.column_kept * *h + self.column_added * *w,
+            );
         }
-        *elements = Elements { row, row_squares, column, column_squares };
     }
 }
 
+/// Fewer elements than lanes, and zeros after them.
 #[inline(always)]
-fn load(values: &[f32]) -> Lanes {
-    *values.first_chunk().expect("there are whole lanes")
-}
-
-#[inline(always)]
-fn store(values: &mut [f32], lanes: &Lanes) {
-    *values.first_chunk_mut().expect("there are whole lanes") = *lanes;
-}
-
-/// Fewer elements than lanes, and `padding` after them.
-#[inline(always)]
-fn load_rest(values: &[f32], padding: f32) -> Lanes {
-    let mut lanes = [padding; LANES];
+fn load_rest(values: &[f32]) -> Lanes {
+    let mut lanes = [0.0; LANES];
     lanes[..values.len()].copy_from_slice(values);
     lanes
 }
@@ -258,7 +233,6 @@ fn inverse_root(x: f32) -> f32 {
 const LANES: usize = 16;
 /// Cells whose losses are summed up in f32.
 const SUMMED: usize = 64;
-const ONES: Lanes = [1.0; LANES];
 
 #[cfg(test)]
 mod tests;

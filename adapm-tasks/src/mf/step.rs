@@ -13,7 +13,7 @@ use adapm_core::{Clock, Key};
 use adapm_runtime::Random;
 
 use crate::mf::config::{Penalty, TrainConfig};
-use crate::mf::kernel::{Cells, Rule};
+use crate::mf::kernel::{Cells, Rule, Vectors};
 use crate::mf::order::Chunk;
 use crate::mf::residuals::Residuals;
 use crate::run::parameters::Parameters;
@@ -72,8 +72,9 @@ pub(crate) struct WorkerState {
     keys: Vec<Key>,
     /// Their values before the chunk, and after it the amounts by which they have moved.
     pulled: Vec<f32>,
-    /// Their values as they move.
-    values: Vec<f32>,
+    /// Their factors and accumulators as they move.
+    factors: Vec<f32>,
+    squares: Vec<f32>,
     /// Weights of their squared norms.
     penalties: Vec<f32>,
     /// The weight of all of them in the running epoch.
@@ -103,25 +104,38 @@ impl WorkerState {
         self.keys.extend(chunk.rows.iter().map(|row| Key(u64::from(*row))));
         self.pulled.resize(self.keys.len() * len, 0.0);
         parameters.pull(&self.keys, &mut self.pulled)?;
-        self.values.clear();
-        self.values.extend_from_slice(&self.pulled);
+        self.split(rule);
         self.weigh(chunk, weights);
 
-        let (column_values, row_values) = self.values.split_at_mut(columns * len);
+        let (column_factors, row_factors) = self.factors.split_at_mut(columns * rule.dim);
+        let (column_squares, row_squares) = self.squares.split_at_mut(columns * rule.state_len());
         let (column_penalties, row_penalties) = self.penalties.split_at(columns);
         let loss = rule.train(Cells {
             visits: &chunk.cells,
-            rows: row_values,
-            columns: column_values,
-            row_penalties,
-            column_penalties,
+            rows: Vectors { factors: row_factors, squares: row_squares, penalties: row_penalties },
+            columns: Vectors {
+                factors: column_factors,
+                squares: column_squares,
+                penalties: column_penalties,
+            },
         });
-        if !self.differ() || !loss.is_finite() {
+        if !self.differ(rule) || !loss.is_finite() {
             return Err(StepError::NotFinite(self.blamed(columns, len)));
         }
         parameters.push(&self.keys, &self.pulled)?;
         parameters.advance_clock();
         Ok(loss)
+    }
+
+    /// Lays factors and accumulators apart: so those of the usual ranks fill lines of the cache.
+    fn split(&mut self, rule: Rule) {
+        self.factors.clear();
+        self.squares.clear();
+        for value in self.pulled.chunks_exact(rule.value_len()) {
+            let (factors, squares) = value.split_at(rule.dim);
+            self.factors.extend_from_slice(factors);
+            self.squares.extend_from_slice(squares);
+        }
     }
 
     /// Lays out the penalties of columns and rows.
@@ -140,11 +154,17 @@ impl WorkerState {
 
     /// Replaces what was pulled by what it has moved by. Returns true if all of that are finite
     /// numbers.
-    fn differ(&mut self) -> bool {
-        let mut are_finite = true;
-        for (pulled, value) in self.pulled.iter_mut().zip(&self.values) {
+    fn differ(&mut self, rule: Rule) -> bool {
+        let (mut are_finite, mut squares) = (true, self.squares.iter());
+        let mut differ = |pulled: &mut f32, value: &f32| {
             *pulled = value - *pulled;
             are_finite &= pulled.is_finite();
+        };
+        let factors = self.factors.chunks_exact(rule.dim);
+        for (pulled, factors) in self.pulled.chunks_exact_mut(rule.value_len()).zip(factors) {
+            let (pulled_factors, pulled_squares) = pulled.split_at_mut(rule.dim);
+            pulled_factors.iter_mut().zip(factors).for_each(|(from, to)| differ(from, to));
+            pulled_squares.iter_mut().zip(&mut squares).for_each(|(from, to)| differ(from, to));
         }
         are_finite
     }
@@ -175,16 +195,16 @@ impl Start {
         Self { seed, dim: config.dim, deviation: config.initial_deviation }
     }
 
-    /// Fills a value: uniform factors, AdaGrad's initial accumulators after them if there is room.
+    /// Fills a value: uniform factors, AdaGrad's initial accumulator after them if there is room.
     /// Uniform, since it needs no function whose last bit depends on the machine.
     pub(crate) fn value(self, key: Key, value: &mut [f32]) {
         // Keys are spread over the seeds by a multiplication; the generator mixes its seed itself.
         let place = key.0.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut random = Random::new(self.seed ^ place);
         let bound = self.deviation * 3f32.sqrt();
-        let (factors, accumulators) = value.split_at_mut(self.dim);
+        let (factors, accumulator) = value.split_at_mut(self.dim);
         factors.fill_with(|| bound * (2.0 * random.unit() as f32 - 1.0));
-        accumulators.fill(ACCUMULATOR);
+        accumulator.fill(ACCUMULATOR);
     }
 }
 

@@ -80,10 +80,9 @@ impl<'a> Task for Factorization<'a> {
     type Evaluation = Prediction<'a>;
 
     fn tables(&self) -> Tables {
-        let (dim, value_len) = (self.config.dim, Rule::of(self.config).value_len());
-        let table = |name, rows: u32| {
-            Table::new(name, rows.into(), dim).with_state(ADAGRAD, value_len - dim)
-        };
+        let (dim, state_len) = (self.config.dim, Rule::of(self.config).state_len());
+        let table =
+            |name, rows: u32| Table::new(name, rows.into(), dim).with_state(ADAGRAD, state_len);
         let Ratings { rows, columns, .. } = *self.ratings;
         Tables::new([table("rows", rows), table("columns", columns)]).expect("names are there once")
     }

@@ -1,6 +1,5 @@
 //! Tests of the inner loop: against finite differences, the update rule, and itself.
 
-use adapm_core::update::{AdaGrad, UpdateRule as _};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -15,7 +14,9 @@ struct Run {
     rule: Rule,
     visits: Vec<Visit>,
     rows: Vec<f32>,
+    row_squares: Vec<f32>,
     columns: Vec<f32>,
+    column_squares: Vec<f32>,
 }
 
 impl Run {
@@ -23,27 +24,38 @@ impl Run {
     fn new(optimizer: Optimizer, dim: usize, cells: u16, columns: u16) -> Self {
         let rule = Rule { optimizer, learning_rate: 0.1, dim };
         let mut random = Xoshiro256PlusPlus::seed_from_u64(dim as u64);
-        let mut value = |_| -> Vec<f32> {
-            let mut value: Vec<f32> = (0..dim).map(|_| random.random_range(-1.0..1.0)).collect();
-            value.resize_with(rule.value_len(), || random.random_range(0.01..2.0));
-            value
+        let mut floats = |count, range: std::ops::Range<f32>| -> Vec<f32> {
+            (0..count).map(|_| random.random_range(range.clone())).collect()
         };
-        let (columns_of, rows) = (
-            (0..columns).flat_map(&mut value).collect(),
-            (0..cells).flat_map(&mut value).collect(),
-        );
+        let [rows, of_columns] = [cells, columns].map(|count| {
+            let count = usize::from(count);
+            (floats(count * dim, -1.0..1.0), floats(count * rule.state_len(), 0.01..2.0))
+        });
         let visit =
             |cell| Visit { row: cell, column: cell % columns, value: 0.5 * f32::from(cell) - 1.0 };
-        Self { rule, visits: (0..cells).map(visit).collect(), rows, columns: columns_of }
+        Self {
+            rule,
+            visits: (0..cells).map(visit).collect(),
+            rows: rows.0,
+            row_squares: rows.1,
+            columns: of_columns.0,
+            column_squares: of_columns.1,
+        }
     }
 
     fn cells(&mut self) -> (Rule, Cells<'_>) {
         let cells = Cells {
             visits: &self.visits,
-            rows: &mut self.rows,
-            columns: &mut self.columns,
-            row_penalties: &[ROW_PENALTY; 9],
-            column_penalties: &[COLUMN_PENALTY; 2],
+            rows: Vectors {
+                factors: &mut self.rows,
+                squares: &mut self.row_squares,
+                penalties: &[ROW_PENALTY; 9],
+            },
+            columns: Vectors {
+                factors: &mut self.columns,
+                squares: &mut self.column_squares,
+                penalties: &[COLUMN_PENALTY; 2],
+            },
         };
         (self.rule, cells)
     }
@@ -104,26 +116,30 @@ fn sgd_steps_along_the_gradient_that_finite_differences_give() {
 }
 
 #[test]
-fn adagrad_divides_the_same_gradient_by_the_root_of_its_squares() {
+fn adagrad_divides_the_same_gradient_by_the_root_of_its_mean_squares() {
     for dim in [1, 16, 32, 37] {
         let before = Run::new(Optimizer::AdaGrad, dim, 1, 1);
-        let mut plain =
-            Run { rule: Rule { optimizer: Optimizer::Sgd, ..before.rule }, ..before.clone() };
-        plain.rows.truncate(dim);
-        plain.columns.truncate(dim);
-        let (mut after, mut stepped) = (before.clone(), plain.clone());
+        let rule = Rule { optimizer: Optimizer::Sgd, ..before.rule };
+        let (mut after, mut stepped) = (before.clone(), Run { rule, ..before.clone() });
         let losses = [after.train(), stepped.train()];
         assert_eq!(losses[0], losses[1]);
-        for (value, now, plain, steps) in [
-            (&before.rows, &after.rows, &plain.rows, &stepped.rows),
-            (&before.columns, &after.columns, &plain.columns, &stepped.columns),
-        ] {
-            let gradient: Vec<f32> =
-                moved(plain, steps).into_iter().map(|step| step / -0.1).collect();
-            let mut expected = vec![0.0; 2 * dim];
-            assert!(AdaGrad { learning_rate: 0.1 }.step(value, &gradient, &mut expected));
-            for (a, b) in moved(value, now).iter().zip(&expected) {
-                assert!(close(f64::from(*a), f64::from(*b), 1e-5), "{a} {b}");
+        let squares = [
+            (before.row_squares[0], after.row_squares[0]),
+            (before.column_squares[0], after.column_squares[0]),
+        ];
+        let vectors = [
+            (&before.rows, &after.rows, &stepped.rows),
+            (&before.columns, &after.columns, &stepped.columns),
+        ];
+        for ((value, now, stepped), (square, square_now)) in vectors.into_iter().zip(squares) {
+            let gradient = moved(value, stepped).into_iter().map(|step| f64::from(step) / -0.1);
+            let gradient: Vec<f64> = gradient.collect();
+            let mean = gradient.iter().map(|g| g * g).sum::<f64>() / dim as f64;
+            let sum = f64::from(square) + mean;
+            assert!(close(f64::from(square_now), sum, 1e-5), "{square_now} {sum}");
+            for (a, g) in moved(value, now).into_iter().zip(&gradient) {
+                let step = -0.1 * g / sum.sqrt();
+                assert!(close(f64::from(a), step, 1e-5), "{a} {step}");
             }
         }
     }
@@ -152,7 +168,8 @@ fn cells_see_what_those_before_moved() {
 fn what_is_too_large_or_no_number_shows() {
     let is_finite = |mut run: Run| {
         let loss = run.train();
-        loss.is_finite() && run.rows.iter().chain(&run.columns).all(|value| value.is_finite())
+        let all = [&run.rows, &run.row_squares, &run.columns, &run.column_squares];
+        loss.is_finite() && all.into_iter().flatten().all(|value| value.is_finite())
     };
     for optimizer in [Optimizer::AdaGrad, Optimizer::Sgd] {
         let run = Run::new(optimizer, 20, 3, 1);
@@ -160,7 +177,7 @@ fn what_is_too_large_or_no_number_shows() {
         for bad in [f32::NAN, f32::INFINITY, 3e38] {
             for place in [0, 19] {
                 let mut run = run.clone();
-                run.rows[run.rule.value_len() + place] = bad;
+                run.rows[run.rule.dim + place] = bad;
                 assert!(!is_finite(run), "{bad} {place}");
             }
         }
