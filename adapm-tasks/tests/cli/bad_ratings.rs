@@ -182,8 +182,8 @@ fn a_run_that_needs_more_memory_than_there_is_says_the_sum() {
     assert_refused(
         &ran,
         &[
-            "this run needs at least 3146.",
-            " GB: parameters 2097.",
+            "this run needs at least 2097.",
+            " GB: parameters 1049.",
             "the best of them 1048.",
             " are available",
             "--dim",
