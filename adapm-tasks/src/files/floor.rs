@@ -44,7 +44,7 @@ pub(crate) fn read_into_memory(files: &[PathBuf]) -> io::Result<Vec<Vec<u8>>> {
     let read = |path: &PathBuf| {
         let mut file = File::open(path)?;
         let mut bytes = vec![0; usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX)];
-        // As much as the cache of a processor holds: of more, nothing would be left in it.
+        // In pieces as large as the blocks of a checkpoint, which is what this is compared with.
         bytes.chunks_mut(AT_ONCE / 8).try_for_each(|bytes| file.read_exact(bytes))?;
         Ok(bytes)
     };
