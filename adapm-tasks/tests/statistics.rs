@@ -18,7 +18,7 @@ struct Counted {
 }
 
 fn graph(system: System, negatives: Negatives) -> Counted {
-    let graph = Graph::family(1);
+    let graph = Graph::families(1, 12);
     let mut config = kge::TrainConfig::default();
     (config.cluster.system, config.cluster.nodes, config.cluster.workers) =
         (Some(system), Some(NODES), Some(1.into()));
