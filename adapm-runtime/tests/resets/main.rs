@@ -203,10 +203,17 @@ fn hundreds_of_resets_lose_and_double_no_update() {
 
 #[test]
 fn every_system_conserves_updates_under_resets() {
-    for (system, seed) in System::ALL.into_iter().zip(20..) {
-        // After most handshakes: each failure delays the next, and those of the test above suffice.
-        let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
-        conserves(system, faults, |counts| counts.resets >= 60);
+    let systems: Vec<(System, u64)> = System::ALL.into_iter().zip(20..).collect();
+    // Two at a time, as nodes mostly wait for connections.
+    for systems in systems.chunks(2) {
+        thread::scope(|scope| {
+            for &(system, seed) in systems {
+                // After most handshakes: each failure delays the next, and those of the test above
+                // suffice.
+                let faults = Faults { cut_after: Some(200..20_000), ..Faults::none(seed) };
+                scope.spawn(move || conserves(system, faults, |counts| counts.resets >= 60));
+            }
+        });
     }
 }
 
