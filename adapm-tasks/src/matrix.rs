@@ -256,8 +256,8 @@ fn add_terms<T: Term>(
 ) {
     // A copy in and out lets the compiler keep all sums in registers.
     let mut lanes = *sums;
-    // Each loop is the one that is vectorised of its terms; neither `zip`s, which takes forty times
-    // as long where tests are built.
+    // Each loop is the one that the compiler vectorises for these terms. `zip` would do for both,
+    // but is called, not inlined, as tests are built, and takes forty times as long there.
     if T::PARTS == 1 {
         for (lane, sum) in lanes.iter_mut().enumerate() {
             *sum += T::of(left, [right[lane], right_second[lane]]);
