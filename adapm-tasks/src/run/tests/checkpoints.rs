@@ -323,10 +323,14 @@ fn training_begins_once_and_not_where_nothing_is_left_to_do() {
 #[test]
 fn a_run_that_fails_keeps_the_checkpoint_before() {
     let (folder, system) = (Folder::new("fails"), Some(System::Adapm));
-    let fails = Count { diverges: Some(1), rate: Some(1.0), ..Count::new(workers(system)) };
-    let error = plain(&folder.begun(0.0), &fails, cluster(system)).map(drop).expect_err("diverges");
+    let mends = Count { rate: Some(1.0), ..Count::new(workers(system)) };
+    // Stopped before, as what is written while it trains may come too late.
+    let stopped = Count { stopper: Some(Stopper::after(7)), ..mends.clone() };
+    plain(&folder.begun(1e9), &stopped, cluster(system)).expect("trains");
+    let fails = Count { diverges: Some(1), ..mends.clone() };
+    let error = plain(&folder.resumed(0.0), &fails, cluster(system)).map(drop);
+    let error = error.expect_err("diverges");
     assert!(error.to_string().starts_with("training diverged"), "{error}");
-    let mends = Count { diverges: None, ..fails };
     let on = plain(&folder.resumed(1e9), &mends, cluster(system)).expect("goes on");
     assert_eq!(on.epochs.len(), EPOCHS as usize);
     let whole = train(&mends, system);
